@@ -1,0 +1,27 @@
+package driver
+
+import "errors"
+
+// The sentinels an engine wraps its errors in. Any other error is returned raw;
+// the core then treats the outcome as unknown and settles it in the background.
+var (
+	// ErrGone says that the engine does not know the claim or the session (any more).
+	ErrGone = errors.New("gone")
+	// ErrLimit says that a claim's limit differs from the one the line is shared under.
+	ErrLimit = errors.New("another limit is in use")
+	// ErrUnsupported says that the engine cannot do this and did not try.
+	ErrUnsupported = errors.New("not supported by this engine")
+	// ErrDenied says that the store refused the credentials or the right.
+	ErrDenied = errors.New("access denied")
+	// ErrUnreachable says that the store did not answer: the outcome is unknown,
+	// and the same call may be repeated.
+	ErrUnreachable = errors.New("store unreachable")
+)
+
+// The further errors of [Records].
+var (
+	// ErrConflict says that a record's version was not the expected one; nothing was written.
+	ErrConflict = errors.New("version conflict")
+	// ErrTooLarge says that a value is larger than MaxRecord; nothing was written.
+	ErrTooLarge = errors.New("value too large")
+)

@@ -1,0 +1,51 @@
+package driver
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"sync"
+)
+
+// An Opener makes an engine of a store's URL. It answers an unknown parameter
+// with an error that lists the known ones, and no error of it shows a password.
+type Opener func(ctx context.Context, u *url.URL) (Engine, error)
+
+var (
+	openersMu sync.RWMutex // guards openers
+	openers   = map[string]Opener{}
+)
+
+// Register makes an engine known by the scheme of its URLs, from an init
+// function. It panics if the scheme is taken.
+func Register(scheme string, o Opener) {
+	openersMu.Lock()
+	defer openersMu.Unlock()
+	if o == nil || scheme == "" {
+		panic("driver: Register without a scheme or an opener")
+	}
+	if _, taken := openers[scheme]; taken {
+		panic("driver: Register called twice for scheme " + scheme)
+	}
+	openers[scheme] = o
+}
+
+// Lookup returns the opener registered for scheme.
+func Lookup(scheme string) (o Opener, ok bool) {
+	openersMu.RLock()
+	defer openersMu.RUnlock()
+	o, ok = openers[scheme]
+	return o, ok
+}
+
+// Schemes returns the registered schemes in order.
+func Schemes() []string {
+	openersMu.RLock()
+	defer openersMu.RUnlock()
+	names := make([]string, 0, len(openers))
+	for s := range openers {
+		names = append(names, s)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,3 @@
+module github.com/pawl-go/pawl
+
+go 1.26.0
