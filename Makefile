@@ -1,0 +1,71 @@
+# The chores of this repository. "make help" lists them.
+
+GOLANGCI := v2.14.0
+LINTER   := bin/golangci-lint-$(GOLANGCI)
+
+SOAK         ?= 10m # how long each soak test runs
+SOAK_TIMEOUT ?= 6h  # for all soak tests of one package together
+BENCH        ?= .
+
+# Each is a target of its own; make test runs them in this order.
+STEPS   := deps fmt vet race norace cross
+SYSTEMS := darwin/arm64 windows/amd64 linux/386
+
+REPORT := go run ./scripts/testreport
+
+.PHONY: help test $(STEPS) lint soak bench build clean
+.NOTPARALLEL:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: ## install what is missing, then run every check
+	@begin=$$(date +%s); took=; \
+	for step in $(STEPS); do \
+		echo "== $$step"; from=$$(date +%s); \
+		$(MAKE) --no-print-directory $$step || { \
+			echo "make test: FAILED at \"make $$step\", $$(($$(date +%s) - begin)) s; passed before it:$${took:- nothing}" >&2; exit 1; }; \
+		took="$$took $$step $$(($$(date +%s) - from))s"; \
+	done; \
+	echo "make test: ok, $$(($$(date +%s) - begin)) s:$$took"
+
+deps: ## install what the tests need (Debian), or say what it is
+	@scripts/deps
+
+fmt: ## fail if gofmt would change a file
+	@bad=$$(gofmt -l .) || exit 1; \
+	if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
+
+vet: ## go vet
+	@go vet ./...
+
+race: ## every test but TestSoak…, with the race detector
+	@CGO_ENABLED=1 $(REPORT) -race -count=1 -skip '^TestSoak' ./...
+
+norace: ## TestNoRace…: ratios, heap and allocations, which -race would falsify
+	@$(REPORT) -count=1 -run '^TestNoRace' ./...
+
+cross: ## build and vet for other systems, tests included
+	@for system in $(SYSTEMS); do \
+		export CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system#*/}; \
+		go build ./... && go vet ./... || { echo "cross: $$system fails"; exit 1; }; \
+	done
+
+lint: $(LINTER) ## golangci-lint, built here on first use
+	@$(LINTER) run ./...
+
+$(LINTER):
+	GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
+	mv bin/golangci-lint $@
+
+soak: ## TestSoak…: long tests, each for SOAK (10m)
+	PAWL_SOAK=$(SOAK) CGO_ENABLED=1 $(REPORT) -race -count=1 -p 1 -timeout $(SOAK_TIMEOUT) -run '^TestSoak' ./...
+
+bench: ## benchmarks; BENCH picks some
+	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+build: ## bin/pawl, static
+	@if [ -d cmd/pawl ]; then CGO_ENABLED=0 go build -trimpath -o bin/pawl ./cmd/pawl; else CGO_ENABLED=0 go build -trimpath ./...; fi
+
+clean: ## remove what the other targets made
+	rm -rf bin dist

@@ -1,0 +1,265 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// errWaited is the cause of a wait that WithWait ended.
+var errWaited = errors.New("waited long enough")
+
+// maxRepeats bounds how often a call is repeated when the caller does not want
+// to wait, or when the store has never answered: a wrong address must not look
+// like a busy lock. One lost reply is forgiven all the same.
+const maxRepeats = 2
+
+// A quest is one acquire: what it asks, how it stands, and what went wrong last.
+type quest struct {
+	c     *Client
+	cl    *claim
+	try   bool // hold it now or not at all
+	last  driver.Standing
+	fault error // why the store could not be asked; nil once it answered
+	fails int   // in a row
+	told  bool  // the observer was told of the wait
+}
+
+// run takes the claim to held or returns why not; then nothing of it is left
+// behind, or is being left. It is the one loop in which all waiting happens:
+// enter, await until held, enter again where the store lost the place. A claim
+// that is already in line goes on from there.
+func (q *quest) run(ctx context.Context) error {
+	for {
+		if err := q.seat(ctx); err != nil {
+			return err
+		}
+		st, err := q.enter(ctx)
+		switch {
+		case err != nil:
+			if err := q.trouble(ctx, err); err != nil {
+				return err
+			}
+			continue
+		case st.Held:
+			if q.granted(st) {
+				return nil
+			}
+			continue
+		case st.Gone:
+			q.cl.s.rename(q.cl)
+			continue
+		case q.try:
+			q.abandon()
+			return q.held(ErrHeld)
+		}
+		done, err := q.await(ctx)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// resume goes on with a claim that another goroutine left in line.
+func (q *quest) resume(ctx context.Context) error {
+	done, err := q.await(ctx)
+	if done || err != nil {
+		return err
+	}
+	return q.run(ctx)
+}
+
+// seat gives the claim a session, if it has none or its own has ended.
+func (q *quest) seat(ctx context.Context) error {
+	for q.cl.s == nil || q.cl.s.ended() {
+		if s := q.cl.s; s != nil {
+			s.part(q.cl)
+			q.cl.s = nil
+			q.cl.ID, q.cl.Try = newID(), 1
+		}
+		s, err := q.c.session(ctx, q.cl)
+		if err == nil {
+			q.cl.s = s
+			return nil
+		}
+		if err := q.trouble(ctx, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *quest) enter(ctx context.Context) (driver.Standing, error) {
+	st, err := q.cl.s.enter(ctx, q.cl)
+	if err == nil {
+		q.fault, q.fails, q.last = nil, 0, st
+	}
+	return st, err
+}
+
+// await waits in line until the claim is held (done), or must be entered anew.
+func (q *quest) await(ctx context.Context) (done bool, err error) {
+	if !q.told {
+		q.told = true
+		q.cl.observe(Event{Kind: Waiting})
+	}
+	for {
+		st, err := q.cl.s.await(ctx, q.cl, q.last)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return false, q.stop(ctx)
+		case q.cl.s.ended():
+			return false, nil
+		case errors.Is(err, errLook):
+			continue
+		case errors.Is(err, driver.ErrGone) || err == nil && st.Gone:
+			q.cl.s.retry(q.cl)
+			return false, nil
+		case err != nil:
+			if err := q.trouble(ctx, err); err != nil {
+				return false, err
+			}
+			continue
+		}
+		q.fault, q.fails, q.last = nil, 0, st
+		if st.Held {
+			if q.cl.o.fixed {
+				q.cl.s.renew(ctx, q.cl)
+			}
+			return q.granted(st), nil
+		}
+		if !q.c.features.Queue {
+			q.cl.s.retry(q.cl) // no place is kept there: ask again
+			return false, nil
+		}
+	}
+}
+
+// granted takes the grant, or gives it back because it came too late to be used.
+func (q *quest) granted(st driver.Standing) bool {
+	s := q.cl.s
+	if !s.grant(q.cl, st) {
+		s.depart(q.cl, s.c.now())
+		s.rename(q.cl)
+		return false
+	}
+	return true
+}
+
+// trouble deals with a call that failed: nil says to try again.
+func (q *quest) trouble(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		q.fault = nil // it is ours, not the store's
+		return q.stop(ctx)
+	}
+	if errors.Is(err, driver.ErrGone) {
+		if s := q.cl.s; s != nil {
+			s.die(errDead)
+		}
+		return nil
+	}
+	late := errors.Is(err, context.DeadlineExceeded) // the call's own limit: ctx has not ended
+	if !late && !errors.Is(err, driver.ErrUnreachable) {
+		q.abandon()
+		return err
+	}
+	q.fault = err
+	q.fails++
+	if q.fails > maxRepeats && (q.try || !q.c.contacted.Load()) {
+		q.abandon()
+		return err
+	}
+	limit := min(time.Second, time.Millisecond<<min(q.fails, 10))
+	pause := time.NewTimer(limit/2 + rand.N(limit/2))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return nil
+	case <-ctx.Done():
+		return q.stop(ctx)
+	}
+}
+
+// stop ends the quest because ctx did. The place in line goes to the next
+// goroutine of this process that wants it, or is left.
+func (q *quest) stop(ctx context.Context) error {
+	closed := errors.Is(context.Cause(ctx), ErrClosed)
+	if g := q.cl.gate; g != nil && !closed && g.bequeath(q) {
+		q.cl = nil
+	} else {
+		q.abandon()
+	}
+	return q.stopped(ctx)
+}
+
+// stopped is the error of a quest that ctx ended.
+func (q *quest) stopped(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, ErrClosed):
+		return ErrClosed
+	case errors.Is(cause, errWaited):
+		cause = ErrHeld
+	default:
+		cause = ctx.Err()
+	}
+	if q.fault != nil {
+		return errors.Join(cause, q.fault)
+	}
+	return q.held(cause)
+}
+
+// abandon leaves the line.
+func (q *quest) abandon() {
+	cl := q.cl
+	s := cl.s
+	if s == nil {
+		return
+	}
+	if cl.unanswered != 0 || cl.waits() {
+		s.depart(cl, s.c.now())
+	}
+	s.part(cl)
+}
+
+func (cl *claim) waits() bool { return cl.is(waiting) }
+
+func (cl *claim) is(st state) bool {
+	if cl.s == nil {
+		return st == entering
+	}
+	cl.s.mu.Lock()
+	defer cl.s.mu.Unlock()
+	return cl.state == st
+}
+
+func (q *quest) held(cause error) error {
+	return &HeldError{Holder: q.last.Holder, Ahead: q.last.Ahead, Err: cause}
+}
+
+// await makes one call of Await that the keeper can interrupt.
+func (s *session) await(ctx context.Context, cl *claim, last driver.Standing) (driver.Standing, error) {
+	call, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.mu.Lock()
+	cl.interrupt = cancel
+	c := cl.Claim
+	s.mu.Unlock()
+	st, err := s.d.Await(call, c, last)
+	s.mu.Lock()
+	cl.interrupt = nil
+	s.mu.Unlock()
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(call), errLook) {
+		err = errLook
+	}
+	return st, err
+}
+
+func (s *session) ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dead
+}

@@ -1,0 +1,51 @@
+package pawl
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// LockAll takes several names, all or none, and returns one lease for them: it
+// ends when any of them is lost. The names are taken one after the other in one
+// order for everybody, so two callers that name them in opposite orders cannot
+// wait for each other. A name given twice is taken once.
+func (c *Client) LockAll(ctx context.Context, names ...string) (*Lease, error) {
+	if ctx == nil {
+		panic("pawl: nil context")
+	}
+	if len(names) == 0 {
+		return nil, c.fail("lock", "", fmt.Errorf("%w: no names", ErrInvalid))
+	}
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	for _, name := range names { // before anything is taken
+		if err := checkName(name); err != nil {
+			return nil, c.fail("lock", name, err)
+		}
+	}
+	whole := &Lease{c: c, name: names[0], kind: exclusive, since: c.now()}
+	whole.start(ctx)
+	parts := make([]*Lease, 0, len(names))
+	var chain *Lease
+	for _, name := range names {
+		k := lock{c: c, name: name, limit: 1, o: c.defaults, up: whole}
+		if k.o.limited {
+			k.o.wait = max(0, k.o.wait-time.Duration(c.now()-whole.since))
+		}
+		l, err := k.acquire(ctx, chain, 1, false)
+		if err == nil {
+			parts, chain = append(parts, l), l
+			err = whole.Err() // a name taken before may have been lost while this one was waited for
+		}
+		if err != nil {
+			whole.end(ErrReleased)
+			for _, p := range slices.Backward(parts) {
+				_ = p.Unlock() // what went unanswered stays with the keeper
+			}
+			return nil, c.fail("lock", name, err)
+		}
+	}
+	whole.parts, whole.outer = parts, chain
+	return whole, nil
+}

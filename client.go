@@ -1,0 +1,266 @@
+package pawl
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"os/user"
+	"path"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A Client takes, keeps and gives back locks in one store. It is safe for
+// concurrent use; a program needs one per store.
+type Client struct {
+	clock
+	engine   driver.Engine
+	features driver.Features
+	kind     string // the engine's name, for errors
+	owned    bool   // Close closes the engine
+	defaults options
+
+	ctx       context.Context // ends, with ErrClosed, when the client is closed
+	cancel    context.CancelCauseFunc
+	contacted atomic.Bool    // the store has answered once
+	calls     sync.WaitGroup // acquires under way; Close waits for them
+	keepers   sync.WaitGroup // sessions' keepers; Close waits for them
+	opening   chan struct{}  // holds one token while a session is being opened
+
+	mu       sync.Mutex // guards the following
+	closed   bool
+	shared   map[time.Duration]*session // by TTL
+	sessions map[*session]struct{}      // all that have a keeper
+	gates    map[gateKey]*gate
+}
+
+// New returns a client on an engine, which Close leaves open. A nonsensical
+// option is reported by the first call.
+func New(engine driver.Engine, opts ...Option) *Client {
+	c := &Client{
+		clock:    clock{asleep: machineAsleep},
+		engine:   engine,
+		features: engine.Features(),
+		kind:     kindOf(engine),
+		defaults: options{ttl: defaultTTL, note: whoami()}.with(opts),
+		opening:  make(chan struct{}, 1),
+		shared:   map[time.Duration]*session{},
+		sessions: map[*session]struct{}{},
+		gates:    map[gateKey]*gate{},
+	}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	return c
+}
+
+// Close gives everything back and ends the contexts of all leases with
+// ErrClosed; waiting calls return ErrClosed. It waits for its goroutines.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	c.mu.Unlock()
+	c.cancel(ErrClosed)
+	c.calls.Wait() // nobody joins a session any more
+	for _, s := range c.all() {
+		s.surrender()
+		s.shut()
+	}
+	c.keepers.Wait()
+	if c.owned {
+		return c.engine.Close()
+	}
+	return nil
+}
+
+// Engine returns the engine the client was made with.
+func (c *Client) Engine() driver.Engine { return c.engine }
+
+// List yields the claims, held and waiting, on names that begin with prefix.
+func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		for e, err := range c.engine.List(ctx, prefix) {
+			if err != nil {
+				err = c.fail("list", prefix, err)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// Evict breaks exactly the claim that e, from List, shows. It does not stop the
+// holder's work: the holder is told, and its token is stale from now on.
+// ErrNotHeld says that the claim is not there any more, or has changed.
+func (c *Client) Evict(ctx context.Context, e driver.Entry) error {
+	err := c.engine.Evict(ctx, e)
+	if errors.Is(err, driver.ErrGone) {
+		err = ErrNotHeld
+	}
+	if err != nil {
+		return c.fail("evict", e.Name, err)
+	}
+	return nil
+}
+
+// Records returns the engine's small versioned values, or ErrUnsupported.
+func (c *Client) Records() (driver.Records, error) {
+	r, ok := c.engine.(driver.Records)
+	if !ok {
+		return nil, c.fail("records", "", ErrUnsupported)
+	}
+	return r, nil
+}
+
+// begin counts a call in, unless the client is closed.
+func (c *Client) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.calls.Add(1)
+	return true
+}
+
+func (c *Client) all() []*session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*session, 0, len(c.sessions))
+	for s := range c.sessions {
+		all = append(all, s)
+	}
+	return all
+}
+
+// session gives cl a session for its TTL: the shared one, or one of its own for
+// a lease without renewal, which must not be prolonged by another's beats.
+func (c *Client) session(ctx context.Context, cl *claim) (*session, error) {
+	if cl.o.fixed {
+		s, err := c.open(ctx, cl.o.ttl, true)
+		if err == nil && !s.join(cl) {
+			err = driver.ErrGone
+		}
+		return s, err
+	}
+	for {
+		if s := c.find(cl.o.ttl); s != nil && s.join(cl) {
+			return s, nil
+		}
+		select {
+		case c.opening <- struct{}{}: // one opener at a time
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		var err error
+		if s := c.find(cl.o.ttl); s == nil || s.ended() {
+			_, err = c.open(ctx, cl.o.ttl, false)
+		}
+		<-c.opening
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *Client) find(ttl time.Duration) *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.shared[ttl]
+}
+
+func (c *Client) open(ctx context.Context, ttl time.Duration, fixed bool) (*session, error) {
+	if err := c.roomFor(fixed); err != nil {
+		return nil, err
+	}
+	id, sent := newID(), c.now()
+	call, cancel := context.WithTimeout(ctx, ttl)
+	defer cancel()
+	d, err := c.engine.Open(call, driver.SessionOptions{ID: id, TTL: ttl, Note: c.defaults.note})
+	if err != nil {
+		return nil, err
+	}
+	if got := d.TTL(); got < ttl {
+		_ = d.Close(call)
+		return nil, fmt.Errorf("%w: TTL of %v, the store keeps at most %v", ErrInvalid, ttl, got)
+	}
+	s := newSession(c, d, id, fixed, sent)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sessions[s] = struct{}{}
+	if !fixed {
+		c.shared[ttl] = s
+	}
+	c.keepers.Add(1)
+	go s.keep() // Close waits for it, by keepers
+	return s, nil
+}
+
+// roomFor refuses a further session when too many TTLs are in use; one that is
+// idle ends by itself.
+func (c *Client) roomFor(fixed bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !fixed && len(c.shared) >= maxSessions {
+		return fmt.Errorf("%w: more than %d different TTLs in use at a time", ErrInvalid, maxSessions)
+	}
+	return nil
+}
+
+// forget takes an ended session out of the maps.
+func (c *Client) forget(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.sessions, s)
+	for ttl, o := range c.shared {
+		if o == s {
+			delete(c.shared, ttl)
+		}
+	}
+}
+
+// kindOf names an engine by its package.
+func kindOf(engine driver.Engine) string {
+	t := reflect.TypeOf(engine)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return path.Base(t.PkgPath())
+}
+
+// newID returns 128 random bits.
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// whoami is the note of a client that sets none: user@host, process and program.
+var whoami = sync.OnceValue(func() string {
+	who := "unknown"
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		who = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		who += "@" + host
+	}
+	who += " pid " + strconv.Itoa(os.Getpid()) + " " + filepath.Base(os.Args[0])
+	if len(who) > driver.MaxNote || !utf8.ValidString(who) {
+		who = "pid " + strconv.Itoa(os.Getpid())
+	}
+	return who
+})

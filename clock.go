@@ -1,0 +1,29 @@
+package pawl
+
+import "time"
+
+// An instant is a moment on a clock that goes on while the machine sleeps.
+// Go's own clock and timers stand still then, so a lease measured with them
+// would seem alive after a night in a closed laptop.
+type instant time.Duration
+
+func (i instant) add(d time.Duration) instant { return i + instant(d) }
+func (i instant) sub(o instant) time.Duration { return time.Duration(i - o) }
+
+// clockBase is when the process started. clockLead keeps instants positive, so
+// that zero can mean none: a synctest bubble starts in the year 2000.
+var clockBase = time.Now()
+
+const clockLead = 64 * 365 * 24 * time.Hour
+
+// clock tells instants. Monotonic time comes from package time, so that a
+// synctest bubble moves it; asleep adds what the machine has slept, which only
+// ever grows.
+type clock struct {
+	asleep func() time.Duration
+}
+
+func (k clock) now() instant { return instant(clockLead + time.Since(clockBase) + k.asleep()) }
+
+// wall turns an instant into a time for display and for Lease.Deadline.
+func (k clock) wall(i instant) time.Time { return time.Now().Add(i.sub(k.now())) }

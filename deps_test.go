@@ -1,0 +1,233 @@
+package pawl_test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const module = "github.com/pawl-go/pawl"
+
+// A row says what one package of the module may import, tests apart.
+type row struct {
+	ours    string // packages of the module, by folder, "pawl" for the root; "engines" for every engine
+	stdOnly bool   // nothing from outside but the standard library
+	engine  bool   // an engine or a part of one
+}
+
+// rows are the arrows of the house. One that is not here is forbidden: a new
+// arrow is a decision about the design, not a line to add in passing.
+var rows = map[string]row{
+	"driver": {stdOnly: true},
+	"pawl":   {ours: "driver", stdOnly: true},
+
+	"memlock":   {ours: "driver", stdOnly: true, engine: true},
+	"quorum":    {ours: "driver", stdOnly: true, engine: true},
+	"redislock": {ours: "driver", engine: true},
+	"etcdlock":  {ours: "driver", engine: true},
+	"zklock":    {ours: "driver", engine: true},
+	"sqllock":   {ours: "driver", stdOnly: true, engine: true},
+
+	"redislock/goredis": {ours: "redislock driver", engine: true},
+	"redislock/rueidis": {ours: "redislock driver", engine: true},
+	"sqllock/sqlite":    {ours: "sqllock driver", engine: true},
+	"sqllock/postgres":  {ours: "sqllock driver", engine: true},
+	"sqllock/mysql":     {ours: "sqllock driver", engine: true},
+	"redlock":           {ours: "quorum redislock/rueidis driver", engine: true},
+
+	"multi":    {ours: "pawl driver", stdOnly: true},
+	"election": {ours: "pawl driver", stdOnly: true},
+	"once":     {ours: "pawl driver", stdOnly: true},
+	"cell":     {ours: "pawl driver", stdOnly: true},
+	"fence":    {stdOnly: true},
+
+	"engines":    {ours: "engines"},
+	"drivertest": {ours: "driver pawl"},
+	"cmd/pawl":   {ours: "engines pawl driver multi election once cell"},
+
+	"internal/faultproxy": {},
+	"internal/testserver": {},
+	"scripts/testreport":  {stdOnly: true},
+}
+
+func (r row) allows(ours string) bool {
+	words := strings.Fields(r.ours)
+	return slices.Contains(words, ours) || slices.Contains(words, "engines") && rows[ours].engine
+}
+
+// allowsTest is looser: a test may stand on any engine, on the suite and on
+// what is there for tests only.
+func (r row) allowsTest(self, ours string) bool {
+	switch ours {
+	case self, "driver", "pawl", "drivertest", "engines":
+		return true
+	}
+	return r.allows(ours) || rows[ours].engine || strings.HasPrefix(ours, "internal/")
+}
+
+// forbiddenArrows reads the imports of every Go file of the module, those for
+// other systems and behind build tags too, which go list for one system hides.
+func forbiddenArrows(fsys fs.FS) (faults []string, err error) {
+	unknown := map[string]bool{}
+	err = eachFile(fsys, func(name string) error {
+		if !strings.HasSuffix(name, ".go") || inOtherModule(fsys, name) {
+			return nil
+		}
+		self := path.Dir(name)
+		if self == "." {
+			self = "pawl"
+		}
+		r, known := rows[self]
+		if !known {
+			unknown[self] = true
+			return nil
+		}
+		src, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			if fault := r.fault(self, imported, strings.HasSuffix(name, "_test.go")); fault != "" {
+				faults = append(faults, name+": "+fault)
+			}
+		}
+		return nil
+	})
+	for _, self := range slices.Sorted(maps.Keys(unknown)) {
+		faults = append(faults, fmt.Sprintf("package %s is unknown: add it to the table in DESIGN's terms (rows in deps_test.go): what it may import, and whether it stays with the standard library", self))
+	}
+	return faults, err
+}
+
+// fault says what is wrong with one import of package self, or nothing.
+func (r row) fault(self, imported string, test bool) string {
+	ours, isOurs := strings.CutPrefix(imported, module+"/")
+	if imported == module {
+		ours, isOurs = "pawl", true
+	}
+	first, _, _ := strings.Cut(imported, "/")
+	switch {
+	case isOurs && test && !r.allowsTest(self, ours):
+		return fmt.Sprintf("the tests of %s must not import %s", self, ours)
+	case isOurs && !test && !r.allows(ours):
+		return fmt.Sprintf("%s must not import %s", self, ours)
+	case !isOurs && !test && r.stdOnly && strings.Contains(first, "."):
+		return fmt.Sprintf("%s keeps to the standard library and must not import %s", self, imported)
+	}
+	return ""
+}
+
+// moduleFaults says what must not be in the go.mod of a module that others
+// install: go install refuses replace, and a toolchain line makes users download.
+func moduleFaults(gomod string) (faults []string) {
+	for _, m := range regexp.MustCompile(`(?m)^\s*(replace|toolchain)\b.*`).FindAllString(gomod, -1) {
+		faults = append(faults, "go.mod: no such line here: "+strings.TrimSpace(m))
+	}
+	return faults
+}
+
+func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
+	faults, err := forbiddenArrows(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range faults {
+		t.Error(f)
+	}
+}
+
+func TestGoModHasNoReplaceAndNoToolchain(t *testing.T) {
+	gomod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range moduleFaults(string(gomod)) {
+		t.Error(f)
+	}
+}
+
+func TestForbiddenArrowsAreCaught(t *testing.T) {
+	source := func(pkg string, imports ...string) *fstest.MapFile {
+		src := "package " + pkg + "\n"
+		for _, i := range imports {
+			src += "import _ " + strconv.Quote(i) + "\n"
+		}
+		return &fstest.MapFile{Data: []byte(src)}
+	}
+	const redis = "github.com/redis/go-redis/v9"
+	faults, err := forbiddenArrows(fstest.MapFS{
+		// allowed
+		"lock.go":                     source("pawl", "context", module+"/driver"),
+		"lock_test.go":                source("pawl_test", module, module+"/memlock", module+"/drivertest", "go.uber.org/goleak"),
+		"sqllock/lock.go":             source("sqllock", "database/sql", module+"/driver"),
+		"sqllock/lock_test.go":        source("sqllock_test", module+"/sqllock/sqlite", module+"/internal/testserver"),
+		"redislock/goredis/client.go": source("goredis", redis, module+"/redislock"),
+		"engines/engines.go":          source("engines", module+"/sqllock/mysql", module+"/redlock"),
+		"cmd/pawl/run.go":             source("main", module+"/engines", module, module+"/once", "github.com/spf13/cobra"),
+		"e2e/go.mod":                  {Data: []byte("module e2e\n")},
+		"e2e/far/far.go":              source("far", "example.com/anything"),
+		"driver/testdata/odd.go":      source("odd", module+"/memlock"),
+		// forbidden
+		"driver/driver.go":         source("driver", module+"/memlock"),
+		"memlock/line.go":          source("memlock", module),
+		"memlock/line_test.go":     source("memlock", module+"/once"),
+		"quorum/vote_windows.go":   source("quorum", redis),
+		"zklock/lock.go":           source("zklock", module+"/etcdlock"),
+		"election/election.go":     source("election", module+"/engines"),
+		"stray/stray.go":           source("stray", "context"),
+		"engines/more.go":          source("engines", module+"/once"),
+		"fence/file.go":            source("fence", module+"/driver"),
+		"internal/faultproxy/p.go": source("faultproxy", module+"/driver"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"driver/driver.go: driver must not import memlock",
+		"election/election.go: election must not import engines",
+		"engines/more.go: engines must not import once",
+		"fence/file.go: fence must not import driver",
+		"internal/faultproxy/p.go: internal/faultproxy must not import driver",
+		"memlock/line.go: memlock must not import pawl",
+		"memlock/line_test.go: the tests of memlock must not import once",
+		"quorum/vote_windows.go: quorum keeps to the standard library and must not import " + redis,
+		"zklock/lock.go: zklock must not import etcdlock",
+		"package stray is unknown: add it to the table",
+	}
+	expectFaults(t, faults, want)
+
+	gomod := "module m\n\ngo 1.26.0\n\ntoolchain go1.26.8\n\nreplace a => ../a\n\nreplace (\n\tb => ../b\n)\n"
+	expectFaults(t, moduleFaults(gomod), []string{
+		"go.mod: no such line here: toolchain go1.26.8",
+		"go.mod: no such line here: replace a => ../a",
+		"go.mod: no such line here: replace (",
+	})
+	expectFaults(t, moduleFaults("module m\n\ngo 1.26.0\n\nrequire example.com/replace v1.0.0\n"), nil)
+}
+
+// expectFaults compares what a checker found with the beginnings of what it should.
+func expectFaults(t *testing.T, got, want []string) {
+	t.Helper()
+	same := slices.EqualFunc(got, want, strings.HasPrefix)
+	if !same {
+		t.Errorf("found\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}

@@ -1,0 +1,119 @@
+package pawl
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// The errors of this package, for errors.Is.
+var (
+	// ErrHeld says that somebody else holds the lock: from a TryLock, or after the
+	// wait that WithWait allowed. *HeldError says who.
+	ErrHeld = errors.New("held")
+	// ErrLost says that the lock was not ours any more; it is also the cause of a
+	// lease's context that ended by itself.
+	ErrLost = errors.New("lock lost")
+	// ErrReleased is the cause of a lease's context after Unlock.
+	ErrReleased = errors.New("lock released")
+	// ErrNotHeld is the answer to a second Unlock.
+	ErrNotHeld = errors.New("lock is not held")
+	// ErrReentry says that the caller's own context already holds this lock, so
+	// that waiting for it would never end. See WithReentry.
+	ErrReentry = errors.New("already held by the caller's own context")
+	// ErrUpgrade says that the caller's own context holds the lock for reading:
+	// two readers that both want to write would wait for each other for ever.
+	ErrUpgrade = errors.New("held for reading by the caller's own context, which cannot be upgraded")
+	// ErrClosed says that the client was closed.
+	ErrClosed = errors.New("client is closed")
+	// ErrUnknown says that the store did not answer, so that the outcome is not
+	// known; it is settled in the background, by the end of the lease at the latest.
+	ErrUnknown = errors.New("outcome unknown")
+	// ErrInvalid says that an option or an argument makes no sense.
+	ErrInvalid = errors.New("invalid argument")
+	// ErrInvalidName says that a name is not 1 to 255 bytes of valid UTF-8 without
+	// control characters.
+	ErrInvalidName = errors.New("invalid name")
+	// ErrLimit says that the name is in use with another limit.
+	ErrLimit = driver.ErrLimit
+	// ErrUnsupported says that the engine cannot do this.
+	ErrUnsupported = driver.ErrUnsupported
+	// ErrDenied says that the store refused the credentials or the right.
+	ErrDenied = driver.ErrDenied
+	// ErrUnreachable says that the store did not answer.
+	ErrUnreachable = driver.ErrUnreachable
+)
+
+// Error says which operation on which name failed. Its Err is one of the errors
+// above, or what the engine returned.
+type Error struct {
+	Op     string // "lock", "unlock", "list" …
+	Name   string
+	Engine string // "memlock", "sqlite" …
+	Err    error
+}
+
+// Error returns the operation, the name and what went wrong.
+func (e *Error) Error() string {
+	if e.Name == "" {
+		return e.Op + ": " + e.Err.Error()
+	}
+	return e.Op + " " + strconv.Quote(e.Name) + ": " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// HeldError says who was in the way when an acquire ended without the lock.
+type HeldError struct {
+	Holder *driver.Entry // nil where the engine did not say
+	Ahead  int           // claims ahead of ours in the line; -1 unknown
+	Err    error         // ErrHeld, or the error of the context that ended the wait
+}
+
+// Error returns the holder's note and for how long it has held.
+func (e *HeldError) Error() string {
+	by := "held"
+	if h := e.Holder; h != nil {
+		switch {
+		case h.Note != "":
+			by = "held by " + printable(h.Note)
+		case h.Foreign:
+			by = "held by another program"
+		}
+		if h.Held && h.Since >= time.Millisecond {
+			by += " for " + h.Since.Round(time.Millisecond).String()
+		}
+	}
+	if errors.Is(e.Err, ErrHeld) {
+		return by
+	}
+	return fmt.Sprintf("%v; %s", e.Err, by)
+}
+
+// printable shows a note, which anybody may have written, without what could
+// move a terminal's cursor.
+func printable(note string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, note)
+}
+
+// Unwrap returns Err: a wait that was cancelled is the context's error, not ErrHeld.
+func (e *HeldError) Unwrap() error { return e.Err }
+
+// fail wraps err once; an *Error that is wrapped already keeps its own words.
+func (c *Client) fail(op, name string, err error) error {
+	if _, wrapped := errors.AsType[*Error](err); wrapped {
+		return err
+	}
+	return &Error{Op: op, Name: name, Engine: c.kind, Err: err}
+}

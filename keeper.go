@@ -1,0 +1,315 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// maxTick bounds how long after waking from sleep a lease's context ends.
+const maxTick = 100 * time.Millisecond
+
+// maxFlying bounds the beats that are under way behind a stuck one.
+const maxFlying = 4
+
+const never = instant(math.MaxInt64)
+
+// rhythm is when the keeper beats. A beat goes out every TTL/3 and is bounded by
+// TTL/6; one that failed is repeated almost at once, and one that is stuck
+// beyond its bound does not hold the next one up.
+type rhythm struct {
+	next   instant // when the next beat is due
+	sent   instant // when the last was sent
+	flying int     // beats that have not come back
+	fails  int     // beats that failed in a row
+}
+
+// A beat is one call of Beat with its buffers.
+type beat struct {
+	claims []*claim
+	live   []driver.Claim // as they were when it was sent
+	out    []driver.Standing
+	sent   instant
+	lost   []loss
+	told   []notice
+}
+
+type loss struct {
+	cl  *claim
+	why error
+}
+
+// A notice is an event to be told once the session's mutex is free.
+type notice struct {
+	to Observer
+	e  Event
+}
+
+// keep is the keeper: one goroutine per session. It ends leases at their
+// deadlines and sends beats and repeated leaves, but never calls the driver
+// itself, so that no stuck call can make a loss signal late.
+func (s *session) keep() {
+	defer s.c.keepers.Done()
+	defer close(s.done)
+	timer := time.NewTimer(s.ttl / 3)
+	defer timer.Stop()
+	idle, lost := s.c.now(), s.d.Lost()
+	for {
+		select {
+		case <-timer.C:
+		case <-s.wake:
+		case <-lost:
+			lost = nil
+			s.die(errDead)
+		case <-s.stop:
+			s.finish()
+			return
+		}
+		now := s.c.now()
+		s.expire(now)
+		s.launch(now)
+		s.leaveDue(now)
+		if s.inUse() {
+			idle = now
+		} else if s.fixed || now.sub(idle) >= max(2*s.ttl, time.Minute) {
+			s.retire()
+		}
+		timer.Reset(max(0, s.nextLook(now).sub(now)))
+	}
+}
+
+// finish ends the session in the store. Calls in the background are called off
+// first and awaited, so that none of them outlives the session.
+func (s *session) finish() {
+	s.cancel()
+	s.calls.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), min(s.ttl, maxBlock))
+	defer cancel()
+	_ = s.d.Close(ctx) // what it could not end ends by itself: nobody beats for it any more
+}
+
+func (s *session) inUseLocked() bool { return len(s.live) > 0 || len(s.leaving) > 0 }
+
+func (s *session) inUse() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inUseLocked()
+}
+
+// retire ends a session that nobody uses, unless somebody just came.
+func (s *session) retire() {
+	s.mu.Lock()
+	if s.inUseLocked() {
+		s.mu.Unlock()
+		return
+	}
+	s.dead = true
+	s.mu.Unlock()
+	s.c.forget(s)
+	s.shut()
+}
+
+// nextLook says when the keeper must look again at the latest.
+func (s *session) nextLook(now instant) instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	look := now.add(max(s.ttl, time.Second)) // for idleness
+	if s.beatableLocked() {
+		due := s.rhythm.next
+		if s.rhythm.flying > 0 {
+			due = s.rhythm.sent.add(s.ttl / 6)
+		}
+		look = min(look, due)
+	}
+	s.ticking = s.held > 0
+	if s.ticking {
+		look = min(look, s.next, now.add(min(s.margin, maxTick)))
+	}
+	for _, d := range s.leaving {
+		look = min(look, d.due())
+	}
+	return look
+}
+
+// expire ends the holds whose deadline has passed.
+func (s *session) expire(now instant) {
+	s.mu.Lock()
+	if s.held == 0 || now < s.next {
+		s.mu.Unlock()
+		return
+	}
+	var over []loss
+	for _, cl := range s.live {
+		if cl.state == held && now >= cl.deadline() {
+			over = append(over, loss{cl, cl.whyLocked(now)})
+		}
+	}
+	s.refreshLocked(now)
+	s.mu.Unlock()
+	for _, l := range over {
+		s.lose(l.cl, l.why)
+	}
+}
+
+// whyLocked says why a hold whose deadline has passed is lost.
+func (cl *claim) whyLocked(now instant) error {
+	if cl.limit != 0 && now >= cl.limit {
+		return errMaxHold
+	}
+	return errLate
+}
+
+// refreshLocked computes the earliest deadline that is still to come.
+func (s *session) refreshLocked(now instant) {
+	s.next = never
+	for _, cl := range s.live {
+		if d := cl.deadline(); cl.state == held && d > now {
+			s.next = min(s.next, d)
+		}
+	}
+}
+
+// beatableLocked reports whether there is anything to beat for. A session with
+// renewal is beaten also without claims: in some stores it would end.
+func (s *session) beatableLocked() bool {
+	return !s.fixed || s.held < len(s.live)
+}
+
+// launch sends a beat if one is due.
+func (s *session) launch(now instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &s.rhythm
+	switch {
+	case s.dead || !s.beatableLocked():
+		return
+	case r.flying > 0 && (now < r.sent.add(s.ttl/6) || r.flying >= maxFlying):
+		return
+	case r.flying == 0 && now < r.next:
+		return
+	}
+	b := s.spare
+	s.spare = nil
+	if b == nil {
+		b = &beat{}
+	}
+	b.fill(s, now)
+	r.flying++
+	r.sent, r.next = now, now.add(s.ttl/3)
+	s.calls.Go(func() { s.beat(b) }) // finish waits for it
+}
+
+func (b *beat) fill(s *session, now instant) {
+	b.sent = now
+	b.claims, b.live, b.lost, b.told = b.claims[:0], b.live[:0], b.lost[:0], b.told[:0]
+	for _, cl := range s.live {
+		if cl.state == entering || s.fixed && cl.state == held {
+			continue
+		}
+		b.claims = append(b.claims, cl)
+		b.live = append(b.live, cl.Claim)
+	}
+	if cap(b.out) < len(b.live) {
+		b.out = make([]driver.Standing, len(b.live), cap(b.live))
+	}
+	b.out = b.out[:len(b.live)]
+	clear(b.out)
+}
+
+// beat makes one call of Beat and takes in what it answered.
+func (s *session) beat(b *beat) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.ttl/6)
+	err := s.d.Beat(ctx, b.live, b.out)
+	cancel()
+	if errors.Is(err, driver.ErrGone) {
+		s.die(errDead)
+		return
+	}
+	if err == nil {
+		s.c.contacted.Store(true)
+	}
+	now := s.c.now()
+	s.mu.Lock()
+	learnt := s.takeLocked(b, now, err)
+	s.rhythmLocked(b, now, err == nil && learnt)
+	s.mu.Unlock()
+	for _, l := range b.lost {
+		s.lose(l.cl, l.why)
+	}
+	for _, n := range b.told {
+		n.to.Observe(n.e)
+	}
+	clear(b.claims) // a parted claim must not be kept from the collector
+	s.mu.Lock()
+	s.spare = b
+	s.mu.Unlock()
+	s.poke()
+}
+
+// takeLocked applies the answers, each to its claim alone, and reports whether
+// every one was learnt. An answer about a claim that has since parted, or
+// entered again, says nothing.
+func (s *session) takeLocked(b *beat, now instant, err error) (learnt bool) {
+	learnt = true
+	for i, cl := range b.claims {
+		st := b.out[i]
+		if cl.state == ended || cl.ID != b.live[i].ID || cl.Try != b.live[i].Try {
+			continue
+		}
+		switch {
+		case st.Gone && cl.state == held:
+			b.lost = append(b.lost, loss{cl, errBroken})
+		case st.Gone:
+			cl.interruptLocked()
+		case st.Valid <= 0:
+			learnt = false
+			if cl.state == held && !cl.doubt {
+				cl.doubt = true
+				b.tell(cl, Event{Kind: InDoubt, Err: err})
+			}
+		case cl.state == held && now >= cl.deadline():
+			b.lost = append(b.lost, loss{cl, cl.whyLocked(now)}) // an answer that came too late prolongs nothing
+		default:
+			cl.doubt = false
+			s.promiseLocked(cl, b.sent, st.Valid)
+			if cl.state == held {
+				b.tell(cl, Event{Kind: Renewed, Took: now.sub(b.sent)})
+			} else if st.Held {
+				cl.interruptLocked() // its turn came; whatever should have said so did not
+			}
+		}
+	}
+	s.refreshLocked(now)
+	return learnt
+}
+
+func (cl *claim) interruptLocked() {
+	if cl.interrupt != nil {
+		cl.interrupt(errLook)
+	}
+}
+
+func (s *session) rhythmLocked(b *beat, now instant, good bool) {
+	r := &s.rhythm
+	r.flying--
+	if good {
+		r.fails = 0
+		s.promised = max(s.promised, b.sent.add(s.ttl))
+		return
+	}
+	pause := min(max(s.ttl/100, time.Millisecond)<<min(r.fails, 5), s.ttl/6)
+	r.fails++
+	r.next = min(r.next, now.add(pause))
+}
+
+// tell keeps an event for cl's observer until the mutex is free.
+func (b *beat) tell(cl *claim, e Event) {
+	if cl.o.observer == nil {
+		return
+	}
+	e.Name, e.ID, e.Token = cl.Name, cl.ID, cl.tokenLocked()
+	b.told = append(b.told, notice{cl.o.observer, e})
+}

@@ -1,0 +1,244 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A half-open connection eats a beat whole: the next must not wait behind it.
+func TestAStuckBeatDoesNotHoldUpTheNext(t *testing.T) {
+	rigged(t, func(t *testing.T, c *Client, r *rig) {
+		free := make(chan struct{})
+		var stuck atomic.Bool
+		r.set(func(r *rig) {
+			r.beat = func(ctx context.Context, _ []driver.Claim, _ []driver.Standing, next func(context.Context) error) error {
+				if stuck.CompareAndSwap(false, true) {
+					<-free // does not even listen to ctx
+					return driver.ErrUnreachable
+				}
+				return next(ctx)
+			}
+		})
+		l := must(t)(c.Mutex("a").Lock(t.Context()))
+		time.Sleep(time.Minute)
+		if err := l.Err(); err != nil {
+			t.Error(err)
+		}
+		close(free)
+	})
+}
+
+func TestAFailedBeatIsDoubtNotLoss(t *testing.T) {
+	var seen []Kind
+	ob := ObserverFunc(func(e Event) { seen = append(seen, e.Kind) })
+	rigged(t, func(t *testing.T, c *Client, r *rig) {
+		l := must(t)(c.Mutex("a").Lock(t.Context()))
+		r.set(func(r *rig) {
+			r.beat = func(context.Context, []driver.Claim, []driver.Standing, func(context.Context) error) error {
+				return errors.New("server closed the connection")
+			}
+		})
+		time.Sleep(7 * time.Second)
+		if err := l.Err(); err != nil {
+			t.Error(err)
+		}
+		r.heal()
+		time.Sleep(time.Minute)
+		if err := l.Unlock(); err != nil {
+			t.Error(err)
+		}
+		if len(seen) < 4 || seen[0] != Acquired || seen[1] != InDoubt || seen[2] != Renewed || seen[len(seen)-1] != Released {
+			t.Error(seen)
+		}
+	}, WithObserver(ob))
+}
+
+// One row that cannot be prolonged now must not cost the others theirs.
+func TestABeatThatLearnsOfAllButOneLosesAtMostThatOne(t *testing.T) {
+	rigged(t, func(t *testing.T, c *Client, r *rig) {
+		r.set(func(r *rig) {
+			r.beat = func(ctx context.Context, live []driver.Claim, out []driver.Standing, next func(context.Context) error) error {
+				err := next(ctx)
+				for i := range live {
+					if live[i].Name == "locked" {
+						out[i] = driver.Standing{}
+					}
+				}
+				return err
+			}
+		})
+		locked := must(t)(c.Mutex("locked").Lock(t.Context()))
+		other := must(t)(c.Mutex("other").Lock(t.Context()))
+		time.Sleep(time.Minute)
+		wantErr(t, locked.Err(), ErrLost)
+		if err := other.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A beat that was sent while an Enter was in flight must not report a loss.
+func TestABeatDuringAnEnterIsNoFalseLoss(t *testing.T) {
+	rigged(t, func(t *testing.T, c *Client, r *rig) {
+		must(t)(c.Mutex("other").Lock(t.Context())) // so that there are beats
+		var beaten []driver.Claim
+		r.set(func(r *rig) {
+			r.enter = func(ctx context.Context, _ driver.Claim, next func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
+				time.Sleep(5 * time.Second) // a beat falls in here
+				return next(ctx)
+			}
+			r.beat = func(ctx context.Context, live []driver.Claim, _ []driver.Standing, next func(context.Context) error) error {
+				beaten = append(beaten[:0], live...)
+				return next(ctx)
+			}
+		})
+		time.AfterFunc(4*time.Second, func() {
+			if len(beaten) != 1 {
+				t.Errorf("%d claims beaten during the enter", len(beaten))
+			}
+		})
+		l := must(t)(c.Mutex("a").Lock(t.Context()))
+		if err := l.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A beat's answer about an earlier try says nothing about the present one.
+func TestALateAnswerAboutAnEarlierTryIsIgnored(t *testing.T) {
+	rigged(t, func(t *testing.T, c *Client, r *rig) {
+		holder := must(t)(second(t, c).Mutex("a").Lock(t.Context()))
+		r.set(func(r *rig) {
+			r.beat = func(ctx context.Context, live []driver.Claim, out []driver.Standing, next func(context.Context) error) error {
+				if err := next(ctx); err != nil {
+					return err
+				}
+				time.Sleep(1500 * time.Millisecond) // the answer is on its way while the claim enters again
+				for i := range live {
+					if live[i].Try == 1 {
+						out[i] = driver.Standing{Gone: true}
+					}
+				}
+				return nil
+			}
+		})
+		time.AfterFunc(4*time.Second, func() { // after the beat was sent: the place is lost, and entered again
+			for e := range c.List(t.Context(), "a") {
+				if !e.Held {
+					c.Evict(t.Context(), e)
+				}
+			}
+		})
+		time.AfterFunc(4200*time.Millisecond, func() { holder.Unlock() })
+		l := must(t)(c.Mutex("a").Lock(t.Context()))
+		time.Sleep(time.Minute)
+		if err := l.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAnEvictedHolderIsToldWithinAThirdOfTheTTL(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Client) {
+		l := must(t)(c.Mutex("a").Lock(t.Context()))
+		time.Sleep(time.Minute)
+		for e := range c.List(t.Context(), "a") {
+			if err := c.Evict(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		broken := time.Now()
+		<-l.Context().Done()
+		if late := time.Since(broken); late > 10*time.Second/3 {
+			t.Errorf("told after %v", late)
+		}
+		wantErr(t, l.Unlock(), ErrLost)
+	})
+}
+
+func TestNoticeOfTheStoreEndsEveryLeaseAtOnce(t *testing.T) {
+	rigged(t, func(t *testing.T, c *Client, r *rig) {
+		lost := make(chan struct{})
+		r.lost = lost
+		a := must(t)(c.Mutex("a").Lock(t.Context()))
+		b := must(t)(c.Mutex("b").Lock(t.Context()))
+		r.lost = nil // for the session after it
+		close(lost)
+		synctest.Wait()
+		wantErr(t, context.Cause(a.Context()), ErrLost)
+		wantErr(t, b.Unlock(), ErrLost)
+		if err := must(t)(c.Mutex("a").Lock(t.Context())).Unlock(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A wait outlives its session as often as need be.
+func TestTwoOutagesDoNotEndAWait(t *testing.T) {
+	rigged(t, func(t *testing.T, c *Client, r *rig) {
+		holder := must(t)(second(t, c).Mutex("a").Lock(t.Context()))
+		got := make(chan *Lease)
+		go func() {
+			l, err := c.Mutex("a").Lock(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- l
+		}()
+		synctest.Wait()
+		for range 3 {
+			var gone atomic.Bool
+			gone.Store(true)
+			r.set(func(r *rig) {
+				r.beat = func(ctx context.Context, live []driver.Claim, _ []driver.Standing, next func(context.Context) error) error {
+					if len(live) > 0 && live[0].ID != holder.ID() && gone.CompareAndSwap(true, false) {
+						return driver.ErrGone
+					}
+					return next(ctx)
+				}
+			})
+			time.Sleep(15 * time.Second)
+			if gone.Load() {
+				t.Fatal("no outage happened")
+			}
+		}
+		if err := holder.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		l := <-got
+		if err := l.Unlock(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestSessionsEndWhenIdle(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Client) {
+		must(t)(c.Mutex("a").Lock(t.Context())).Unlock()
+		if n := len(c.all()); n != 1 {
+			t.Fatalf("%d sessions", n)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if n := len(c.all()); n != 0 {
+			t.Errorf("%d sessions left", n)
+		}
+		must(t)(c.Mutex("a").Lock(t.Context())).Unlock()
+	})
+}
+
+func TestTooManyTTLsAreRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Client) {
+		for i := range maxSessions {
+			must(t)(c.Mutex("a", WithTTL(time.Duration(i+1)*time.Second)).Lock(t.Context())).Unlock()
+		}
+		_, err := c.Mutex("a", WithTTL(time.Hour)).Lock(t.Context())
+		wantErr(t, err, ErrInvalid)
+	})
+}

@@ -1,0 +1,278 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A Lease is a held lock. It is held until Unlock, or until it is lost: when the
+// store could not confirm it by its deadline, or says that it is gone. Loss is
+// found without the network, by the clock; after it somebody else may hold the
+// lock, so the work must stop when Context ends.
+type Lease struct {
+	c      *Client
+	name   string
+	cl     *claim   // nil for a lease of several names
+	parts  []*Lease // of a lease of several names
+	up     *Lease   // the lease of several names that this is a part of
+	o      *options
+	fence  uint64
+	pass   uint8
+	kind   lockKind
+	since  instant
+	outer  *Lease // the next lease that the caller's context carries
+	within *Lease // the lease of the same lock that this one is nested in
+	nest   nest   // guarded by the session's mutex
+
+	ctx      leaseContext
+	cancel   context.CancelCauseFunc
+	over     atomic.Pointer[error] // why it ended
+	unlocked atomic.Bool
+}
+
+var _ driver.Grant = (*Lease)(nil)
+
+// leaseContext ends with the lease. Err is computed when asked, so it is right
+// even on a machine that just woke up and whose timers have not fired yet.
+type leaseContext struct {
+	context.Context
+	lease *Lease
+}
+
+// ownerKey is the context key of the innermost lease.
+type ownerKey struct{}
+
+// Err reports whether the lease has ended, by the clock if need be.
+func (x *leaseContext) Err() error {
+	x.lease.check()
+	return x.Context.Err()
+}
+
+// Value returns the lease itself to this package, and what ctx carries to others.
+func (x *leaseContext) Value(key any) any {
+	if key == (ownerKey{}) {
+		return x.lease
+	}
+	return x.Context.Value(key)
+}
+
+// workContext is what Do runs its function with: it ends with the lease, and
+// with the context that Do was called with.
+type workContext struct {
+	leaseContext
+	caller context.Context
+}
+
+// Deadline returns the caller's.
+func (x *workContext) Deadline() (time.Time, bool) { return x.caller.Deadline() }
+
+// Err reports whether the lease or the caller's context has ended.
+func (x *workContext) Err() error {
+	if err := x.leaseContext.Err(); err != nil {
+		return err
+	}
+	return x.caller.Err()
+}
+
+// newLease makes a lease of a held claim, unless the hold has ended already.
+func newLease(ctx context.Context, k *lock, cl *claim, outer *Lease) *Lease {
+	l := &Lease{c: k.c, name: k.name, cl: cl, o: &k.o, kind: k.kind(cl.Need), outer: outer, up: k.up}
+	l.start(ctx)
+	s := cl.s
+	now := s.c.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cl.state != held || now >= cl.deadline() {
+		return nil
+	}
+	cl.o = l.o
+	l.fence, l.pass, l.since = cl.fence, cl.pass, now
+	cl.leases = append(cl.leases, l)
+	return l
+}
+
+// start gives l its context: the values of ctx without its end.
+func (l *Lease) start(ctx context.Context) {
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	l.ctx.lease = l
+	l.ctx.Context, l.cancel = context.WithCancelCause(ctx)
+}
+
+// end ends the lease's context, once, and reports whether it did.
+func (l *Lease) end(why error) bool {
+	if !l.over.CompareAndSwap(nil, &why) {
+		return false
+	}
+	l.cancel(why)
+	if l.up != nil {
+		l.up.end(why)
+	}
+	return true
+}
+
+// check ends the lease if its deadline has passed.
+func (l *Lease) check() {
+	if l.over.Load() != nil {
+		return
+	}
+	for _, p := range l.parts {
+		p.check()
+	}
+	if l.cl == nil {
+		return
+	}
+	if now := l.c.now(); now >= l.cl.deadline() {
+		s := l.cl.s
+		s.mu.Lock()
+		why := l.cl.whyLocked(now)
+		s.mu.Unlock()
+		s.lose(l.cl, why)
+	}
+}
+
+// Context returns a context that ends when the lease does, with cause ErrLost,
+// ErrReleased or ErrClosed. It carries the values of the context that Lock was
+// called with, but not its deadline: that bounded the wait, not the work.
+func (l *Lease) Context() context.Context { return &l.ctx }
+
+// Token returns the fencing token: unique, and larger than that of every holder
+// before. Hand it to whatever the work changes and have it refuse a smaller one.
+// For a lease of several names it is that of the first; see Parts.
+func (l *Lease) Token() uint64 {
+	l.check()
+	if len(l.parts) > 0 {
+		return l.parts[0].Token()
+	}
+	return l.fence<<8 | uint64(l.pass)
+}
+
+// Fence returns the engine's own token, which the holders inside one process
+// share while they pass the lock on.
+func (l *Lease) Fence() uint64 {
+	if len(l.parts) > 0 {
+		return l.parts[0].Fence()
+	}
+	return l.fence
+}
+
+// Name returns the lock's name; for a lease of several names the first.
+func (l *Lease) Name() string { return l.name }
+
+// ID returns the claim's ID in the store.
+func (l *Lease) ID() string {
+	if len(l.parts) > 0 {
+		return l.parts[0].ID()
+	}
+	return l.cl.ID
+}
+
+// Parts returns the leases of the single names, in the order they were taken in;
+// of a lease of one name, itself.
+func (l *Lease) Parts() []*Lease {
+	if len(l.parts) > 0 {
+		return append([]*Lease(nil), l.parts...)
+	}
+	return []*Lease{l}
+}
+
+// Deadline returns until when the lock is ours if nothing more is heard from the
+// store; renewal moves it.
+func (l *Lease) Deadline() time.Time {
+	if len(l.parts) == 0 {
+		return l.c.wall(l.cl.deadline())
+	}
+	first := l.parts[0].Deadline()
+	for _, p := range l.parts[1:] {
+		if d := p.Deadline(); d.Before(first) {
+			first = d
+		}
+	}
+	return first
+}
+
+// Err returns nil while the lock is held, and then why it is not.
+func (l *Lease) Err() error {
+	l.check()
+	if why := l.over.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// Unlock gives the lock back; the lease's context ends first. It needs no
+// context: it is back by the deadline at the latest, and within 5 s. ErrLost
+// says that the lock was not ours any more, ErrNotHeld that it was given back
+// before, ErrUnknown that the store did not answer.
+func (l *Lease) Unlock() error {
+	if l.unlocked.Swap(true) {
+		return l.c.fail("unlock", l.name, ErrNotHeld)
+	}
+	l.check()
+	if !l.end(ErrReleased) {
+		_ = l.unlockParts() // the loss is the answer
+		return l.c.fail("unlock", l.name, *l.over.Load())
+	}
+	if l.cl == nil {
+		return l.unlockParts()
+	}
+	if err := l.giveBack(); err != nil {
+		return l.c.fail("unlock", l.name, err)
+	}
+	return nil
+}
+
+func (l *Lease) unlockParts() error {
+	var errs []error
+	for i := len(l.parts) - 1; i >= 0; i-- {
+		errs = append(errs, l.parts[i].Unlock())
+	}
+	return errors.Join(errs...)
+}
+
+// giveBack ends l's share of the claim, and with the last share the claim.
+func (l *Lease) giveBack() error {
+	cl, s := l.cl, l.cl.s
+	s.mu.Lock()
+	if cl.state != held {
+		s.mu.Unlock()
+		return errLate
+	}
+	l.unnestLocked()
+	for i, o := range cl.leases {
+		if o == l {
+			cl.leases = append(cl.leases[:i], cl.leases[i+1:]...)
+			break
+		}
+	}
+	last := len(cl.leases) == 0
+	s.mu.Unlock()
+	if !last {
+		return nil
+	}
+	if l.o.observer != nil {
+		l.o.observer.Observe(Event{Kind: Released, Name: l.name, ID: cl.ID, Token: l.Token(), Took: l.c.now().sub(l.since)})
+	}
+	return cl.giveBack()
+}
+
+// giveBack passes a held claim without leases on, or leaves it.
+func (cl *claim) giveBack() error {
+	if cl.gate != nil && cl.gate.release(cl) {
+		return nil
+	}
+	s := cl.s
+	s.mu.Lock()
+	if cl.state != held {
+		s.mu.Unlock()
+		return errLate
+	}
+	s.endLocked(cl)
+	s.mu.Unlock()
+	return s.leave(cl)
+}

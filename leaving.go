@@ -1,0 +1,181 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// maxBlock bounds how long Unlock and Close wait for a store.
+const maxBlock = 5 * time.Second
+
+// A departure is a claim that must not stay in the store: given up, lost, or
+// left without an answer. The keeper repeats its Leave until it is answered and
+// one TTL has passed since the last Enter that was not: that Enter may still be
+// on its way, arrive after a Leave that found nothing, and stand in line for as
+// long as the session lives.
+type departure struct {
+	claim    driver.Claim
+	after    instant // not to be left before this
+	watch    instant // when the last unanswered Enter can no longer arrive; 0: there was none
+	answered bool
+	busy     bool    // a Leave is under way
+	again    instant // when to repeat
+}
+
+func (d *departure) due() instant {
+	if d.busy {
+		return never
+	}
+	return max(d.after, d.again)
+}
+
+// depart puts cl on the leaving list. A claim that was never sent leaves nothing.
+func (s *session) depart(cl *claim, after instant) {
+	d := &departure{claim: cl.Claim, after: after}
+	if cl.unanswered != 0 {
+		d.watch = cl.unanswered.add(s.ttl)
+	}
+	s.mu.Lock()
+	s.leaving = append(s.leaving, d)
+	s.mu.Unlock()
+	s.poke()
+}
+
+// settled puts a claim that was left with an answer on the list if an earlier
+// Enter of it may still arrive.
+func (s *session) settled(cl *claim) {
+	if cl.unanswered == 0 {
+		return
+	}
+	now := s.c.now()
+	d := &departure{claim: cl.Claim, answered: true, watch: cl.unanswered.add(s.ttl), again: now.add(s.ttl / 3)}
+	if now >= d.watch {
+		return
+	}
+	s.mu.Lock()
+	s.leaving = append(s.leaving, d)
+	s.mu.Unlock()
+	s.poke()
+}
+
+// leaveDue sends what is due of the leaving list, in the background.
+func (s *session) leaveDue(now instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		s.leaving = nil // the session's end ends them too
+		return
+	}
+	var due []*departure
+	for _, d := range s.leaving {
+		if now >= d.due() {
+			d.busy = true
+			due = append(due, d)
+		}
+	}
+	if len(due) > 0 {
+		s.calls.Go(func() { s.leaveAll(due) }) // finish waits for it
+	}
+}
+
+func (s *session) leaveAll(due []*departure) {
+	for _, d := range due {
+		over := d.watch != 0 && s.c.now() >= d.watch
+		ctx, cancel := context.WithTimeout(s.ctx, s.ttl/6)
+		err := s.d.Leave(ctx, d.claim)
+		if over && (err == nil || errors.Is(err, driver.ErrGone)) {
+			err = s.sweep(ctx, d.claim)
+		}
+		cancel()
+		s.mu.Lock()
+		d.busy = false
+		d.answered = err == nil || errors.Is(err, driver.ErrGone)
+		if now := s.c.now(); d.answered && (d.watch == 0 || over) {
+			s.strikeLocked(d)
+		} else {
+			d.again = now.add(s.ttl / 3)
+			if !d.answered {
+				d.again = now.add(s.ttl / 30)
+			}
+		}
+		s.mu.Unlock()
+	}
+	s.poke()
+}
+
+func (s *session) strikeLocked(d *departure) {
+	for i, o := range s.leaving {
+		if o == d {
+			last := len(s.leaving) - 1
+			s.leaving[i] = s.leaving[last]
+			s.leaving[last] = nil
+			s.leaving = s.leaving[:last]
+			return
+		}
+	}
+}
+
+// sweep compares what the store has of this session under the claim's name with
+// what the core knows, and ends strangers.
+func (s *session) sweep(ctx context.Context, c driver.Claim) error {
+	for e, err := range s.c.engine.List(ctx, c.Name) {
+		if err != nil {
+			return err
+		}
+		if e.Name != c.Name || e.Session != s.id || s.knows(e.ID) {
+			continue
+		}
+		if err := s.d.Leave(ctx, e.Claim); err != nil && !errors.Is(err, driver.ErrGone) {
+			return err
+		}
+	}
+	return nil
+}
+
+// knows reports whether a claim with id is ours: also one that is entering right
+// now, whose answer may say that it holds.
+func (s *session) knows(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cl := range s.live {
+		if cl.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// leave gives cl back while its caller waits, by the deadline at the latest.
+// ErrGone from the first Leave that was answered says that the claim was not
+// ours any more; after one that was not, it is the answer to that one.
+func (s *session) leave(cl *claim) error {
+	bound := min(cl.deadline().sub(s.c.now()), maxBlock)
+	ctx, cancel := context.WithTimeout(s.ctx, bound)
+	defer cancel()
+	pause := time.Millisecond
+	for asked := false; ; asked = true {
+		err := s.d.Leave(ctx, cl.Claim)
+		switch {
+		case err == nil, asked && errors.Is(err, driver.ErrGone):
+			s.settled(cl)
+			return nil
+		case errors.Is(err, driver.ErrGone):
+			s.settled(cl)
+			return errBroken
+		}
+		if refused(err) {
+			s.depart(cl, s.c.now())
+			return err
+		}
+		select {
+		case <-time.After(pause):
+			pause *= 2
+		case <-ctx.Done():
+			s.depart(cl, s.c.now())
+			return errors.Join(ErrUnknown, err)
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A lockKind says how claims of a lock stand beside each other.
+type lockKind uint8
+
+const (
+	exclusive lockKind = iota
+	shared
+	counted
+)
+
+// A lock is a name with a limit and options: what Mutex, RWMutex and Semaphore
+// have in common. Nothing happens until it is asked for.
+type lock struct {
+	c         *Client
+	name      string
+	limit     int
+	semaphore bool
+	o         options
+	up        *Lease // the lease of several names this is taken for
+}
+
+func (k *lock) kind(need int) lockKind {
+	switch {
+	case k.semaphore:
+		return counted
+	case need >= k.limit:
+		return exclusive
+	}
+	return shared
+}
+
+// A Mutex is a lock that one holder has at a time. It is a name; nothing happens
+// until it is locked. It is safe to share.
+type Mutex struct{ k lock }
+
+// Mutex returns the mutex called name.
+func (c *Client) Mutex(name string, opts ...Option) *Mutex {
+	return &Mutex{lock{c: c, name: name, limit: 1, o: c.defaults.with(opts)}}
+}
+
+// Lock waits for the lock. ctx bounds the wait, never the hold.
+func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.k.take(ctx, "lock", 1, false) }
+
+// TryLock takes the lock now or returns ErrHeld; *HeldError says who has it.
+func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.k.take(ctx, "lock", 1, true) }
+
+// Do runs fn while it holds the lock. fn's context ends with ctx or when the
+// lock is lost; ErrLost is then joined to fn's error.
+func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, lease *Lease) error) error {
+	if fn == nil {
+		panic("pawl: Do without a function")
+	}
+	lease, err := m.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return lease.do(ctx, fn)
+}
+
+// An RWMutex is a lock that many readers or one writer have at a time. First
+// come, first served: a writer that waits keeps later readers out.
+type RWMutex struct{ k lock }
+
+// RWMutex returns the read-write lock called name.
+func (c *Client) RWMutex(name string, opts ...Option) *RWMutex {
+	return &RWMutex{lock{c: c, name: name, limit: driver.All, o: c.defaults.with(opts)}}
+}
+
+// Lock waits for the lock for writing.
+func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
+	return m.k.take(ctx, "lock", driver.All, false)
+}
+
+// TryLock takes the lock for writing now or returns ErrHeld.
+func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
+	return m.k.take(ctx, "lock", driver.All, true)
+}
+
+// RLock waits for the lock for reading.
+func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) { return m.k.take(ctx, "rlock", 1, false) }
+
+// TryRLock takes the lock for reading now or returns ErrHeld.
+func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
+	return m.k.take(ctx, "rlock", 1, true)
+}
+
+// A Semaphore is a lock with a number of permits. All who use a name must agree
+// on the number.
+type Semaphore struct{ k lock }
+
+// Semaphore returns the semaphore called name that has limit permits.
+func (c *Client) Semaphore(name string, limit int, opts ...Option) *Semaphore {
+	return &Semaphore{lock{c: c, name: name, limit: limit, semaphore: true, o: c.defaults.with(opts)}}
+}
+
+// Acquire waits for n permits at once. First come, first served: one who waits
+// for many keeps later ones out.
+func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
+	return s.k.take(ctx, "acquire", n, false)
+}
+
+// TryAcquire takes n permits now or returns ErrHeld.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
+	return s.k.take(ctx, "acquire", n, true)
+}
+
+// check refuses what can be refused without asking the store.
+func (k *lock) check(need int) error {
+	if err := checkName(k.name); err != nil {
+		return err
+	}
+	if k.o.err != nil {
+		return k.o.err
+	}
+	f := k.c.features
+	switch {
+	case k.semaphore && (k.limit < 1 || k.limit >= driver.All):
+		return fmt.Errorf("%w: semaphore of %d", ErrInvalid, k.limit)
+	case need < 1:
+		return fmt.Errorf("%w: %d permits", ErrInvalid, need)
+	case need > k.limit:
+		return fmt.Errorf("%w: %d permits of %d: %w", ErrInvalid, need, k.limit, ErrLimit)
+	case k.semaphore && k.limit > 1 && !f.Count:
+		return fmt.Errorf("%w: semaphores", ErrUnsupported)
+	case k.limit == driver.All && need < k.limit && !f.Shared:
+		return fmt.Errorf("%w: readers", ErrUnsupported)
+	}
+	return nil
+}
+
+// take acquires need units of the lock.
+func (k *lock) take(ctx context.Context, op string, need int, try bool) (*Lease, error) {
+	if ctx == nil {
+		panic("pawl: nil context")
+	}
+	l, err := k.acquire(ctx, nil, need, try)
+	if err != nil {
+		return nil, k.c.fail(op, k.name, err)
+	}
+	return l, nil
+}
+
+// acquire is take before its error is wrapped. chain is what the lease's context
+// carries if it is not what ctx carries.
+func (k *lock) acquire(ctx context.Context, chain *Lease, need int, try bool) (*Lease, error) {
+	if err := k.check(need); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !k.c.begin() {
+		return nil, ErrClosed
+	}
+	defer k.c.calls.Done()
+	if k.o.limited && k.o.wait == 0 {
+		try = true
+	}
+	wait, cancel := k.bound(ctx, try)
+	defer cancel()
+	own, carried := k.owner(ctx)
+	if chain == nil {
+		chain = carried
+	}
+	if own != nil && !k.semaphore {
+		l, err := k.again(wait, own, chain, need, try)
+		if err != nil && errors.Is(context.Cause(wait), errWaited) {
+			err = own.inTheWay(ErrHeld)
+		}
+		return l, err
+	}
+	start := k.c.now()
+	for {
+		cl, passed, err := k.claim(wait, need, try)
+		if err != nil {
+			return nil, err
+		}
+		if l := newLease(ctx, k, cl, chain); l != nil {
+			l.announce(passed, start)
+			return l, nil
+		}
+		// Lost between the grant and here, so that nobody was told of it: once more.
+		cl.s.lose(cl, errLate)
+	}
+}
+
+// bound returns ctx, ended also by WithWait and by Close.
+func (k *lock) bound(ctx context.Context, try bool) (context.Context, context.CancelFunc) {
+	limit := func() {}
+	if k.o.limited && !try {
+		ctx, limit = context.WithTimeoutCause(ctx, k.o.wait, errWaited)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(k.c.ctx, func() { cancel(ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		limit()
+	}
+}
+
+// claim obtains a held claim, through the gate where there is one.
+func (k *lock) claim(ctx context.Context, need int, try bool) (cl *claim, passed bool, err error) {
+	q := &quest{c: k.c, try: try, cl: &claim{o: &k.o, Claim: driver.Claim{
+		ID: newID(), Try: 1, Name: k.name, Need: need, Limit: k.limit,
+		Queue: !try && k.c.features.Queue, Note: k.o.note,
+	}}}
+	if need < k.limit || k.o.fair || k.o.fixed {
+		err = q.run(ctx)
+		return q.cl, false, err
+	}
+	g := k.c.gate(gateKey{k.name, k.limit, k.o.ttl, k.o.maxHold, k.o.note})
+	defer g.drop()
+	if !try {
+		passed, err = g.lock(ctx, q)
+		return q.cl, passed, err
+	}
+	if e, ok := g.holder(); ok {
+		return nil, false, &HeldError{Holder: &e, Ahead: 1, Err: ErrHeld}
+	}
+	if err := q.run(ctx); err != nil {
+		return nil, false, err
+	}
+	q.cl.gate = g
+	g.hold(q.cl)
+	return q.cl, false, nil
+}
+
+func (l *Lease) announce(passed bool, start instant) {
+	if l.o.observer == nil {
+		return
+	}
+	kind := Acquired
+	if passed {
+		kind = HandedOver
+	}
+	l.o.observer.Observe(Event{Kind: kind, Name: l.name, ID: l.ID(), Token: l.Token(), Took: l.c.now().sub(start)})
+}
+
+// do runs fn under a lease and gives it back, also if fn panics.
+func (l *Lease) do(ctx context.Context, fn func(context.Context, *Lease) error) (err error) {
+	work, cancel := context.WithCancelCause(l.Context())
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	defer func() {
+		stop()
+		if uerr := l.Unlock(); uerr != nil && !errors.Is(uerr, ErrNotHeld) {
+			err = errors.Join(err, uerr)
+		}
+		cancel(nil)
+	}()
+	return fn(&workContext{leaseContext{work, l}, ctx}, l)
+}

@@ -1,0 +1,123 @@
+package pawl
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+)
+
+const (
+	defaultTTL = 10 * time.Second
+	minTTL     = 10 * time.Millisecond
+	maxTTL     = 365 * 24 * time.Hour
+)
+
+// An Option changes a client, or one lock of it.
+type Option func(*options)
+
+// options are the settings of one lock; a client's are the defaults of its locks.
+type options struct {
+	ttl      time.Duration
+	wait     time.Duration // 0: as long as ctx allows; see limited
+	limited  bool          // wait counts, also if it is 0
+	maxHold  time.Duration // 0: none
+	fixed    bool          // no renewal
+	reentry  bool
+	fair     bool
+	note     string
+	observer Observer
+	err      error // the first nonsense that was asked for
+}
+
+// WithTTL sets the lease: how long the lock outlives a holder that died or was
+// cut off. Less than 10 ms is rounded up to it, and fractions of a millisecond
+// are. The default is 10 s.
+func WithTTL(d time.Duration) Option {
+	return func(o *options) {
+		if d <= 0 || d > maxTTL {
+			o.refuse("TTL of %v", d)
+			return
+		}
+		o.ttl = max(d, minTTL)
+		if rest := o.ttl % time.Millisecond; rest != 0 {
+			o.ttl += time.Millisecond - rest
+		}
+	}
+}
+
+// WithWait bounds how long an acquire waits; then it is ErrHeld. Zero asks once.
+func WithWait(d time.Duration) Option {
+	return func(o *options) {
+		if d < 0 {
+			o.refuse("wait of %v", d)
+			return
+		}
+		o.wait, o.limited = d, true
+	}
+}
+
+// WithMaxHold bounds a hold however well its renewal goes: then its context ends
+// with ErrLost and the lock is given back.
+func WithMaxHold(d time.Duration) Option {
+	return func(o *options) {
+		if d <= 0 || d == math.MaxInt64 {
+			o.refuse("maximum hold of %v", d)
+			return
+		}
+		o.maxHold = d
+	}
+}
+
+// WithoutRenewal makes leases that last one TTL from the grant and are never
+// prolonged, for those who size the TTL above the longest run.
+func WithoutRenewal() Option { return func(o *options) { o.fixed = true } }
+
+// WithReentry lets a lease's own context take the same lock again; it is given
+// back when the last of these leases is. Semaphores are never re-entered.
+func WithReentry() Option { return func(o *options) { o.reentry = true } }
+
+// WithFair gives each goroutine a place of its own in the line instead of
+// passing a lock on inside the process for up to 20 ms. First come first served
+// across processes is then exact, if all of them use it.
+func WithFair() Option { return func(o *options) { o.fair = true } }
+
+// WithNote sets what others see of who holds the lock and why, in place of user,
+// host and process. At most 1 KiB.
+func WithNote(s string) Option {
+	return func(o *options) {
+		if err := checkNote(s); err != nil {
+			o.err = cmp.Or(o.err, err)
+			return
+		}
+		o.note = s
+	}
+}
+
+// WithLogger reports events to l: trouble as warnings, the rest for debugging.
+// The default is to say nothing.
+func WithLogger(l *slog.Logger) Option { return WithObserver(logObserver{l}) }
+
+// WithObserver adds an observer of events.
+func WithObserver(ob Observer) Option {
+	return func(o *options) {
+		if o.observer != nil && ob != nil {
+			ob = observers{o.observer, ob}
+		}
+		o.observer = ob
+	}
+}
+
+func (o *options) refuse(format string, args ...any) {
+	if o.err == nil {
+		o.err = fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+	}
+}
+
+func (o options) with(opts []Option) options {
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}

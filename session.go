@@ -1,0 +1,390 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// maxPass bounds how often one grant is passed on: the pass is a token's low byte.
+const maxPass = 255
+
+// maxSessions bounds how many different TTLs a client may use at a time.
+const maxSessions = 64
+
+// A session is one driver session and the claims that live by it. Its keeper
+// (keeper.go) beats for them; what had no answer is settled in leaving.go.
+type session struct {
+	c      *Client
+	d      driver.Session
+	id     string
+	ttl    time.Duration
+	margin time.Duration
+	fixed  bool // for one lease without renewal: ends with it
+
+	ctx    context.Context // of calls made in the background
+	cancel context.CancelFunc
+	wake   chan struct{}  // buffered by one; tells the keeper to look again
+	stop   chan struct{}  // closed by shut
+	done   chan struct{}  // closed by the keeper when all is ended
+	calls  sync.WaitGroup // background calls; the keeper waits for them
+
+	mu       sync.Mutex // guards the following, and the claims' fields that say so
+	dead     bool       // no further claim may join
+	live     []*claim   // the claims that joined; beaten once their Enter was answered
+	held     int        // how many of live are held
+	ticking  bool       // the keeper looks often enough for held claims
+	next     instant    // no held claim's deadline is before this
+	promised instant    // until when the store promised the session itself
+	leaving  []*departure
+	rhythm   rhythm
+	spare    *beat // buffers of the last beat, for the next
+}
+
+// A state says how far a claim has come.
+type state uint8
+
+const (
+	entering state = iota // no Enter was answered yet
+	waiting               // in line
+	held
+	ended // given back, lost, or given up
+)
+
+// A claim is one claim of this process, from its first Enter until it has ended.
+type claim struct {
+	driver.Claim // changed only by the goroutine that acquires, under s.mu once live
+	o            *options
+	s            *session
+	gate         *gate // nil: never passed on inside the process
+
+	sent       instant // when the last Enter was sent
+	unanswered instant // when the last Enter that got no answer was sent; 0: none
+
+	until atomic.Int64 // the deadline, an instant; written under s.mu
+
+	// guarded by s.mu
+	state     state
+	doubt     bool
+	index     int     // in s.live
+	promise   instant // until when the store promised the claim, less the margin
+	limit     instant // where WithMaxHold ends it; 0: nowhere
+	granted   instant // by the engine
+	fence     uint64
+	pass      uint8
+	leases    []*Lease
+	one       [1]*Lease               // room for leases, which is nearly always one
+	interrupt context.CancelCauseFunc // ends the Await under way
+}
+
+var (
+	errLook    = errors.New("look again") // interrupts an Await
+	errDead    = fmt.Errorf("%w: its session has ended", ErrLost)
+	errLate    = fmt.Errorf("%w: not confirmed before its deadline", ErrLost)
+	errMaxHold = fmt.Errorf("%w: maximum hold reached", ErrLost)
+	errBroken  = fmt.Errorf("%w: the store no longer knows it", ErrLost)
+)
+
+func newSession(c *Client, d driver.Session, id string, fixed bool, sent instant) *session {
+	ttl := d.TTL()
+	s := &session{
+		c: c, d: d, id: id, ttl: ttl, margin: min(ttl/10, 500*time.Millisecond), fixed: fixed,
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		promised: sent.add(ttl),
+		rhythm:   rhythm{next: sent.add(ttl / 3)},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// join makes cl a claim of s, unless s has ended.
+func (s *session) join(cl *claim) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		return false
+	}
+	cl.s, cl.state, cl.index = s, entering, len(s.live)
+	s.live = append(s.live, cl)
+	cl.leases = cl.one[:0]
+	cl.promise, cl.limit, cl.unanswered = 0, 0, 0
+	return true
+}
+
+// rename gives cl an ID that the store has never seen.
+func (s *session) rename(cl *claim) {
+	s.mu.Lock()
+	cl.ID, cl.Try, cl.promise, cl.unanswered = newID(), 1, 0, 0
+	if cl.state == waiting {
+		cl.state = entering
+	}
+	s.mu.Unlock()
+}
+
+// retry prepares cl for an Enter that follows one the store no longer knows.
+func (s *session) retry(cl *claim) {
+	s.mu.Lock()
+	cl.Try++
+	if cl.state == waiting {
+		cl.state = entering // a beat for it would report a false loss
+	}
+	s.mu.Unlock()
+}
+
+// part ends cl's membership. What it may have left in the store is the leaving
+// list's business.
+func (s *session) part(cl *claim) {
+	s.mu.Lock()
+	s.endLocked(cl)
+	s.mu.Unlock()
+}
+
+func (s *session) endLocked(cl *claim) {
+	if cl.state == ended {
+		return
+	}
+	if cl.state == held {
+		s.held--
+	}
+	cl.state = ended
+	last := len(s.live) - 1
+	s.live[cl.index] = s.live[last]
+	s.live[cl.index].index = cl.index
+	s.live[last] = nil
+	s.live = s.live[:last]
+	if last == 0 && s.fixed {
+		s.poke() // the session ends with its only claim
+	}
+}
+
+// poke makes the keeper look again.
+func (s *session) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+// enter asks the engine for cl once. A claim whose answer is known joins the live.
+func (s *session) enter(ctx context.Context, cl *claim) (driver.Standing, error) {
+	cl.sent = s.c.now()
+	call, cancel := context.WithTimeout(ctx, s.ttl) // a later grant would be worth nothing
+	st, err := s.d.Enter(call, cl.Claim)
+	cancel()
+	if err != nil {
+		if !refused(err) {
+			cl.unanswered = cl.sent
+		}
+		return st, err
+	}
+	s.c.contacted.Store(true)
+	if st.Gone || !st.Held && !cl.Queue {
+		return st, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		return st, driver.ErrGone
+	}
+	s.promiseLocked(cl, cl.sent, st.Valid)
+	if !st.Held && cl.state == entering {
+		cl.state = waiting
+	}
+	return st, nil
+}
+
+// promiseLocked takes in what a call that was sent at sent promised. Valid 0
+// says that the claim lives by the session's own promise.
+func (s *session) promiseLocked(cl *claim, sent instant, valid time.Duration) {
+	until := s.promised
+	if valid > 0 {
+		until = sent.add(valid)
+	}
+	cl.promise = max(cl.promise, until.add(-s.margin))
+	deadline := cl.promise
+	if cl.limit != 0 {
+		deadline = min(deadline, cl.limit)
+	}
+	cl.until.Store(int64(deadline))
+}
+
+// grant makes a claim that the engine said is held into a hold. It refuses if
+// the answer came after the deadline: such a grant is given back.
+func (s *session) grant(cl *claim, st driver.Standing) bool {
+	now := s.c.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead || cl.state == ended || now >= cl.promise {
+		return false
+	}
+	cl.state, cl.granted, cl.fence, cl.pass, cl.doubt = held, now, st.Token, 0, false
+	s.capLocked(cl, now)
+	if s.held == 0 || cl.deadline() < s.next {
+		s.next = cl.deadline()
+	}
+	s.held++
+	if !s.ticking {
+		s.ticking = true
+		s.poke()
+	}
+	return true
+}
+
+// capLocked starts the maximum hold anew, for whoever holds cl from now on.
+func (s *session) capLocked(cl *claim, now instant) {
+	if cl.o.maxHold == 0 {
+		return
+	}
+	cl.limit = now.add(cl.o.maxHold)
+	cl.until.Store(int64(min(cl.promise, cl.limit)))
+	s.next = min(s.next, cl.limit)
+}
+
+func (cl *claim) deadline() instant { return instant(cl.until.Load()) }
+
+// lose ends a hold that is not ours any more: contexts first, then the rest.
+// Anyone may call it, any number of times.
+func (s *session) lose(cl *claim, why error) {
+	s.mu.Lock()
+	if cl.state != held {
+		s.mu.Unlock()
+		return
+	}
+	s.endLocked(cl)
+	leases, token, granted := cl.leases, cl.tokenLocked(), cl.granted
+	cl.leases = nil
+	s.mu.Unlock()
+	for _, l := range leases {
+		l.end(why)
+	}
+	s.wakeNests(leases)
+	now := s.c.now()
+	after := now
+	if errors.Is(why, errMaxHold) {
+		after = now.add(s.margin) // the work gets a moment to notice before a rival starts
+	}
+	s.depart(cl, after)
+	cl.observe(Event{Kind: Lost, Token: token, Took: now.sub(granted), Err: why})
+	if cl.gate != nil {
+		cl.gate.vacate(cl)
+	}
+}
+
+// wakeNests ends the waits inside leases that have ended.
+func (s *session) wakeNests(leases []*Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range leases {
+		l.nest.wakeLocked()
+	}
+}
+
+// passOn reports whether a held claim without leases may be passed on inside the
+// process, and counts the pass if it may.
+func (cl *claim) passOn() bool {
+	s := cl.s
+	now := s.c.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead || cl.state != held || cl.doubt || cl.pass == maxPass ||
+		now.sub(cl.granted) >= turnLength || cl.promise.sub(now) <= s.ttl/3 {
+		return false
+	}
+	cl.pass++
+	s.capLocked(cl, now)
+	return true
+}
+
+// die ends the session and every claim of it: the store said that it is gone.
+func (s *session) die(why error) {
+	s.mu.Lock()
+	if s.dead {
+		s.mu.Unlock()
+		return
+	}
+	s.dead = true
+	claims := append([]*claim(nil), s.live...)
+	s.mu.Unlock()
+	s.c.forget(s)
+	for _, cl := range claims {
+		s.lose(cl, why)
+		s.interrupt(cl)
+	}
+	s.shut()
+}
+
+// surrender ends every lease because the client is being closed. What the claims
+// have in the store ends with the session.
+func (s *session) surrender() {
+	s.mu.Lock()
+	s.dead = true
+	var leases []*Lease
+	for i := len(s.live) - 1; i >= 0; i-- {
+		leases = append(leases, s.live[i].leases...)
+		s.endLocked(s.live[i])
+	}
+	s.mu.Unlock()
+	for _, l := range leases {
+		l.end(ErrClosed)
+	}
+	s.wakeNests(leases)
+}
+
+// renew makes one beat for one claim and takes in what it promised. A lease
+// without renewal gets it at its grant, for its time to start then; if it fails,
+// the lease lasts as long as was promised before.
+func (s *session) renew(ctx context.Context, cl *claim) {
+	sent := s.c.now()
+	call, cancel := context.WithTimeout(ctx, s.ttl/6)
+	defer cancel()
+	var out [1]driver.Standing
+	err := s.d.Beat(call, []driver.Claim{cl.Claim}, out[:])
+	if err == nil && out[0].Valid > 0 {
+		s.mu.Lock()
+		s.promiseLocked(cl, sent, out[0].Valid)
+		s.mu.Unlock()
+	}
+}
+
+// interrupt makes the Await of cl, if there is one, come back and look.
+func (s *session) interrupt(cl *claim) {
+	s.mu.Lock()
+	cancel := cl.interrupt
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel(errLook)
+	}
+}
+
+// shut tells the keeper to end the session in the store and itself.
+func (s *session) shut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dead = true
+	select {
+	case <-s.stop:
+	default:
+		close(s.stop)
+	}
+}
+
+// observe tells the claim's observer, if it has one.
+func (cl *claim) observe(e Event) {
+	if cl.o.observer != nil {
+		e.Name, e.ID = cl.Name, cl.ID
+		cl.o.observer.Observe(e)
+	}
+}
+
+func (cl *claim) tokenLocked() uint64 { return cl.fence<<8 | uint64(cl.pass) }
+
+// refused reports whether err says that the engine did nothing.
+func refused(err error) bool {
+	return errors.Is(err, driver.ErrGone) || errors.Is(err, driver.ErrLimit) ||
+		errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrDenied)
+}

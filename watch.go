@@ -1,0 +1,105 @@
+package pawl
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// watchEvery is how often Watch looks.
+const watchEvery = 250 * time.Millisecond
+
+// A Step says what a claim did.
+type Step int
+
+// The steps of a claim.
+const (
+	Queued Step = iota + 1 // it stands in line
+	Taken                  // it is held
+	Left                   // it is gone: released, expired or broken
+)
+
+// String returns the step in lower case.
+func (s Step) String() string {
+	switch s {
+	case Queued:
+		return "queued"
+	case Taken:
+		return "taken"
+	case Left:
+		return "left"
+	}
+	return "unknown"
+}
+
+// A Change is one step of one claim.
+type Change struct {
+	Step  Step
+	Entry driver.Entry
+}
+
+// Watch yields what changes on names that begin with prefix, beginning with how
+// they stand, until ctx ends. It looks four times a second, so a claim that came
+// and went in between is not seen: it is for people and dashboards, not for
+// deciding who holds a lock. An error is yielded and does not end the watch.
+func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Change, error] {
+	if ctx == nil {
+		panic("pawl: nil context")
+	}
+	return func(yield func(Change, error) bool) {
+		known := map[string]driver.Entry{}
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			changes, now, err := c.compare(ctx, prefix, known)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				if !yield(Change{}, err) {
+					return
+				}
+			default:
+				known = now
+			}
+			for _, ch := range changes {
+				if !yield(ch, nil) {
+					return
+				}
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// compare lists the claims and says how they differ from those known.
+func (c *Client) compare(ctx context.Context, prefix string, known map[string]driver.Entry) ([]Change, map[string]driver.Entry, error) {
+	now := make(map[string]driver.Entry, len(known))
+	var came, left []Change
+	for e, err := range c.List(ctx, prefix) {
+		if err != nil {
+			return nil, nil, err
+		}
+		key := e.Name + "\x00" + e.ID
+		now[key] = e
+		if old, ok := known[key]; ok && old.Held == e.Held && old.Token == e.Token {
+			continue
+		}
+		step := Queued
+		if e.Held {
+			step = Taken
+		}
+		came = append(came, Change{step, e})
+	}
+	for key, e := range known {
+		if _, ok := now[key]; !ok {
+			left = append(left, Change{Left, e})
+		}
+	}
+	return append(left, came...), now, nil
+}
