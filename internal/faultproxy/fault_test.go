@@ -1,0 +1,235 @@
+package faultproxy
+
+import (
+	"io"
+	"testing"
+	"time"
+)
+
+func TestNothingIsChangedWithoutAFault(t *testing.T) {
+	t.Parallel()
+	s := newLineServer(t)
+	p := New(t, s.addr)
+	c := dial(t, p)
+	for range 100 {
+		c.send("a")
+		c.expect("a!")
+	}
+	if err := c.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if err := receive(t, s.ends); err != io.EOF {
+		t.Errorf("the server saw %v instead of an orderly end", err)
+	}
+	if b, err := c.r.ReadByte(); err != io.EOF {
+		t.Errorf("the client read %q, %v instead of an orderly end", b, err)
+	}
+}
+
+func TestAnAbortReachesTheOtherSideAsReset(t *testing.T) {
+	t.Parallel()
+	s := newLineServer(t)
+	p := New(t, s.addr)
+	c := dial(t, p)
+	c.send("a")
+	c.expect("a!")
+	reset(c.TCPConn)
+	if err := receive(t, s.ends); err == io.EOF {
+		t.Error("the server saw an orderly end instead of a reset")
+	}
+}
+
+func TestBlackHoleToServerHoldsRequestsUntilHealed(t *testing.T) {
+	t.Parallel()
+	s := newLineServer(t)
+	p := New(t, s.addr)
+	c := dial(t, p)
+	c.send("a")
+	c.expect("a!")
+	receive(t, s.lines)
+
+	arrived := chunksAt(p, ToServer, Arrived)
+	p.BlackHole(ToServer)
+	c.send("b")
+	receive(t, arrived)
+	expectNothing(t, s.lines)
+	p.Heal()
+	c.expect("b!")
+}
+
+func TestBlackHoleToClientLetsRequestsThrough(t *testing.T) {
+	t.Parallel()
+	s := newLineServer(t)
+	p := New(t, s.addr)
+	replies := chunksAt(p, ToClient, Forwarded)
+	p.BlackHole(ToClient)
+	c := dial(t, p)
+	c.send("a")
+	if line := receive(t, s.lines); line != "a" {
+		t.Fatalf("the server read %q", line)
+	}
+	expectNothing(t, replies)
+	p.Heal()
+	c.expect("a!")
+}
+
+func TestBlackHoleHidesTheEndOfAConnection(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*client){
+		"orderly": func(c *client) { c.Close() },
+		"reset":   func(c *client) { reset(c.TCPConn) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newLineServer(t)
+			p := New(t, s.addr)
+			c := dial(t, p)
+			c.send("a")
+			c.expect("a!")
+			p.BlackHole(ToServer)
+			end(c)
+			expectNothing(t, s.ends)
+			p.Heal()
+			receive(t, s.ends)
+		})
+	}
+}
+
+// The server learns of it from its writes alone, and these from the RST that the
+// client's machine sends back: that too must not pass the black hole.
+func TestASenderLearnsOfALostReaderWhenHealed(t *testing.T) {
+	t.Parallel()
+	addr, ends := newTalker(t)
+	p := New(t, addr)
+	c := dial(t, p)
+	c.expect("tick")
+	p.BlackHole(ToServer)
+	c.Close()
+	expectNothing(t, ends)
+	p.Heal()
+	receive(t, ends)
+}
+
+func TestBlackHoleKeepsNewConnectionsFromTheServer(t *testing.T) {
+	t.Parallel()
+	s := newLineServer(t)
+	p := New(t, s.addr)
+	p.BlackHole(Both)
+	c := dial(t, p)
+	c.send("a")
+	expectNothing(t, s.calls)
+	p.Heal()
+	c.expect("a!")
+}
+
+func TestWhatIsHeldIsLostWithAReset(t *testing.T) {
+	t.Parallel()
+	s := newLineServer(t)
+	p := New(t, s.addr)
+	c := dial(t, p)
+	c.send("a")
+	c.expect("a!") // the server is reached: what follows is held, not the connection
+	receive(t, s.lines)
+	arrived := chunksAt(p, ToServer, Arrived)
+	p.BlackHole(ToServer)
+	c.send("b")
+	receive(t, arrived)
+	p.Reset()
+	p.Heal()
+	c.expectReset()
+	expectNothing(t, s.lines)
+}
+
+func TestResetEndsPresentConnectionsOnly(t *testing.T) {
+	t.Parallel()
+	s := newLineServer(t)
+	p := New(t, s.addr)
+	var clients []*client
+	for range 3 {
+		c := dial(t, p)
+		c.send("a")
+		c.expect("a!")
+		clients = append(clients, c)
+	}
+	p.Reset()
+	for _, c := range clients {
+		c.expectReset()
+		if err := receive(t, s.ends); err == io.EOF {
+			t.Error("the server saw an orderly end instead of a reset")
+		}
+	}
+	c := dial(t, p)
+	c.send("b")
+	c.expect("b!")
+	if n := p.Connections(); n != 4 {
+		t.Errorf("%d connections counted, want 4", n)
+	}
+	if n := p.Open(); n != 1 {
+		t.Errorf("%d connections open, want 1", n)
+	}
+}
+
+func TestRefuseTurnsNewConnectionsAway(t *testing.T) {
+	t.Parallel()
+	p := New(t, newLineServer(t).addr)
+	old := dial(t, p)
+	old.send("a")
+	old.expect("a!")
+
+	p.Refuse()
+	expectNoConnection(t, p)
+	if n := p.Refused(); n != 1 {
+		t.Errorf("%d connections refused, want 1", n)
+	}
+	if n := p.Connections(); n != 1 {
+		t.Errorf("%d connections counted, want 1", n)
+	}
+	old.send("b")
+	old.expect("b!")
+
+	p.Heal()
+	c := dial(t, p)
+	c.send("c")
+	c.expect("c!")
+}
+
+func TestAServerThatIsDownShowsAsReset(t *testing.T) {
+	t.Parallel()
+	p := New(t, "127.0.0.1:1") // nothing listens on tcpmux
+	expectNoConnection(t, p)
+}
+
+func TestASenderIntoABlackHoleIsPushedBack(t *testing.T) {
+	t.Parallel()
+	p := New(t, newEcho(t))
+	c := dial(t, p)
+	p.BlackHole(ToServer)
+	c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+	data := make([]byte, 1<<20)
+	for range 64 {
+		if _, err := c.Write(data); err != nil {
+			return
+		}
+	}
+	t.Error("64 MiB went into a black hole without resistance")
+}
+
+func TestMisuseOfAFaultPanics(t *testing.T) {
+	t.Parallel()
+	p := New(t, "127.0.0.1:1")
+	for name, misuse := range map[string]func(){
+		"direction": func() { p.BlackHole(0) },
+		"delay":     func() { p.Delay(Both, -1) },
+		"rate":      func() { p.Throttle(Both, -1) },
+		"replies":   func() { p.SwallowReplies(-1) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			misuse()
+		}()
+	}
+}

@@ -1,0 +1,96 @@
+package faultproxy
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// maxQueued is how many bytes a pipe holds before it stops reading, so that a
+// sender into a black hole is pushed back in the end, as by a full TCP window.
+const maxQueued = 4 << 20
+
+type kind uint8
+
+const (
+	chunk  kind = iota + 1
+	finish      // the sender will send no more
+	abort       // the connection was reset
+)
+
+// An item is one thing on its way through a pipe.
+type item struct {
+	kind kind
+	data []byte
+	at   time.Time // of arrival, set by push
+}
+
+// A queue holds the items between a pipe's reader and its writer.
+type queue struct {
+	filled  chan struct{} // capacity 1: there may be an item; never closed
+	emptied chan struct{} // capacity 1: there may be room; never closed
+
+	mu    sync.Mutex // guards all below
+	items []item
+	bytes int
+}
+
+func newQueue() *queue {
+	return &queue{filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
+}
+
+// push adds an item; it never waits.
+func (q *queue) push(it item) {
+	it.at = time.Now()
+	q.mu.Lock()
+	q.items = append(q.items, it)
+	q.bytes += len(it.data)
+	q.mu.Unlock()
+	signal(q.filled)
+}
+
+// pop waits for the first item; false: ctx has ended.
+func (q *queue) pop(ctx context.Context) (item, bool) {
+	for {
+		q.mu.Lock()
+		if len(q.items) > 0 {
+			it := q.items[0]
+			q.items[0] = item{} // or its bytes live as long as the array
+			q.items = q.items[1:]
+			q.bytes -= len(it.data)
+			q.mu.Unlock()
+			signal(q.emptied)
+			return it, true
+		}
+		q.mu.Unlock()
+		select {
+		case <-q.filled:
+		case <-ctx.Done():
+			return item{}, false
+		}
+	}
+}
+
+// room waits until the queue is less than full; false: ctx has ended.
+func (q *queue) room(ctx context.Context) bool {
+	for {
+		q.mu.Lock()
+		full := q.bytes >= maxQueued
+		q.mu.Unlock()
+		if !full {
+			return ctx.Err() == nil
+		}
+		select {
+		case <-q.emptied:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // one is pending, and one is enough: who takes it looks at the whole state
+	}
+}

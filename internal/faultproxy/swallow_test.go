@@ -1,0 +1,100 @@
+package faultproxy
+
+import (
+	"bytes"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestSwallowedRepliesWereAskedFor(t *testing.T) {
+	t.Parallel()
+	s := newLineServer(t)
+	p := New(t, s.addr)
+	swallowed := chunksAt(p, ToClient, Swallowed)
+	c := dial(t, p)
+	p.SwallowReplies(2)
+	for _, line := range []string{"a", "b"} {
+		c.send(line)
+		if got := receive(t, s.lines); got != line {
+			t.Fatalf("the server read %q, want %q", got, line)
+		}
+		if got := receive(t, swallowed); string(got.Data) != line+"!\n" {
+			t.Fatalf("swallowed %q", got.Data)
+		}
+	}
+	// The connection was kept, and the first reply to pass is the third.
+	c.send("c")
+	c.expect("c!")
+	if n := p.Swallowed(); n != 2 {
+		t.Errorf("%d replies counted as swallowed, want 2", n)
+	}
+}
+
+func TestSwallowThenCutResetsTheConnection(t *testing.T) {
+	t.Parallel()
+	s := newLineServer(t)
+	p := New(t, s.addr)
+	p.SwallowReplies(1, ThenCut())
+	c := dial(t, p)
+	c.send("a")
+	c.expectReset()
+	if got := receive(t, s.lines); got != "a" {
+		t.Errorf("the server read %q before the cut", got)
+	}
+	if n := p.Swallowed(); n != 1 {
+		t.Errorf("%d replies counted as swallowed, want 1", n)
+	}
+	next := dial(t, p)
+	next.send("b")
+	next.expect("b!")
+}
+
+func TestSwallowOnlyMatchingRequests(t *testing.T) {
+	t.Parallel()
+	p := New(t, newLineServer(t).addr)
+	p.SwallowReplies(1, Matching(func(request []byte) bool {
+		return strings.HasPrefix(string(request), "take")
+	}))
+	swallowed := chunksAt(p, ToClient, Swallowed)
+	c := dial(t, p)
+	c.send("ping")
+	c.expect("ping!")
+	c.send("take")
+	receive(t, swallowed)
+	c.send("take")
+	c.expect("take!")
+}
+
+func TestAReplyOfManyChunksIsSwallowedWhole(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20
+	p := New(t, newEcho(t))
+	var gone atomic.Int64
+	all := make(chan struct{})
+	p.OnChunk(func(c Chunk) {
+		if c.Stage == Swallowed && gone.Add(int64(len(c.Data))) == size {
+			close(all)
+		}
+	})
+	// One reply for each request chunk, at most.
+	p.SwallowReplies(size)
+	c := dial(t, p)
+	if _, err := c.Write(bytes.Repeat([]byte("x"), size)); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, all)
+	p.Heal()
+	c.send("a")
+	c.expect("a")
+}
+
+func TestHealForgetsRepliesLeftToSwallow(t *testing.T) {
+	t.Parallel()
+	p := New(t, newLineServer(t).addr)
+	p.SwallowReplies(5)
+	p.Heal()
+	c := dial(t, p)
+	c.send("a")
+	c.expect("a!")
+}

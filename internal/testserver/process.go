@@ -1,0 +1,90 @@
+package testserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"time"
+)
+
+// A process is one run of a program.
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{} // closed by begin's goroutine when the process is waited for
+	err    error         // of Wait; to be read once exited is closed
+}
+
+// begin starts cmd. Who ends the process waits for exited.
+func begin(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error, 1)
+	// Linux sends the parent death signal when the thread that made the child ends,
+	// not the whole parent. Threads of Go can end early: one does when a goroutine
+	// that was locked to it returns. So this goroutine keeps the thread for itself
+	// until the child has ended, and no longer. Stop, kill and Run wait for that.
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.exited)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+func (p *process) ended() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// state says how an ended process ended.
+func (p *process) state() string { return p.cmd.ProcessState.String() }
+
+// stop asks the process to end and waits; past the limit it kills and says so.
+func (p *process) stop(ask os.Signal, limit time.Duration) error {
+	if err := p.signal(ask); err != nil {
+		return errors.Join(err, p.kill())
+	}
+	// A stopped process takes no signal before it goes on.
+	if err := p.resume(); err != nil {
+		return errors.Join(err, p.kill())
+	}
+	select {
+	case <-p.exited:
+		return nil
+	case <-time.After(limit):
+		return errors.Join(fmt.Errorf("still there %v after %v, killed", limit, ask), p.kill())
+	}
+}
+
+// kill ends the process and waits for it; one that has ended is no error.
+func (p *process) kill() error {
+	if err := p.signal(os.Kill); err != nil {
+		return err
+	}
+	<-p.exited
+	return nil
+}
+
+// signal sends sig; a process that has ended is no error. It cannot reach a later
+// process of the same id, because os.Process knows whether its own was waited for.
+func (p *process) signal(sig os.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signal %v: %w", sig, err)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package testserver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"testing"
+)
+
+// Redis starts a Redis without persistence: a restart loses all data. Further
+// arguments are settings for its command line that overrule this, such as
+// "--appendonly", "yes".
+func Redis(t testing.TB, args ...string) *Server {
+	t.Helper()
+	return Start(t, redis(args...))
+}
+
+func redis(args ...string) Spec {
+	return Spec{
+		Name:    "redis",
+		Package: "redis-server",
+		Binary:  File{"redis-server"},
+		Args: func(s *Server) []string {
+			return append([]string{
+				"--bind", "127.0.0.1",
+				"--port", strconv.Itoa(s.Port()),
+				"--dir", s.Dir(),
+				"--daemonize", "no",
+				"--save", "",
+				"--appendonly", "no",
+			}, args...)
+		},
+		Ready: redisReady,
+	}
+}
+
+// redisReady sends PING, which is refused while data is loaded.
+func redisReady(ctx context.Context, s *Server) error {
+	conn, err := dial(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	const pong = "+PONG\r\n"
+	if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
+		return err
+	}
+	answer := make([]byte, len(pong))
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		return err
+	}
+	// With a password set the refusal still comes from a server that serves.
+	if string(answer) != pong && string(answer) != "-NOAUTH" {
+		return fmt.Errorf("PING answered %q", answer)
+	}
+	return nil
+}
