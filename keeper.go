@@ -27,6 +27,17 @@ type rhythm struct {
 	fails  int     // beats that failed in a row
 }
 
+// due says when the next beat may go out.
+func (r *rhythm) due(ttl time.Duration) instant {
+	switch {
+	case r.flying >= maxFlying:
+		return never // until one of them comes back
+	case r.flying > 0:
+		return max(r.next, r.sent.add(ttl/6))
+	}
+	return r.next
+}
+
 // A beat is one call of Beat with its buffers.
 type beat struct {
 	claims []*claim
@@ -118,11 +129,7 @@ func (s *session) nextLook(now instant) instant {
 	defer s.mu.Unlock()
 	look := now.add(max(s.ttl, time.Second)) // for idleness
 	if s.beatableLocked() {
-		due := s.rhythm.next
-		if s.rhythm.flying > 0 {
-			due = s.rhythm.sent.add(s.ttl / 6)
-		}
-		look = min(look, due)
+		look = min(look, s.rhythm.due(s.ttl))
 	}
 	s.ticking = s.held > 0
 	if s.ticking {
@@ -183,12 +190,7 @@ func (s *session) launch(now instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &s.rhythm
-	switch {
-	case s.dead || !s.beatableLocked():
-		return
-	case r.flying > 0 && (now < r.sent.add(s.ttl/6) || r.flying >= maxFlying):
-		return
-	case r.flying == 0 && now < r.next:
+	if s.dead || !s.beatableLocked() || now < r.due(s.ttl) {
 		return
 	}
 	b := s.spare
@@ -198,7 +200,8 @@ func (s *session) launch(now instant) {
 	}
 	b.fill(s, now)
 	r.flying++
-	r.sent, r.next = now, now.add(s.ttl/3)
+	r.sent = now
+	r.next = now.add(s.ttl / 6) // should it be stuck; an answer moves it
 	s.calls.Go(func() { s.beat(b) }) // finish waits for it
 }
 
@@ -297,6 +300,7 @@ func (s *session) rhythmLocked(b *beat, now instant, good bool) {
 	r.flying--
 	if good {
 		r.fails = 0
+		r.next = max(r.next, b.sent.add(s.ttl/3))
 		s.promised = max(s.promised, b.sent.add(s.ttl))
 		return
 	}

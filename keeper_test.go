@@ -242,3 +242,25 @@ func TestTooManyTTLsAreRefused(t *testing.T) {
 		wantErr(t, err, ErrInvalid)
 	})
 }
+
+// With every beat stuck the keeper waits for the deadline, it does not spin.
+func TestTheKeeperDoesNotSpinBehindStuckBeats(t *testing.T) {
+	rigged(t, func(t *testing.T, c *Client, r *rig) {
+		free := make(chan struct{})
+		var beats atomic.Int64
+		r.set(func(r *rig) {
+			r.beat = func(context.Context, []driver.Claim, []driver.Standing, func(context.Context) error) error {
+				beats.Add(1)
+				<-free
+				return driver.ErrUnreachable
+			}
+		})
+		l := must(t)(c.Mutex("a").Lock(t.Context()))
+		<-l.Context().Done() // in a bubble a spinning keeper would stop the clock
+		time.Sleep(time.Minute)
+		if n := beats.Load(); n != maxFlying {
+			t.Errorf("%d beats", n)
+		}
+		close(free)
+	})
+}
