@@ -102,10 +102,7 @@ func (q *quest) enter(ctx context.Context) (driver.Standing, error) {
 
 // await waits in line until the claim is held (done), or must be entered anew.
 func (q *quest) await(ctx context.Context) (done bool, err error) {
-	if !q.told {
-		q.told = true
-		q.cl.observe(Event{Kind: Waiting})
-	}
+	q.waits()
 	for {
 		st, err := q.cl.s.await(ctx, q.cl, q.last)
 		switch {
@@ -135,6 +132,14 @@ func (q *quest) await(ctx context.Context) (done bool, err error) {
 			q.cl.s.retry(q.cl) // no place is kept there: ask again
 			return false, nil
 		}
+	}
+}
+
+// waits tells the observer, once, that the lock was not to be had at once.
+func (q *quest) waits() {
+	if !q.told {
+		q.told = true
+		q.cl.observe(Event{Kind: Waiting})
 	}
 }
 
@@ -187,7 +192,7 @@ func (q *quest) trouble(ctx context.Context, err error) error {
 // goroutine of this process that wants it, or is left.
 func (q *quest) stop(ctx context.Context) error {
 	closed := errors.Is(context.Cause(ctx), ErrClosed)
-	if g := q.cl.gate; g != nil && !closed && g.bequeath(q) {
+	if g := q.cl.gate; g != nil && !q.try && !closed && g.bequeath(q) {
 		q.cl = nil
 	} else {
 		q.abandon()
@@ -219,13 +224,11 @@ func (q *quest) abandon() {
 	if s == nil {
 		return
 	}
-	if cl.unanswered != 0 || cl.waits() {
+	if cl.unanswered != 0 || cl.is(waiting) {
 		s.depart(cl, s.c.now())
 	}
 	s.part(cl)
 }
-
-func (cl *claim) waits() bool { return cl.is(waiting) }
 
 func (cl *claim) is(st state) bool {
 	if cl.s == nil {

@@ -91,6 +91,7 @@ func (g *gate) lock(ctx context.Context, q *quest) (passed bool, err error) {
 	g.line = append(g.line, w)
 	g.armLocked()
 	g.mu.Unlock()
+	q.waits()
 	select {
 	case t := <-w.turn:
 		return g.take(ctx, q, t)
@@ -131,18 +132,30 @@ func (g *gate) run(ctx context.Context, q *quest, how func(context.Context) erro
 		g.promoteLocked()
 		return err
 	}
-	g.current = q.cl
-	g.keep()
-	g.armLocked()
+	g.adoptLocked(q.cl)
 	return nil
 }
 
-// hold makes a claim that was tried for, and granted, the gate's own.
-func (g *gate) hold(cl *claim) {
+// adopt makes a claim that was tried for, and granted, the gate's own.
+func (g *gate) adopt(cl *claim) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.adoptLocked(cl)
+}
+
+// adoptLocked makes a granted claim the gate's current one, unless it was lost
+// already: then vacate has come and gone. One that is lost from here on is
+// vacated after this. The reference of a current claim that was lost, and whose
+// vacate is still on its way, goes over to its successor.
+func (g *gate) adoptLocked(cl *claim) {
+	if !cl.is(held) {
+		g.promoteLocked()
+		return
+	}
+	if g.current == nil {
+		g.keep()
+	}
 	g.current = cl
-	g.keep()
 	g.armLocked()
 }
 
@@ -228,7 +241,9 @@ func (g *gate) withdraw(w *waiter) driver.Standing {
 		g.promoteLocked()
 		g.mu.Unlock()
 	case t.passed:
-		_ = t.cl.giveBack() // what went unanswered stays with the keeper
+		if !g.release(t.cl) {
+			t.cl.s.handBack(t.cl)
+		}
 	default:
 		q := &quest{c: g.c, cl: t.cl, last: t.last}
 		if g.bequeath(q) {

@@ -201,7 +201,7 @@ func (s *session) launch(now instant) {
 	b.fill(s, now)
 	r.flying++
 	r.sent = now
-	r.next = now.add(s.ttl / 6) // should it be stuck; an answer moves it
+	r.next = now.add(s.ttl / 6)      // should it be stuck; an answer moves it
 	s.calls.Go(func() { s.beat(b) }) // finish waits for it
 }
 

@@ -241,7 +241,7 @@ func (l *Lease) giveBack() error {
 	s.mu.Lock()
 	if cl.state != held {
 		s.mu.Unlock()
-		return errLate
+		return l.c.whyEnded()
 	}
 	l.unnestLocked()
 	for i, o := range cl.leases {
@@ -270,9 +270,17 @@ func (cl *claim) giveBack() error {
 	s.mu.Lock()
 	if cl.state != held {
 		s.mu.Unlock()
-		return errLate
+		return s.c.whyEnded()
 	}
 	s.endLocked(cl)
 	s.mu.Unlock()
 	return s.leave(cl)
+}
+
+// whyEnded says what ended a claim in the very moment it was to be given back.
+func (c *Client) whyEnded() error {
+	if c.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return errLate
 }

@@ -44,6 +44,17 @@ func (s *session) depart(cl *claim, after instant) {
 	s.poke()
 }
 
+// handBack leaves a held claim without leases behind its caller's back.
+func (s *session) handBack(cl *claim) {
+	s.mu.Lock()
+	mine := cl.state == held
+	s.endLocked(cl)
+	s.mu.Unlock()
+	if mine {
+		s.depart(cl, s.c.now())
+	}
+}
+
 // settled puts a claim that was left with an answer on the list if an earlier
 // Enter of it may still arrive.
 func (s *session) settled(cl *claim) {

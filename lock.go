@@ -227,11 +227,11 @@ func (k *lock) claim(ctx context.Context, need int, try bool) (cl *claim, passed
 	if e, ok := g.holder(); ok {
 		return nil, false, &HeldError{Holder: &e, Ahead: 1, Err: ErrHeld}
 	}
+	q.cl.gate = g // before the grant: it may be lost at once
 	if err := q.run(ctx); err != nil {
 		return nil, false, err
 	}
-	q.cl.gate = g
-	g.hold(q.cl)
+	g.adopt(q.cl)
 	return q.cl, false, nil
 }
 
