@@ -230,15 +230,6 @@ func (q *quest) abandon() {
 	s.part(cl)
 }
 
-func (cl *claim) is(st state) bool {
-	if cl.s == nil {
-		return st == entering
-	}
-	cl.s.mu.Lock()
-	defer cl.s.mu.Unlock()
-	return cl.state == st
-}
-
 func (q *quest) held(cause error) error {
 	return &HeldError{Holder: q.last.Holder, Ahead: q.last.Ahead, Err: cause}
 }

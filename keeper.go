@@ -161,14 +161,6 @@ func (s *session) expire(now instant) {
 	}
 }
 
-// whyLocked says why a hold whose deadline has passed is lost.
-func (cl *claim) whyLocked(now instant) error {
-	if cl.limit != 0 && now >= cl.limit {
-		return errMaxHold
-	}
-	return errLate
-}
-
 // refreshLocked computes the earliest deadline that is still to come.
 func (s *session) refreshLocked(now instant) {
 	s.next = never
@@ -287,12 +279,6 @@ func (s *session) takeLocked(b *beat, now instant, err error) (learnt bool) {
 	}
 	s.refreshLocked(now)
 	return learnt
-}
-
-func (cl *claim) interruptLocked() {
-	if cl.interrupt != nil {
-		cl.interrupt(errLook)
-	}
 }
 
 func (s *session) rhythmLocked(b *beat, now instant, good bool) {

@@ -261,22 +261,6 @@ func (l *Lease) giveBack() error {
 	return cl.giveBack()
 }
 
-// giveBack passes a held claim without leases on, or leaves it.
-func (cl *claim) giveBack() error {
-	if cl.gate != nil && cl.gate.release(cl) {
-		return nil
-	}
-	s := cl.s
-	s.mu.Lock()
-	if cl.state != held {
-		s.mu.Unlock()
-		return s.c.whyEnded()
-	}
-	s.endLocked(cl)
-	s.mu.Unlock()
-	return s.leave(cl)
-}
-
 // whyEnded says what ended a claim in the very moment it was to be given back.
 func (c *Client) whyEnded() error {
 	if c.ctx.Err() != nil {

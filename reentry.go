@@ -2,8 +2,6 @@ package pawl
 
 import (
 	"context"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
 // A nest counts the leases that are nested in one lease. It is a small lock of
@@ -112,19 +110,4 @@ func (n *nest) wakeLocked() {
 		close(n.changed)
 		n.changed = nil
 	}
-}
-
-// entry shows a claim of this process as List would.
-func (cl *claim) entry() (driver.Entry, bool) {
-	s := cl.s
-	now := s.c.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if cl.state != held || now >= cl.deadline() {
-		return driver.Entry{}, false
-	}
-	return driver.Entry{
-		Claim: cl.Claim, Session: s.id, Held: true, Token: cl.fence,
-		Since: now.sub(cl.granted), Left: cl.promise.add(s.margin).sub(now),
-	}, true
 }

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
-
-// maxPass bounds how often one grant is passed on: the pass is a token's low byte.
-const maxPass = 255
 
 // maxSessions bounds how many different TTLs a client may use at a time.
 const maxSessions = 64
@@ -44,42 +40,6 @@ type session struct {
 	leaving  []*departure
 	rhythm   rhythm
 	spare    *beat // buffers of the last beat, for the next
-}
-
-// A state says how far a claim has come.
-type state uint8
-
-const (
-	entering state = iota // no Enter was answered yet
-	waiting               // in line
-	held
-	ended // given back, lost, or given up
-)
-
-// A claim is one claim of this process, from its first Enter until it has ended.
-type claim struct {
-	driver.Claim // changed only by the goroutine that acquires, under s.mu once live
-	o            *options
-	s            *session
-	gate         *gate // nil: never passed on inside the process
-
-	sent       instant // when the last Enter was sent
-	unanswered instant // when the last Enter that got no answer was sent; 0: none
-
-	until atomic.Int64 // the deadline, an instant; written under s.mu
-
-	// guarded by s.mu
-	state     state
-	doubt     bool
-	index     int     // in s.live
-	promise   instant // until when the store promised the claim, less the margin
-	limit     instant // where WithMaxHold ends it; 0: nowhere
-	granted   instant // by the engine
-	fence     uint64
-	pass      uint8
-	leases    []*Lease
-	one       [1]*Lease               // room for leases, which is nearly always one
-	interrupt context.CancelCauseFunc // ends the Await under way
 }
 
 var (
@@ -245,8 +205,6 @@ func (s *session) capLocked(cl *claim, now instant) {
 	s.next = min(s.next, cl.limit)
 }
 
-func (cl *claim) deadline() instant { return instant(cl.until.Load()) }
-
 // lose ends a hold that is not ours any more: contexts first, then the rest.
 // Anyone may call it, any number of times.
 func (s *session) lose(cl *claim, why error) {
@@ -282,22 +240,6 @@ func (s *session) wakeNests(leases []*Lease) {
 	for _, l := range leases {
 		l.nest.wakeLocked()
 	}
-}
-
-// passOn reports whether a held claim without leases may be passed on inside the
-// process, and counts the pass if it may.
-func (cl *claim) passOn() bool {
-	s := cl.s
-	now := s.c.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dead || cl.state != held || cl.doubt || cl.pass == maxPass ||
-		now.sub(cl.granted) >= turnLength || cl.promise.sub(now) <= s.ttl/3 {
-		return false
-	}
-	cl.pass++
-	s.capLocked(cl, now)
-	return true
 }
 
 // die ends the session and every claim of it: the store said that it is gone.
@@ -372,16 +314,6 @@ func (s *session) shut() {
 		close(s.stop)
 	}
 }
-
-// observe tells the claim's observer, if it has one.
-func (cl *claim) observe(e Event) {
-	if cl.o.observer != nil {
-		e.Name, e.ID = cl.Name, cl.ID
-		cl.o.observer.Observe(e)
-	}
-}
-
-func (cl *claim) tokenLocked() uint64 { return cl.fence<<8 | uint64(cl.pass) }
 
 // refused reports whether err says that the engine did nothing.
 func refused(err error) bool {
