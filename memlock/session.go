@@ -92,7 +92,7 @@ func (s *session) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Sta
 			continue
 		}
 		for _, in := range cs[:i] {
-			s.leaveLocked(in, now)
+			_ = s.leaveLocked(in, now) // entered just above: it is there
 		}
 		for j := range cs[:i] {
 			all[j].Held, all[j].Token, all[j].Valid = false, 0, 0
@@ -203,6 +203,7 @@ func (s *session) Close(context.Context) error {
 	s.closed = true
 	now := time.Now()
 	for name, l := range e.lines {
+		e.settleLocked(name, l, now) // first: a dead claim that goes while we count would shift the rest
 		for i := len(l.spots) - 1; i >= 0; i-- {
 			if l.spots[i].session == s {
 				e.endLocked(name, l, i, now)

@@ -1,0 +1,53 @@
+package drivertest
+
+import (
+	"bytes"
+	"fmt"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+)
+
+// labelKey marks the goroutines of one case.
+const labelKey = "drivertest"
+
+// goroutines returns the stacks of the goroutines that carry label, but for
+// those that run tests, and how many there are.
+func goroutines(label string, stays func(stack string) bool) (stacks []string, n int) {
+	var all bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&all, 1) // a Buffer takes everything
+	mark := fmt.Sprintf("%q:%q", labelKey, label)
+	_, body, _ := strings.Cut(all.String(), "\n") // the first line is the total of all goroutines
+	for stack := range strings.SplitSeq(body, "\n\n") {
+		if !strings.Contains(stack, mark) || strings.Contains(stack, "testing.tRunner") {
+			continue
+		}
+		if stays != nil && stays(stack) {
+			continue
+		}
+		var same int
+		if _, err := fmt.Sscanf(stack, "%d @", &same); err != nil {
+			same = 1
+		}
+		stacks, n = append(stacks, stack), n+same
+	}
+	return stacks, n
+}
+
+// checkGoroutines fails t if a goroutine of the case is still there after the
+// engine was closed. One that has been told to end may need a moment for it.
+func checkGoroutines(t *testing.T, label string, stays func(string) bool) {
+	t.Helper()
+	const patience = 2 * time.Second
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		stacks, n := goroutines(label, stays)
+		if n == 0 {
+			return
+		}
+		if time.Since(start) > patience {
+			t.Errorf("%d goroutines outlive the engine's Close:\n%s\nlaw 9: %s", n, strings.Join(stacks, "\n\n"), laws[9])
+			return
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package drivertest_test
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// tokenMutants break the laws of tokens and limits.
+var tokenMutants = []mutant{
+	{"tokens repeat", 3, func(b *bent) {
+		mapTokens(b, func(t uint64) uint64 { return (t + 1) / 2 })
+	}},
+	{"tokens shrink", 3, func(b *bent) {
+		mapTokens(b, func(t uint64) uint64 { return 1<<40 - t })
+	}},
+	{"tokens are too large", 12, func(b *bent) {
+		mapTokens(b, func(t uint64) uint64 { return 1<<55 + t })
+	}},
+	{"a repeated enter has a new token", 3, func(b *bent) {
+		n := uint64(0)
+		b.enter = func(ctx context.Context, s *bentSession, c driver.Claim) (driver.Standing, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			n++
+			st, err := s.Session.Enter(ctx, c)
+			if st.Held {
+				st.Token = n << 20
+			}
+			return st, err
+		}
+	}},
+	{"tokens without fencing", 12, func(b *bent) {
+		b.features = func(f driver.Features) driver.Features { f.Fencing = driver.None; return f }
+	}},
+	{"any limit will do", 11, func(b *bent) {
+		b.enter = func(ctx context.Context, s *bentSession, c driver.Claim) (driver.Standing, error) {
+			for _, e := range b.line(c.Name) {
+				if !c.Exclusive() && !e.Exclusive() {
+					c.Limit = max(e.Limit, c.Need+1)
+				}
+			}
+			return s.Session.Enter(ctx, c)
+		}
+	}},
+	{"exclusive claims of different limits hold beside each other", 11, foldClaims(func(c driver.Claim) driver.Claim {
+		if c.Exclusive() && c.Limit == 3 {
+			c.Name += "\x00three"
+		}
+		return c
+	})},
+	{"readers are admitted though not declared", 12, func(b *bent) {
+		b.features = func(f driver.Features) driver.Features { f.Shared = false; return f }
+	}},
+	{"semaphores are approximated by a mutex", 12, func(b *bent) {
+		b.features = func(f driver.Features) driver.Features { f.Count = false; return f }
+		b.enter = func(ctx context.Context, s *bentSession, c driver.Claim) (driver.Standing, error) {
+			if c.Limit < driver.All {
+				c.Need, c.Limit = 1, 1
+			}
+			return s.Session.Enter(ctx, c)
+		}
+	}},
+}
+
+func mapTokens(b *bent, to func(uint64) uint64) {
+	shown := func(t uint64) uint64 {
+		if t == 0 {
+			return 0
+		}
+		return to(t)
+	}
+	b.enter = func(ctx context.Context, s *bentSession, c driver.Claim) (driver.Standing, error) {
+		st, err := s.Session.Enter(ctx, c)
+		st.Token = shown(st.Token)
+		return st, err
+	}
+	b.await = func(ctx context.Context, s *bentSession, c driver.Claim, last driver.Standing) (driver.Standing, error) {
+		st, err := s.Session.Await(ctx, c, last)
+		st.Token = shown(st.Token)
+		return st, err
+	}
+	b.beat = func(ctx context.Context, s *bentSession, live []driver.Claim, out []driver.Standing) error {
+		err := s.Session.Beat(ctx, live, out)
+		for i := range out {
+			out[i].Token = shown(out[i].Token)
+		}
+		return err
+	}
+	b.list = func(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+		return func(yield func(driver.Entry, error) bool) {
+			for e, err := range b.Engine.List(ctx, prefix) {
+				e.Token = shown(e.Token)
+				if !yield(e, err) {
+					return
+				}
+			}
+		}
+	}
+	b.evict = func(ctx context.Context, x driver.Entry) error {
+		for _, e := range b.line(x.Name) {
+			if e.ID == x.ID && shown(e.Token) == x.Token {
+				x.Token = e.Token
+			}
+		}
+		return b.Engine.Evict(ctx, x)
+	}
+}
+
+// foldClaims changes claims on their way in; List is left alone.
+func foldClaims(fold func(driver.Claim) driver.Claim) func(*bent) {
+	return func(b *bent) {
+		b.enter = func(ctx context.Context, s *bentSession, c driver.Claim) (driver.Standing, error) {
+			return s.Session.Enter(ctx, fold(c))
+		}
+		b.await = func(ctx context.Context, s *bentSession, c driver.Claim, last driver.Standing) (driver.Standing, error) {
+			return s.Session.Await(ctx, fold(c), last)
+		}
+		b.leave = func(ctx context.Context, s *bentSession, c driver.Claim) error { return s.Session.Leave(ctx, fold(c)) }
+	}
+}
+
+// endMutants break the laws of endings and of what operators see.
+var endMutants = []mutant{
+	{"evict breaks a changed claim", 14, func(b *bent) {
+		b.evict = func(ctx context.Context, x driver.Entry) error {
+			for _, e := range b.line(x.Name) {
+				if e.ID == x.ID {
+					return b.Engine.Evict(ctx, e)
+				}
+			}
+			return b.Engine.Evict(ctx, x)
+		}
+	}},
+	{"closing a session ends everybody's claims", 14, func(b *bent) {
+		b.closeS = func(ctx context.Context, s *bentSession) error {
+			for e := range b.Engine.List(ctx, "") {
+				_ = b.Engine.Evict(ctx, e)
+			}
+			return s.Session.Close(ctx)
+		}
+	}},
+	{"closing a session leaves its claims", 14, func(b *bent) {
+		b.closeS = func(context.Context, *bentSession) error { return nil }
+	}},
+	{"a goroutine outlives the engine", 9, func(b *bent) {
+		b.closeE = func() error {
+			go time.Sleep(time.Hour)
+			return b.Engine.Close()
+		}
+	}},
+	{"a prefix is a pattern", 13, func(b *bent) {
+		b.list = func(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+			return listWhere(b, func(e driver.Entry) bool { return strings.HasPrefix(e.Name, strings.TrimRight(prefix, "%*_")) })
+		}
+	}},
+	{"list folds case", 13, func(b *bent) {
+		b.list = func(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+			return listWhere(b, func(e driver.Entry) bool {
+				return strings.HasPrefix(strings.ToLower(e.Name), strings.ToLower(prefix))
+			})
+		}
+	}},
+	{"list is in no order", 2, func(b *bent) {
+		b.list = func(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+			return func(yield func(driver.Entry, error) bool) {
+				all := slices.Collect(first(b.Engine.List(ctx, prefix)))
+				slices.Reverse(all)
+				for _, e := range all {
+					if !yield(e, nil) {
+						return
+					}
+				}
+			}
+		}
+	}},
+	{"list shows no note", 10, func(b *bent) {
+		b.list = func(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+			return func(yield func(driver.Entry, error) bool) {
+				for e, err := range b.Engine.List(ctx, prefix) {
+					e.Note = ""
+					if !yield(e, err) {
+						return
+					}
+				}
+			}
+		}
+	}},
+}
+
+func first(seq iter.Seq2[driver.Entry, error]) iter.Seq[driver.Entry] {
+	return func(yield func(driver.Entry) bool) {
+		for e := range seq {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+func listWhere(b *bent, match func(driver.Entry) bool) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		for e := range b.Engine.List(context.Background(), "") {
+			if match(e) && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package drivertest_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// mutantVar names the mutant that a child process runs the suite on.
+const mutantVar = "PAWL_DRIVERTEST_MUTANT"
+
+func mutants() []mutant {
+	return slices.Concat(honest, lineMutants, wakeMutants, nameMutants, tokenMutants, endMutants, extraMutants)
+}
+
+// TestMutant is what the child processes of TestSuiteFindsBrokenLaws run.
+func TestMutant(t *testing.T) {
+	name := os.Getenv(mutantVar)
+	if name == "" {
+		return
+	}
+	for _, m := range mutants() {
+		if m.name == name {
+			drivertest.Run(t, drivertest.Harness{
+				Open: func(*testing.T) driver.Engine {
+					b := &bent{Engine: memlock.New()}
+					m.bend(b)
+					return b
+				},
+				Around: synctest.Test,
+				MinTTL: time.Second,
+			})
+			return
+		}
+	}
+	t.Fatalf("no mutant %q", name)
+}
+
+// TestSuiteFindsBrokenLaws shows that every check can fail: each mutant breaks
+// one law, and the suite must fail on it and name that law; the honest ones break
+// none, can do less or more, and must pass. A process each, since a failed test cannot be taken
+// back.
+func TestSuiteFindsBrokenLaws(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a process per mutant")
+	}
+	for _, m := range mutants() {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMutant$", "-test.timeout=60s")
+			cmd.Env = append(os.Environ(), mutantVar+"="+m.name)
+			out, err := cmd.CombinedOutput()
+			failed := failedCases(string(out))
+			switch {
+			case m.law == 0 && err != nil:
+				t.Errorf("the suite fails on an engine that breaks nothing:\n%s", out)
+			case m.law != 0 && err == nil:
+				t.Errorf("the suite passes on an engine that breaks law %d", m.law)
+			case m.law != 0 && !strings.Contains(string(out), fmt.Sprintf("law %d: ", m.law)):
+				t.Errorf("law %d is not named; failed are %q\n%s", m.law, failed, tail(string(out), 3000))
+			default:
+				t.Logf("found by %d cases: %q", len(failed), failed)
+			}
+		})
+	}
+}
+
+var failedCase = regexp.MustCompile(`(?m)^\s+--- FAIL: TestMutant/(\S+)`)
+
+func failedCases(out string) (names []string) {
+	for _, m := range failedCase.FindAllStringSubmatch(out, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }

@@ -1,0 +1,106 @@
+package drivertest
+
+import (
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// nameCases are about names that look alike.
+var nameCases = []lawCase{
+	{name: "different names never block each other", law: 13, run: namesApart,
+		why: "Some thirty names that a store, a file system, a pattern or a case folding would take for one another are all held at once."},
+	{name: "lines of different names never meet", law: 13, needs: needs{queue: true}, run: linesApart,
+		why: "Under every name one holds and one waits; one Leave lets in that name's waiter alone."},
+	{name: "a long name is a name", law: 13, run: longNames,
+		why: "Names of 255 bytes that differ in the last one, or only in the case of one letter, are different."},
+}
+
+// nasty returns names that differ only in what a careless engine drops or
+// interprets. word is unique to the case and holds lower-case letters.
+func nasty(word string) []string {
+	return []string{
+		word, strings.ToUpper(word), strings.ToUpper(word[:1]) + word[1:],
+		word + " ", " " + word, word + "  ", word + "\u00a0", word + "\u200b",
+		word + "/", "/" + word, word + "//", word + "/.", word + "/..", word + "/a", word + "/a/",
+		word + ":line", word + ":", word + ".line", word + "{a}", "{" + word + "}", "{" + word + "}a",
+		word + "%", word + "_", word + "*", word + "?", word + "[a-z]", word + `\`, word + `\0`, word + "%00",
+		word + "'", word + `"`, word + "`", word + ";--", word + "$1", word + "#", word + "&=",
+		word + "é", word + "e\u0301", word + "ß", word + "ss", word + "ẞ", word + "ı", word + "i", word + "İ",
+		word + "🔒", word + "０", word + "0", word + "00", word + "\ufffd",
+	}
+}
+
+// letters returns a unique word with letters in it.
+func (s *stage) letters() string { return "name" + s.name }
+
+func namesApart(s *stage) {
+	a, b := s.join(), s.join()
+	names := nasty(s.letters())
+	held := map[string]driver.Claim{}
+	for i, name := range names {
+		c := named(tries(s.claim()), name)
+		p := a
+		if i%2 == 1 {
+			p = b
+		}
+		if st := p.enter(c); !st.Held {
+			s.Errorf("%q is blocked by one of %q: %+v", name, names[:i], st)
+			continue
+		}
+		held[name] = c
+	}
+	for i, name := range names {
+		c, ok := held[name]
+		if !ok {
+			continue
+		}
+		p := a
+		if i%2 == 1 {
+			p = b
+		}
+		if e := s.entry(c); e.Name != name {
+			s.Errorf("%q is listed as %q", name, e.Name)
+		}
+		p.leave(c)
+	}
+}
+
+func linesApart(s *stage) {
+	a, b := s.join(), s.join()
+	names := nasty(s.letters())
+	holds, waits := map[string]driver.Claim{}, map[string]driver.Claim{}
+	for _, name := range names {
+		holds[name], waits[name] = named(s.claim(), name), named(s.claim(), name)
+		a.hold(holds[name])
+		b.stand(waits[name])
+	}
+	for i, name := range names {
+		a.leave(holds[name])
+		for j, other := range names[i:min(i+4, len(names))] {
+			if st := b.enter(waits[other]); st.Held != (j == 0) {
+				s.Errorf("the holder of %q left; the waiter of %q: %+v", name, other, st)
+			}
+		}
+		b.leave(waits[name])
+	}
+}
+
+func longNames(s *stage) {
+	a := s.join()
+	base := s.letters() + strings.Repeat("x", 255)
+	long := []string{
+		base[:255], base[:254] + "y", base[:254] + "X", base[:254] + " ", base[:254],
+		base[:253] + "é", base[:251] + "🔒", "X" + base[:254],
+	}
+	for _, name := range long {
+		c := named(tries(s.claim()), name)
+		if st := a.enter(c); !st.Held {
+			s.Errorf("a name of %d bytes that ends in %q is not free: %+v", len(name), name[len(name)-5:], st)
+			continue
+		}
+		if e := s.entry(c); e.Name != name {
+			s.Errorf("%q is listed as %q", name, e.Name)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package drivertest
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// randomCases compare an engine step by step with driver.Place.
+var randomCases = []lawCase{
+	{name: "a random history of a mutex follows Place", law: 2, run: history([][2]int{{1, 1}}),
+		why: "Whatever is entered, left, evicted, closed or dies: who holds is what Place says of the line."},
+	{name: "a random history of readers and writers follows Place", law: 2, needs: needs{shared: true},
+		run: history([][2]int{{1, driver.All}, {1, driver.All}, {driver.All, driver.All}}),
+		why: "As for a mutex, with claims that share."},
+	{name: "a random history of a semaphore follows Place", law: 2, needs: needs{count: true},
+		run: history([][2]int{{1, 4}, {2, 4}, {3, 4}, {4, 4}}),
+		why: "As for a mutex, with claims of different weight."},
+	{name: "a random history of mixed limits follows Place", law: 2, needs: needs{shared: true, count: true},
+		run: history([][2]int{{1, 3}, {2, 3}, {1, 1}, {driver.All, driver.All}, {3, 3}}),
+		why: "As for a mutex, with exclusive claims of several limits among shared ones of one."},
+}
+
+// A model is what the line must be.
+type model struct {
+	s     *stage
+	sizes [][2]int
+	rand  *rand.Rand
+	line  []spot
+	dead  int // sessions that may still die: expiry takes real time
+	tok   map[string]uint64
+}
+
+type spot struct {
+	driver.Entry
+	p *player
+}
+
+func history(sizes [][2]int) func(*stage) {
+	return func(s *stage) {
+		s.Logf("seed %d", s.seed)
+		m := &model{s: s, sizes: sizes, rand: rand.New(rand.NewPCG(s.seed, 0)), dead: 1, tok: map[string]uint64{}}
+		if s.h.Around != nil {
+			m.dead = 10 // time is free in a bubble
+		}
+		crowd := []*player{s.join(), s.join(), s.join()}
+		for step := range 80 {
+			what := m.step(crowd)
+			if s.Failed() || !m.check(fmt.Sprintf("step %d, %s (seed %d)", step, what, s.seed)) {
+				return
+			}
+		}
+	}
+}
+
+// step does one thing to the engine and to the model.
+func (m *model) step(crowd []*player) string {
+	p := crowd[m.rand.IntN(len(crowd))]
+	n := m.rand.IntN(100)
+	switch {
+	case len(m.line) == 0 || n < 35 && len(m.line) < 8:
+		return m.enter(p, m.s.can.Queue)
+	case n < 50:
+		return m.enter(p, false)
+	case n < 60:
+		return m.again()
+	case n < 90 || m.dead == 0 && n < 96:
+		i := m.rand.IntN(len(m.line))
+		m.line[i].p.leave(m.line[i].Claim)
+		return m.end("leave", i)
+	case n < 96:
+		return m.expire()
+	}
+	i := m.rand.IntN(len(m.line))
+	m.s.evict(m.s.entry(m.line[i].Claim))
+	return m.end("evict", i)
+}
+
+func (m *model) claim(queue bool) driver.Claim {
+	size := m.sizes[m.rand.IntN(len(m.sizes))]
+	c := m.s.claimOf(size[0], size[1])
+	c.Queue = queue
+	return c
+}
+
+func (m *model) end(how string, i int) string {
+	what := fmt.Sprintf("%s of %d (%d of %d)", how, i, m.line[i].Need, m.line[i].Limit)
+	m.line = slices.Delete(m.line, i, i+1)
+	return what
+}
+
+// enter asks for a new claim and compares the answer with Place.
+func (m *model) enter(p *player, queue bool) string {
+	c := m.claim(queue)
+	st := p.enter(c)
+	m.line = append(m.line, spot{driver.Entry{Claim: c}, p})
+	held, ahead, _, _ := driver.Place(m.entries(), c.ID)
+	what := fmt.Sprintf("enter %d of %d, queue %v", c.Need, c.Limit, queue)
+	if st.Held != held || queue && st.Ahead >= 0 && st.Ahead != ahead {
+		m.s.Errorf("%s: %+v, Place says held %v with %d ahead of it in\n%s", what, st, held, ahead, showEntries(m.entries()))
+	}
+	if !queue && !held {
+		m.line = m.line[:len(m.line)-1]
+	}
+	return what
+}
+
+// again repeats an Enter: nothing may change.
+func (m *model) again() string {
+	i := m.rand.IntN(len(m.line))
+	x := m.line[i]
+	st := x.p.enter(x.Claim)
+	if held, _, _, _ := driver.Place(m.entries(), x.ID); st.Held != held {
+		m.s.Errorf("Enter repeated for %d: %+v, Place says held %v in\n%s", i, st, held, showEntries(m.entries()))
+	}
+	return fmt.Sprintf("enter of %d again", i)
+}
+
+// expire enters a claim in a session of its own, which dies; a holder or a
+// waiter as it comes.
+func (m *model) expire() string {
+	m.dead--
+	p := m.s.joinBriefly()
+	c := m.claim(m.s.can.Queue)
+	st := p.enter(c)
+	p.die()
+	if st.Held || c.Queue {
+		m.awaitEnd(c, p)
+	}
+	return fmt.Sprintf("death of %d of %d", c.Need, c.Limit)
+}
+
+func (m *model) awaitEnd(c driver.Claim, p *player) {
+	m.s.Helper()
+	m.s.eventually(3*p.TTL()+soon, "the end of a dead claim", func() bool {
+		return !slices.ContainsFunc(m.s.line(), func(e driver.Entry) bool { return e.ID == c.ID })
+	})
+}
+
+func (m *model) entries() []driver.Entry {
+	line := make([]driver.Entry, len(m.line))
+	for i := range m.line {
+		line[i] = m.line[i].Entry
+	}
+	return line
+}
+
+// check compares what is listed with the model.
+func (m *model) check(when string) bool {
+	want, got := m.entries(), m.s.line()
+	for i := range want {
+		want[i].Held, _, _, _ = driver.Place(want, want[i].ID)
+	}
+	if !m.s.can.Queue { // without a line there is no order
+		byID := func(a, b driver.Entry) int { return cmp.Compare(a.ID, b.ID) }
+		slices.SortFunc(want, byID)
+		slices.SortFunc(got, byID)
+	}
+	same := slices.EqualFunc(want, got, func(a, b driver.Entry) bool {
+		return a.ID == b.ID && a.Try == b.Try && a.Held == b.Held
+	})
+	if !same {
+		m.s.Errorf("%s: the line is\n%s\nand should be\n%s", when, showEntries(got), showEntries(want))
+		return false
+	}
+	return m.checkTokens(when, got)
+}
+
+// checkTokens: a token stays while its claim holds and is nobody else's.
+func (m *model) checkTokens(when string, got []driver.Entry) bool {
+	if m.s.can.Fencing == driver.None {
+		return true
+	}
+	owner := map[uint64]string{}
+	for id, token := range m.tok {
+		owner[token] = id
+	}
+	for _, e := range got {
+		if !e.Held {
+			continue
+		}
+		if token, known := m.tok[e.ID]; known && token != e.Token {
+			m.s.Errorf("%s: token %d became %d", when, token, e.Token)
+			return false
+		}
+		if id, used := owner[e.Token]; used && id != e.ID {
+			m.s.Errorf("%s: token %d was given twice", when, e.Token)
+			return false
+		}
+		m.tok[e.ID] = e.Token
+	}
+	return true
+}
