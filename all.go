@@ -12,6 +12,16 @@ import (
 // order for everybody, so two callers that name them in opposite orders cannot
 // wait for each other. A name given twice is taken once.
 func (c *Client) LockAll(ctx context.Context, names ...string) (*Lease, error) {
+	return c.lockAll(ctx, names, false)
+}
+
+// TryLockAll takes several names now, all or none, or returns ErrHeld; *Error says
+// which name was held and *HeldError by whom.
+func (c *Client) TryLockAll(ctx context.Context, names ...string) (*Lease, error) {
+	return c.lockAll(ctx, names, true)
+}
+
+func (c *Client) lockAll(ctx context.Context, names []string, try bool) (*Lease, error) {
 	if ctx == nil {
 		panic("pawl: nil context")
 	}
@@ -33,7 +43,7 @@ func (c *Client) LockAll(ctx context.Context, names ...string) (*Lease, error) {
 		if k.o.limited {
 			k.o.wait = max(0, k.o.wait-time.Duration(c.now()-whole.since))
 		}
-		l, err := k.acquire(ctx, chain, 1, false)
+		l, err := k.acquire(ctx, chain, 1, try)
 		if err == nil {
 			parts, chain = append(parts, l), l
 			err = whole.Err() // a name taken before may have been lost while this one was waited for

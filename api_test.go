@@ -202,6 +202,15 @@ func TestLockAllTakesAllOrNone(t *testing.T) {
 		if n := listed(t, c); n != 2 {
 			t.Errorf("%d claims: none should have stayed", n)
 		}
+		_, err = d.TryLockAll(t.Context(), "0", "b")
+		wantErr(t, err, ErrHeld)
+		if e, ok := errors.AsType[*Error](err); !ok || e.Name != "b" {
+			t.Errorf("which name: %v", err)
+		}
+		synctest.Wait()
+		if n := listed(t, c); n != 2 {
+			t.Errorf("%d claims: none should have stayed", n)
+		}
 		if err := all.Unlock(); err != nil {
 			t.Error(err)
 		}

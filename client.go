@@ -239,6 +239,9 @@ func kindOf(engine driver.Engine) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	if t.PkgPath() == "" {
+		return t.String()
+	}
 	return path.Base(t.PkgPath())
 }
 

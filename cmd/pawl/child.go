@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// under runs the command while the lease is held and returns its exit code, or
+// ErrLost if it had to be stopped.
+func (j *job) under(lease *pawl.Lease, c *pawl.Client, program string, signals *signals) (int, error) {
+	cmd := exec.Command(program)
+	cmd.Args = j.argv
+	cmd.Env = j.environment(lease)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	ch, err := start(cmd, liveFile(c))
+	if err != nil {
+		return 0, &coded{exitNotExec, fmt.Errorf("%s: %w", j.argv[0], errors.Unwrap(err))}
+	}
+	j.events.add(event{Event: "started", Name: j.name, Token: token(lease.Token()), PID: cmd.Process.Pid})
+	g := &guard{j: j, lease: lease, child: ch}
+	for {
+		wait := g.next()
+		select {
+		case status := <-ch.done:
+			wait.Stop()
+			if g.lost {
+				j.stopped(g)
+				return 0, pawl.ErrLost
+			}
+			return codeFrom(status), nil
+		case sig := <-signals.ch:
+			g.signalled(sig)
+		case <-g.loss():
+			g.ended()
+		case <-wait.C:
+			g.look()
+		}
+		wait.Stop()
+	}
+}
+
+// liveFile is the file by which the local store sees that we live; the command
+// inherits it, so that the lock of a killed pawl is free once the command is
+// gone too, and not before.
+func liveFile(c *pawl.Client) *os.File {
+	if e, ok := c.Engine().(interface{ LiveFile() *os.File }); ok {
+		return e.LiveFile()
+	}
+	return nil
+}
+
+// A guard stops the command before its lease can pass to another. TERM goes out
+// kill-after before the deadline, if nothing moved the deadline on by then, and
+// KILL at the deadline.
+type guard struct {
+	j      *job
+	lease  *pawl.Lease
+	child  *child
+	lost   bool      // TERM was sent, or would have been
+	told   bool      // the end of the lease's context was seen
+	killAt time.Time // zero: not to be killed
+	since  time.Time // of TERM
+}
+
+// next is when to look again.
+func (g *guard) next() *time.Timer {
+	switch {
+	case !g.killAt.IsZero():
+		return time.NewTimer(time.Until(g.killAt))
+	case g.lost:
+		return time.NewTimer(time.Hour)
+	}
+	return time.NewTimer(time.Until(g.lease.Deadline().Add(-g.j.killAfter)))
+}
+
+// loss is the lease's context until its end was seen.
+func (g *guard) loss() <-chan struct{} {
+	if g.told {
+		return nil
+	}
+	return g.lease.Context().Done()
+}
+
+// look comes kill-after before the deadline, and again at it.
+func (g *guard) look() {
+	now := time.Now()
+	switch deadline := g.lease.Deadline(); {
+	case !g.killAt.IsZero():
+		if !now.Before(g.killAt) {
+			g.kill()
+		}
+	case !g.lost && !now.Before(deadline.Add(-g.j.killAfter)):
+		g.stop(fmt.Sprintf("%s confirmed nothing for %s", g.j.store.shown, brief(g.j.ttl-time.Until(deadline))), deadline)
+	}
+}
+
+// ended comes when the lease's context has: at the deadline, or because the
+// store no longer knows the lock.
+func (g *guard) ended() {
+	g.told = true
+	why := context.Cause(g.lease.Context())
+	deadline := g.lease.Deadline()
+	switch {
+	case !g.lost && time.Now().Before(deadline): // broken by an operator: somebody else may hold it now
+		g.stop(oneLine(why), time.Now().Add(g.j.killAfter))
+	case !g.lost:
+		g.stop(oneLine(why), time.Now())
+	case !g.killAt.IsZero():
+		g.kill()
+	}
+}
+
+// stop begins to stop the command.
+func (g *guard) stop(why string, kill time.Time) {
+	g.lost, g.since = true, time.Now()
+	g.j.events.add(event{Event: "lost", Name: g.j.name, Token: token(g.lease.Token()), Error: why})
+	if g.j.onLost == "ignore" {
+		g.j.tell("lost %q: %s; the command runs on (--on-lost ignore)", g.j.name, why)
+		return
+	}
+	g.j.tell("lost %q: %s; stopping %s (TERM, KILL in %s)", g.j.name, why, g.j.me.Command, brief(max(0, time.Until(kill))))
+	g.child.signalAll(syscall.SIGTERM)
+	if g.j.onLost == "kill" {
+		g.killAt = kill
+	}
+}
+
+func (g *guard) kill() {
+	g.child.signalAll(syscall.SIGKILL)
+	g.killAt = time.Now().Add(50 * time.Millisecond) // and again, until nobody is left
+}
+
+// signalled passes a signal on. One that woke us up may have come after a long
+// stop: the lease is looked at first.
+func (g *guard) signalled(sig os.Signal) {
+	if g.lease.Err() != nil && !g.told {
+		g.ended()
+	}
+	if n, ok := sig.(syscall.Signal); ok && g.child.forwards(n) {
+		g.child.signal(n)
+	}
+}
+
+// stopped is what is left to say and do once a command that had to be stopped has
+// ended: its descendants must not go on either.
+func (j *job) stopped(g *guard) {
+	if j.onLost == "kill" {
+		g.child.signalAll(syscall.SIGKILL)
+	}
+	j.tell("command ended %s after the loss; exit %d", brief(time.Since(g.since)), exitLost)
+}
+
+func (j *job) tell(format string, args ...any) {
+	if !j.quiet {
+		j.say(format, args...)
+	}
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// tieTo makes the command die with us.
+func tieTo(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+
+const prSetChildSubreaper = 36
+
+// adoptOrphans makes us the parent of what the command leaves behind, so that it
+// can be found and stopped when the lock is lost.
+func adoptOrphans() {
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
+}
+
+// parentOf reads a process's parent; 0 if there is none to be read.
+func parentOf(pid int) int {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	// The command's name is in parentheses and may hold anything, even ") ".
+	_, rest, found := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
+	if !found {
+		return 0
+	}
+	fields := bytes.Fields(rest)
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(string(fields[1]))
+	return parent
+}
+
+// descendants lists the processes below root.
+func descendants(root int) []int {
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil
+	}
+	below := map[int][]int{}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(filepath.Base(e))
+		if err == nil {
+			parent := parentOf(pid)
+			below[parent] = append(below[parent], pid)
+		}
+	}
+	var all []int
+	for next := []int{root}; len(next) > 0; next = next[1:] {
+		all = append(all, below[next[0]]...)
+		next = append(next, below[next[0]]...)
+	}
+	return all
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A holder is who stands behind a claim, as its note tells it.
+type holder struct {
+	User    string // user@host
+	PID     int
+	Command string
+	Reason  string
+}
+
+var noteForm = regexp.MustCompile(`^(\S+@\S+) pid (\d+) (\S+)(?: \((.*)\))?$`)
+
+// self is the holder that this process is, running command.
+func self(command, reason string) holder {
+	name := "unknown"
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	word := func(s string) string { return strings.Join(strings.Fields(s), "_") }
+	return holder{word(name) + "@" + word(host), os.Getpid(), word(filepath.Base(command)), reason}
+}
+
+// note is the holder as others will read it; the reason is cut to fit.
+func (h holder) note() string {
+	s := h.User + " pid " + strconv.Itoa(h.PID) + " " + h.Command
+	if h.Reason != "" {
+		s += " (" + h.Reason + ")"
+	}
+	if len(s) > driver.MaxNote {
+		s = strings.ToValidUTF8(s[:driver.MaxNote-1], "") + ")"
+	}
+	return s
+}
+
+// holderOf reads a note. One of another form is all reason.
+func holderOf(note string) holder {
+	m := noteForm.FindStringSubmatch(note)
+	if m == nil {
+		return holder{Reason: note}
+	}
+	pid, _ := strconv.Atoi(m[2])
+	return holder{m[1], pid, m[3], m[4]}
+}
+
+// String tells of the holder in one phrase, safe for a terminal.
+func (h holder) String() string {
+	s := h.User
+	switch {
+	case s == "" && h.Reason == "":
+		return "somebody"
+	case s == "":
+		return plain(h.Reason)
+	}
+	s += " pid " + strconv.Itoa(h.PID) + " " + h.Command
+	return plain(s)
+}
+
+// plain keeps what anybody may have written from moving the cursor.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
+
+// brief is a duration as a person says it: 340ms, 12s, 3m04s, 2h05m.
+func brief(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return strconv.Itoa(int(d.Seconds())) + "s"
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) inspectCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "inspect NAME",
+		Short: "Show everything known about one lock: who holds it, and the line behind",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, st, err := a.connect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			name := args[0]
+			all, err := claims(cmd.Context(), c, name, func(n string) bool { return n == name })
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(all)
+			}
+			fmt.Fprintf(a.out, "%s in %s\n", plain(name), st.shown)
+			if len(all) == 0 {
+				fmt.Fprintln(a.out, "free: nobody holds it or waits for it")
+			}
+			for _, v := range all {
+				fmt.Fprint(a.out, v.describe())
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&a.json, "json", false, "one JSON array: the holders, then the line")
+	return cmd
+}
+
+// describe tells of a claim in a few lines.
+func (v claimView) describe() string {
+	who := holder{v.Holder, v.PID, v.Command, v.Reason}
+	s := fmt.Sprintf("%s (%s) by %s for %s\n", v.State, v.mode(), who, brief(duration(v.Seconds)))
+	if v.Foreign {
+		s = fmt.Sprintf("%s (%s) by another program\n", v.State, v.mode())
+	}
+	if who.User != "" && v.Reason != "" {
+		s += "  reason  " + plain(v.Reason) + "\n"
+	}
+	if v.State == "held" {
+		s += "  token   " + strconv.FormatUint(uint64(v.Token), 10) + "\n"
+	} else {
+		s += "  place   " + ordinal(max(1, v.Ahead)) + " in line\n"
+	}
+	return s + fmt.Sprintf("  lease   ends in %s unless it is renewed\n  id      %s\n", brief(duration(v.Left)), v.ID)
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// An app is one invocation: what it reads and writes, and what every verb shares.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	store    string // -s
+	json     bool
+	code     int // what to exit with
+}
+
+// run is main with everything that a test may want to replace.
+func run(args []string, in io.Reader, out, errOut io.Writer) int {
+	a := &app{in: in, out: out, err: errOut}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	err := root.Execute()
+	if err == nil {
+		return a.code
+	}
+	code := codeOf(err)
+	if c, ok := errors.AsType[*coded](err); !ok && isUsage(err) {
+		code = exitUsage
+	} else if ok && c.err == nil {
+		return code
+	}
+	a.say("%s", oneLine(err))
+	return code
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pawl",
+		Short: "Run a program under a lock that several machines share",
+		Long: `pawl runs a program while it holds a lock, and shows who holds which.
+
+  pawl run deploy -- ./deploy.sh      wait for "deploy", run, give it back
+  pawl run -n report -- ./report      only if nobody else runs it now
+  pawl ls                             who holds what, and who waits
+
+Locks live in a store: by default a file of this user on this machine. Name
+another with -s, PAWL_STORE, or PAWL_STORE_FILE (a file that holds the URL, for
+passwords).`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+	}
+	root.PersistentFlags().StringVarP(&a.store, "store", "s", "", "where the locks live, a `URL` (PAWL_STORE)")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
+	root.AddCommand(a.runCommand(), a.lsCommand(), a.inspectCommand(), a.watchCommand(), a.forceUnlockCommand(), a.manCommand(), a.versionCommand())
+	return root
+}
+
+// say writes one line for the person at the terminal.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintf(a.err, "pawl: "+format+"\n", args...)
+}
+
+// isUsage recognises what cobra itself says of a command line; it has no type.
+func isUsage(err error) bool {
+	for _, begin := range []string{"unknown command", "unknown flag", "unknown shorthand", "accepts ", "requires ", "invalid argument"} {
+		if strings.HasPrefix(err.Error(), begin) {
+			return true
+		}
+	}
+	return false
+}
+
+// oneLine joins what errors.Join put on several lines.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+)
+
+// A job is one pawl run: its flags, and what comes of them.
+type job struct {
+	*app
+	now       bool // -n
+	wait      time.Duration
+	busyCode  int
+	shared    bool
+	slots     int
+	also      []string
+	ttl       time.Duration
+	killAfter time.Duration
+	onLost    string
+	eventsTo  string
+	reason    string
+	shell     string
+	quiet     bool
+	verbose   bool
+
+	name   string
+	argv   []string
+	waits  bool // -w was given
+	me     holder
+	events *events
+	store  store
+}
+
+func (a *app) runCommand() *cobra.Command {
+	j := &job{app: a}
+	cmd := &cobra.Command{
+		Use:   "run [flags] NAME [--] COMMAND…",
+		Short: "Run a command while holding a lock",
+		Long: `run waits for the lock NAME, runs COMMAND, and gives the lock back when it ends.
+Flags go before NAME; everything after it belongs to the command.
+
+The exit code is the command's own, or 128+n if signal n ended it. Otherwise:
+  75  not acquired (-E changes it)     79  lost while the command ran
+  69  store unreachable                77  store refused us
+  64  usage                            78  bad store URL
+  126 command not executable           127 command not found
+
+The command finds PAWL_LOCK_NAME, PAWL_LOCK_TOKEN (give it to whatever the command
+changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environment.`,
+		Example: `  pawl run deploy -- ./deploy.sh
+  pawl run -n -E 0 nightly -- /usr/local/bin/report
+  pawl run -w 10m --reason "release 4.2" deploy -- make deploy
+  pawl run --slots 4 gpu -- python train.py
+  pawl run -c 'dump | gzip > out.gz' backup`,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			j.waits = cmd.Flags().Changed("wait")
+			if err := j.check(args); err != nil {
+				return err
+			}
+			return j.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false)
+	f.BoolVarP(&j.now, "no-wait", "n", false, "do not wait: exit 75 if the lock is held")
+	f.DurationVarP(&j.wait, "wait", "w", 0, "wait at most so long (default: for ever)")
+	f.IntVarP(&j.busyCode, "busy-code", "E", exitBusy, "exit code when the lock was not acquired")
+	f.BoolVar(&j.shared, "shared", false, "share the lock with others who ask for the same")
+	f.IntVar(&j.slots, "slots", 0, "a lock that so many may hold at a time")
+	f.StringArrayVar(&j.also, "also", nil, "a further lock `NAME` to hold; may be repeated")
+	f.DurationVar(&j.ttl, "ttl", 30*time.Second, "how long the lock outlives us if we die or are cut off")
+	f.DurationVar(&j.killAfter, "kill-after", 5*time.Second, "time between TERM and KILL when the lock is being lost")
+	f.StringVar(&j.onLost, "on-lost", "kill", "what to do to the command when the lock is lost: kill, term or ignore")
+	f.StringVar(&j.eventsTo, "events", "", "append what happens to a `FILE`, one JSON object a line")
+	f.StringVar(&j.reason, "reason", "", "why, for whoever is waiting for us")
+	f.StringVarP(&j.shell, "command", "c", "", "run a `STRING` with the shell in place of a command")
+	f.BoolVarP(&j.quiet, "quiet", "q", false, "say nothing but errors")
+	f.BoolVarP(&j.verbose, "verbose", "v", false, "say when the lock is acquired and released")
+	return cmd
+}
+
+// check refuses a command line that makes no sense, before anything happens.
+func (j *job) check(args []string) error {
+	if len(args) == 0 {
+		return usagef("no lock name: pawl run [flags] NAME -- COMMAND")
+	}
+	j.name, j.argv = args[0], args[1:]
+	if len(j.argv) > 0 && j.argv[0] == "--" {
+		j.argv = j.argv[1:]
+	} else if len(j.argv) > 0 && strings.HasPrefix(j.argv[0], "-") {
+		return usagef("%s: flags go before the lock name: pawl run [flags] %s -- COMMAND", j.argv[0], shellWord(j.name))
+	}
+	switch {
+	case j.shell != "" && len(j.argv) > 0:
+		return usagef("a command and -c: one of them")
+	case j.shell != "":
+		j.argv = []string{shellPath(), "-c", j.shell}
+	case len(j.argv) == 0:
+		return usagef("no command to run: pawl run [flags] %s -- COMMAND", j.name)
+	}
+	switch {
+	case j.now && j.waits:
+		return usagef("-n and -w: one of them")
+	case j.wait < 0:
+		return usagef("-w %v: not a time to wait", j.wait)
+	case j.busyCode < 0 || j.busyCode > 255:
+		return usagef("-E %d: an exit code is 0 to 255", j.busyCode)
+	case j.slots < 0, j.slots > 0 && j.shared, (j.slots > 0 || j.shared) && len(j.also) > 0:
+		return usagef("--slots, --shared and --also do not go together")
+	case j.killAfter < 0:
+		return usagef("--kill-after %v: not a time", j.killAfter)
+	case j.ttl <= 2*j.killAfter:
+		return usagef("--ttl %v must be more than twice --kill-after %v, or the command could not be stopped in time", j.ttl, j.killAfter)
+	case j.onLost != "kill" && j.onLost != "term" && j.onLost != "ignore":
+		return usagef("--on-lost %s: kill, term or ignore", j.onLost)
+	}
+	return nil
+}
+
+// run takes the lock, runs the command and gives the lock back.
+func (j *job) run(ctx context.Context) error {
+	program, err := find(j.argv[0])
+	if err != nil {
+		return err
+	}
+	j.me = self(j.argv[0], j.reason)
+	if j.shell != "" {
+		j.me = self(strings.Fields(j.shell + " sh")[0], j.reason)
+	}
+	if j.events, err = openEvents(j.eventsTo); err != nil {
+		return err
+	}
+	defer j.events.close()
+	signals := catch()
+	defer signals.release()
+
+	c, st, err := j.connect(ctx, pawl.WithTTL(j.ttl), pawl.WithNote(j.me.note()))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if strings.HasPrefix(st.url, "mem:") {
+		return usagef("mem: is a store inside one process; nobody else could see the lock")
+	}
+	j.store = st
+	lease, err := j.acquire(ctx, c, signals)
+	if err != nil {
+		return j.notAcquired(err)
+	}
+	code, err := j.under(lease, c, program, signals)
+	return j.finish(lease, code, err)
+}
+
+// notAcquired says why there is no lock, and what to do next.
+func (j *job) notAcquired(err error) error {
+	if !errors.Is(err, pawl.ErrHeld) {
+		j.events.add(event{Event: "failed", Name: j.name, Error: oneLine(err)})
+		return err
+	}
+	j.events.add(event{Event: "busy", Name: j.name, Error: oneLine(err)})
+	if !j.quiet {
+		j.say("%q is busy: %s", j.name, j.busy(err))
+		next := "wait for it with -w 10m"
+		if j.waits {
+			next = "waited " + brief(j.wait)
+		}
+		j.say("command not run; %s; look with: pawl inspect %s; store %s", next, shellWord(j.name), j.store.shown)
+	}
+	return &coded{code: j.busyCode}
+}
+
+func (j *job) busy(err error) string {
+	h, ok := errors.AsType[*pawl.HeldError](err)
+	if !ok || h.Holder == nil {
+		return "held by somebody else"
+	}
+	who := holderOf(h.Holder.Note)
+	s := "held by " + who.String()
+	if h.Holder.Held {
+		s += " for " + brief(h.Holder.Since)
+	}
+	if who.User != "" && who.Reason != "" {
+		s += ", reason: " + plain(who.Reason)
+	}
+	return s
+}
+
+// finish gives the lock back and decides on the exit code.
+func (j *job) finish(lease *pawl.Lease, code int, err error) error {
+	lost := errors.Is(err, pawl.ErrLost)
+	uerr := lease.Unlock()
+	switch {
+	case lost, errors.Is(uerr, pawl.ErrLost):
+		if !lost && !j.quiet {
+			j.say("%q was lost while the command ran", j.name)
+		}
+		j.events.add(event{Event: "exit", Name: j.name, Code: new(exitLost)})
+		return &coded{code: exitLost}
+	case err != nil:
+		return err
+	case uerr != nil && !j.quiet:
+		j.say("%q: %s; it frees itself within %v", j.name, oneLine(uerr), j.ttl)
+	case j.verbose:
+		j.say("released %q", j.name)
+	}
+	j.events.add(event{Event: "released", Name: j.name, Code: &code})
+	return &coded{code: code}
+}
+
+// find looks the command up before anybody waits for it.
+func find(name string) (string, error) {
+	program, err := exec.LookPath(name)
+	switch {
+	case err == nil, errors.Is(err, exec.ErrDot):
+		return program, nil
+	case errors.Is(err, fs.ErrPermission), exists(name):
+		return "", &coded{exitNotExec, fmt.Errorf("%s: not executable", name)}
+	}
+	return "", &coded{exitNotFound, fmt.Errorf("%s: command not found", name)}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil && strings.ContainsRune(path, os.PathSeparator)
+}
+
+func shellPath() string {
+	if sh := os.Getenv("SHELL"); sh != "" {
+		return sh
+	}
+	return "/bin/sh"
+}
+
+// shellWord quotes a name for the line that a person may paste.
+func shellWord(s string) string {
+	if strings.ContainsAny(s, " \t'\"\\$`*?[]{}()<>|&;!#~") || strings.HasPrefix(s, "-") {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
+}
+
+// environment is the command's: ours, and what it may want to know of the lock.
+func (j *job) environment(lease *pawl.Lease) []string {
+	drop := map[string]bool{"PAWL_LOCK_NAME": true, "PAWL_LOCK_TOKEN": true, "PAWL_LOCK_OWNER": true, "PAWL_STORE": true}
+	var env []string
+	for _, v := range os.Environ() {
+		if key, _, _ := strings.Cut(v, "="); !drop[key] {
+			env = append(env, v)
+		}
+	}
+	env = append(env,
+		"PAWL_LOCK_NAME="+j.name,
+		"PAWL_LOCK_TOKEN="+strconv.FormatUint(lease.Token(), 10),
+		"PAWL_LOCK_OWNER="+lease.ID())
+	if j.store.from == "-s" || j.store.from == "PAWL_STORE" {
+		env = append(env, "PAWL_STORE="+j.store.childURL())
+	}
+	return env
+}

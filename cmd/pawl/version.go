@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// version is set when a release is built.
+var version = ""
+
+func (a *app) versionCommand() *cobra.Command {
+	var verbose bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the version; with -v also where locks live",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			fmt.Fprintln(a.out, "pawl", ourVersion())
+			if !verbose {
+				return nil
+			}
+			st, err := a.chosen()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "go      %s %s/%s\nstore   %s (from %s)\nschemes %s\n",
+				runtime.Version(), runtime.GOOS, runtime.GOARCH, st.shown, st.from, strings.Join(schemes(), " "))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also the Go version, the store in use and the known schemes")
+	return cmd
+}
+
+func ourVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+func (a *app) manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "man FOLDER",
+		Short: "Write the manual pages into a folder",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := doc.GenManTree(cmd.Root(), &doc.GenManHeader{Title: "PAWL", Section: "1", Source: "pawl"}, args[0]); err != nil {
+				return &coded{exitFailed, err}
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/pawl-go/pawl"
+)
+
+const (
+	quietFor  = 400 * time.Millisecond // a wait shorter than this is not worth a word
+	redraw    = time.Second
+	lineEvery = 30 * time.Second
+)
+
+// A view tells whoever waits what for: on a terminal one line that is redrawn,
+// elsewhere a line now and then.
+type view struct {
+	j       *job
+	c       *pawl.Client
+	start   time.Time
+	fd      int // of the terminal; -1: none
+	spoke   bool
+	stop    chan struct{}
+	stopped chan struct{} // closed when show has ended
+}
+
+func (j *job) view(ctx context.Context, c *pawl.Client) *view {
+	v := &view{j: j, c: c, start: time.Now(), fd: -1, stop: make(chan struct{}), stopped: make(chan struct{})}
+	if f, ok := j.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+		v.fd = int(f.Fd())
+	}
+	if j.quiet {
+		close(v.stopped)
+		return v
+	}
+	go v.show(ctx) // close waits for it
+	return v
+}
+
+// close ends the view, clears its line and returns for how long we waited, or
+// nothing if nobody was told of a wait.
+func (v *view) close() (waited string) {
+	close(v.stop)
+	<-v.stopped
+	if !v.spoke {
+		return ""
+	}
+	if v.fd >= 0 {
+		fmt.Fprint(v.j.err, "\r\x1b[K")
+	}
+	return brief(time.Since(v.start))
+}
+
+func (v *view) show(ctx context.Context) {
+	defer close(v.stopped)
+	timer := time.NewTimer(quietFor)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-v.stop:
+			return
+		case <-ctx.Done():
+			return
+		}
+		line := v.line(ctx)
+		v.spoke = true
+		if v.fd < 0 {
+			v.j.say("waiting for %s", line)
+			timer.Reset(lineEvery)
+			continue
+		}
+		fmt.Fprint(v.j.err, "\r\x1b[K"+v.fit("waiting for "+line))
+		timer.Reset(redraw)
+	}
+}
+
+// line says who holds the lock, since when, why, and how many are before us.
+func (v *view) line(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, redraw)
+	defer cancel()
+	first, ahead := place(ctx, v.c, v.j.name, v.j.me.note())
+	s := fmt.Sprintf("%q %s", v.j.name, brief(time.Since(v.start)))
+	if v.fd < 0 {
+		s = fmt.Sprintf("%q", v.j.name)
+	}
+	if first == nil {
+		return s
+	}
+	who := holderOf(first.Note)
+	s += " · held by " + who.String() + " for " + brief(first.Since)
+	if who.User != "" && who.Reason != "" {
+		s += fmt.Sprintf(" (%q)", plain(who.Reason))
+	}
+	if ahead > 0 {
+		s += " · " + ordinal(ahead) + " in line"
+	}
+	return s
+}
+
+// fit cuts a line to the terminal: one that wraps could not be redrawn.
+func (v *view) fit(s string) string {
+	width, _, err := term.GetSize(v.fd)
+	if err != nil || width < 8 {
+		width = 80
+	}
+	r := []rune(s)
+	if len(r) < width {
+		return s
+	}
+	return string(r[:width-2]) + "…"
+}
+
+func ordinal(n int) string {
+	suffix := "th"
+	switch {
+	case n%100 >= 11 && n%100 <= 13:
+	case n%10 == 1:
+		suffix = "st"
+	case n%10 == 2:
+		suffix = "nd"
+	case n%10 == 3:
+		suffix = "rd"
+	}
+	return fmt.Sprint(n) + suffix
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// columns writes rows in columns, the last of each ragged.
+func columns(rows [][]string) string {
+	var width []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], len([]rune(cell)))
+		}
+	}
+	var out strings.Builder
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(row)-1 {
+				out.WriteString(cell)
+				break
+			}
+			out.WriteString(cell + strings.Repeat(" ", width[i]-len([]rune(cell))+2))
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
+}

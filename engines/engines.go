@@ -1,0 +1,9 @@
+// Package engines imports every engine for its side effect, so that pawl.Open
+// knows all schemes. A program that uses one store imports that engine instead,
+// and links no other.
+package engines
+
+import (
+	_ "github.com/pawl-go/pawl/memlock"        // mem:
+	_ "github.com/pawl-go/pawl/sqllock/sqlite" // sqlite:
+)
