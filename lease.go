@@ -133,6 +133,7 @@ func (l *Lease) check() {
 		why := l.cl.whyLocked(now)
 		s.mu.Unlock()
 		s.lose(l.cl, why)
+		l.end(why) // somebody else may be in the middle of lose, and not have come to us yet
 	}
 }
 

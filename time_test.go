@@ -3,6 +3,8 @@ package pawl
 import (
 	"context"
 	"math/rand/v2"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -205,4 +207,42 @@ func TestALeaseWithoutRenewalLastsOneTTLFromItsGrant(t *testing.T) {
 			t.Errorf("%d sessions left", n)
 		}
 	})
+}
+
+// While the keeper is in the middle of ending a lease, an Err that comes between
+// must not find it alive.
+func TestErrIsNeverNilAfterTheDeadline(t *testing.T) {
+	r := &rig{Engine: memlock.New()}
+	c := New(r, WithTTL(100*time.Millisecond), WithReentry())
+	defer c.Close()
+	var leases []*Lease
+	for i := range 200 {
+		l := must(t)(c.Mutex(strconv.Itoa(i)).Lock(t.Context()))
+		for range 4 { // nested ones are ended one after the other
+			l = must(t)(c.Mutex(l.Name()).Lock(l.Context()))
+			leases = append(leases, l)
+		}
+	}
+	r.blackHole()
+	var wg sync.WaitGroup
+	for part := range 4 {
+		wg.Go(func() {
+			for alive := true; alive; {
+				alive = false
+				for i := part; i < len(leases); i += 4 {
+					l := leases[i]
+					deadline, now := l.cl.deadline(), c.now()
+					switch err := l.Err(); {
+					case err == nil && now >= deadline:
+						t.Errorf("%q is alive %v after its deadline", l.Name(), now.sub(deadline))
+						return
+					case err == nil:
+						alive = true
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	r.heal()
 }

@@ -1,0 +1,98 @@
+package sqllock
+
+import (
+	"context"
+	"iter"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A page of a list is read at once and shown after, so that a slow reader of
+// the list holds nothing in the store.
+const listPage = 500
+
+type listed struct {
+	key string
+	now int64
+	spot
+}
+
+// List yields the claims on names that begin with prefix. Each page is of one
+// moment; claims that come or go between two pages may be missed.
+func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		a := &Args{}
+		a.text[Name] = e.key(prefix)
+		a.set(Token, -1)
+		a.set(Count, listPage)
+		for {
+			page, err := e.page(ctx, a)
+			if err != nil {
+				yield(driver.Entry{}, err)
+				return
+			}
+			for _, l := range page {
+				if !strings.HasPrefix(l.key, e.key(prefix)) {
+					return // keys are in order of their bytes: nothing further on begins with it
+				}
+				if !yield(l.entry(e.name(l.key), l.now), nil) {
+					return
+				}
+			}
+			if len(page) < listPage {
+				return
+			}
+			last := page[len(page)-1]
+			a.text[Name] = last.key
+			a.set(Token, last.token)
+		}
+	}
+}
+
+func (e *Engine) page(ctx context.Context, a *Args) (page []listed, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	err = e.d.Store.Read(ctx, &Step{Query: e.q.list, Args: a, Row: func(r Row) error {
+		var l listed
+		err := r.Scan(&l.now, &l.key, &l.id, &l.try, &l.token, &l.session, &l.need, &l.limit,
+			&l.queue, &l.note, &l.held, &l.since, &l.until)
+		page = append(page, l)
+		return err
+	}})
+	return page, err
+}
+
+// Evict breaks exactly the claim that x shows and lets in whoever fits then.
+func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	a := e.args(x.Claim)
+	a.set(Token, int64(x.Token))
+	if x.Held {
+		a.set(Held, 1)
+	}
+	q := e.q
+	var told []string
+	steps := flight(a, &told, q.lock, q.expire, q.prune, q.evictX, q.evict,
+		q.tally, q.promote, q.vacate, q.admit, q.count)
+	found := false
+	for i := range steps {
+		if n := steps[i].Query.Name; n == "evict" || n == "evict_x" {
+			steps[i].Row = func(Row) error {
+				found = true
+				told = append(told, x.ID)
+				return nil
+			}
+		}
+	}
+	if err := e.fly(ctx, &Flight{Steps: steps}, &told); err != nil {
+		return err
+	}
+	if !found {
+		return driver.ErrGone
+	}
+	return nil
+}

@@ -1,0 +1,34 @@
+package sqlite
+
+import (
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// bootClock is CLOCK_BOOTTIME: it cannot be set, and it goes on while the
+// machine sleeps.
+type bootClock struct{ id, ns string }
+
+func systemClock() (clock, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil, err
+	}
+	// Kernels without time namespaces have no such file, and one time.
+	ns, _ := os.Readlink("/proc/self/ns/time")
+	return bootClock{id: strings.TrimSpace(string(id)), ns: strings.Trim(strings.TrimPrefix(ns, "time:"), "[]")}, nil
+}
+
+func (bootClock) now() int64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		panic("sqlite: CLOCK_BOOTTIME: " + err.Error()) // since Linux 2.6.39 it is always there
+	}
+	return t.Nano() / 1000
+}
+
+func (bootClock) wall() int64     { return wallMicros() }
+func (c bootClock) boot() string  { return c.id }
+func (c bootClock) space() string { return c.ns }

@@ -1,0 +1,196 @@
+//go:build !race && unix
+
+package sqlite
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+func init() {
+	roles["visitor"] = func(args []string) error { return visit(args[0]) }
+}
+
+// TestNoRaceLockAndUnlockCostAtMostThreeTimesTwoUpdates compares the public API
+// on a free name with two bare updates of a row by its key, on the same file,
+// prepared and with the same synchronous. Both run in short turns, so that
+// whatever else the machine does falls on both alike.
+func TestNoRaceLockAndUnlockCostAtMostThreeTimesTwoUpdates(t *testing.T) {
+	e := openFile(t, filepath.Join(t.TempDir(), "pawl.db"))
+	c := pawl.New(e)
+	defer c.Close()
+	update, m := bareUpdates(t, e), c.Mutex("jobs/42")
+	var ratios []float64
+	for range 100 {
+		start := time.Now()
+		for range 50 {
+			lease, err := m.Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lease.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		middle := time.Now()
+		for range 50 {
+			update()
+		}
+		ratios = append(ratios, float64(middle.Sub(start))/float64(time.Since(middle)))
+	}
+	slices.Sort(ratios)
+	median := ratios[len(ratios)/2]
+	t.Logf("lock and unlock cost %.2f times two bare updates (median of %d turns; 10th to 90th percentile %.2f to %.2f)",
+		median, len(ratios), ratios[len(ratios)/10], ratios[len(ratios)*9/10])
+	if median > 3 {
+		t.Errorf("ratio %.2f, at most 3", median)
+	}
+}
+
+// crowd has each of n goroutines lock and unlock as often as it can for d, by
+// the mutexes that m gives them, and returns how often each held.
+func crowd(t *testing.T, n int, d time.Duration, m func(i int) *pawl.Mutex) (total int, each []int) {
+	t.Helper()
+	each = make([]int, n)
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				lease, err := m(i).Lock(ctx)
+				if err != nil {
+					if ctx.Err() == nil {
+						t.Error(err)
+					}
+					return
+				}
+				each[i]++
+				if err := lease.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, n := range each {
+		total += n
+	}
+	return total, each
+}
+
+// TestNoRaceTheGateIsTwentyTimesAsFastAsAClientEach, shares evenly, and still
+// lets another process in.
+func TestNoRaceTheGateIsTwentyTimesAsFastAsAClientEach(t *testing.T) {
+	const n = 64
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	apart := make([]*pawl.Mutex, n)
+	for i := range apart {
+		c := pawl.New(openFile(t, path))
+		defer c.Close()
+		apart[i] = c.Mutex("apart")
+	}
+	alone, _ := crowd(t, n, 3*time.Second, func(i int) *pawl.Mutex { return apart[i] })
+
+	c := pawl.New(openFile(t, path))
+	defer c.Close()
+	m := c.Mutex("together")
+	gate, each := crowd(t, n, 3*time.Second, func(int) *pawl.Mutex { return m })
+	ratio := float64(gate) / float64(alone)
+	spread := float64(slices.Max(each)) / float64(max(1, slices.Min(each)))
+	t.Logf("%d goroutines: %d holds/s with one client each, %d holds/s with one client: %.0f times; busiest %.2f times the quietest",
+		n, alone/3, gate/3, ratio, spread)
+	if ratio < 20 {
+		t.Errorf("%.1f times, at least 20", ratio)
+	}
+	if spread > 1.5 {
+		t.Errorf("the busiest got %.2f times the quietest, at most 1.5", spread)
+	}
+}
+
+// visit locks what a crowd in another process fights for, 300 times, and says
+// how long the 99th percentile waited.
+func visit(path string) error {
+	c, err := pawl.Open(context.Background(), "sqlite://"+path)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var waits []time.Duration
+	for range 300 {
+		start := time.Now()
+		lease, err := c.Mutex("together").Lock(context.Background())
+		if err != nil {
+			return err
+		}
+		waits = append(waits, time.Since(start))
+		if err := lease.Unlock(); err != nil {
+			return err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	slices.Sort(waits)
+	fmt.Println(waits[len(waits)/2].Microseconds(), waits[len(waits)*99/100].Microseconds())
+	return nil
+}
+
+func TestNoRaceAnotherProcessGetsItsTurnWithin50Milliseconds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	c := pawl.New(openFile(t, path))
+	defer c.Close()
+	m := c.Mutex("together")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), roleEnv+"=visitor "+path)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				lease, err := m.Lock(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				lease.Unlock()
+			}
+		})
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	err = cmd.Wait()
+	close(stop)
+	wg.Wait()
+	var p50, p99 int64
+	if _, serr := fmt.Sscan(line, &p50, &p99); serr != nil || err != nil {
+		t.Fatalf("the visitor said %q: %v, %v", line, serr, err)
+	}
+	t.Logf("another process waited %v (median) and %v (99th percentile) against 64 goroutines",
+		time.Duration(p50)*time.Microsecond, time.Duration(p99)*time.Microsecond)
+	if p99 > 50_000 {
+		t.Errorf("99th percentile %v, at most 50ms", time.Duration(p99)*time.Microsecond)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package sqlite
+
+func readOnly(error) bool { return false }

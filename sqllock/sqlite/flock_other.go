@@ -1,0 +1,52 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package sqlite
+
+import (
+	"os"
+	"sync"
+
+	"github.com/gofrs/flock"
+)
+
+type lockKind int
+
+const (
+	shared lockKind = iota
+	exclusive
+)
+
+var (
+	locksMu sync.Mutex // guards locks
+	locks   = map[*os.File]*flock.Flock{}
+)
+
+// lockFile tries to lock the file behind f by its name, with a handle of its
+// own that closeFile ends. Whether a child that inherits f keeps the lock is
+// not promised here.
+func lockFile(f *os.File, kind lockKind) (bool, error) {
+	l := flock.New(f.Name())
+	try := l.TryLock
+	if kind == shared {
+		try = l.TryRLock
+	}
+	if ok, err := try(); err != nil || !ok {
+		l.Close()
+		return false, err
+	}
+	locksMu.Lock()
+	defer locksMu.Unlock()
+	locks[f] = l
+	return true, nil
+}
+
+// closeFile closes f and ends its lock.
+func closeFile(f *os.File) error {
+	locksMu.Lock()
+	defer locksMu.Unlock()
+	if l := locks[f]; l != nil {
+		l.Close()
+		delete(locks, f)
+	}
+	return f.Close()
+}

@@ -1,0 +1,13 @@
+//go:build !linux && !darwin
+
+package sqlite
+
+import "strings"
+
+// networkKind knows a share by its path alone; a mounted drive is not noticed.
+func networkKind(dir string) (string, error) {
+	if strings.HasPrefix(dir, `\\`) {
+		return "a network share", nil
+	}
+	return "", nil
+}

@@ -1,0 +1,226 @@
+// Package sqlite is the embedded engine: locks between the processes of one
+// machine, in one SQLite file.
+//
+// It does not reach beyond one machine: all processes must run on one kernel
+// and, on Linux, in one time namespace, and the file must be on a local disk;
+// network file systems are refused. It does not push: a waiter in another
+// process looks every few milliseconds. And it does not outlive its disk: after
+// a power cut the last locks taken may be forgotten, together with everyone who
+// held them; records are not.
+//
+// What it does promise: first come first served between all processes on the
+// file, tokens that never repeat, expiry on a clock that nobody can set (Linux:
+// CLOCK_BOOTTIME; elsewhere the wall clock, so a clock that is set forward ends
+// holds early), a restart of the machine that frees everything at once, and on
+// systems with flock a holder that was killed is noticed by those who wait or
+// try, at once and not at its expiry.
+//
+// URLs: "sqlite:///absolute/path", "sqlite:relative/path"; ?prefix= puts all
+// names and records behind a prefix, ?network=allow uses a file on a network
+// file system in spite of all.
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock"
+)
+
+func init() { driver.Register("sqlite", openURL) }
+
+// Engine keeps lines of claims in a file. It is safe for concurrent use.
+type Engine struct {
+	*sqllock.Engine
+	store  *store
+	census *census
+
+	closing sync.Once
+	closed  error // what Close found; written once
+}
+
+// An Option changes how a file is opened.
+type Option func(*options)
+
+type options struct {
+	prefix  string
+	network bool
+	clock   clock  // nil: the system's
+	created func() // see census
+}
+
+// Prefix puts all names and record keys behind p, so that several users of one
+// file do not meet.
+func Prefix(p string) Option { return func(o *options) { o.prefix = p } }
+
+// AllowNetwork uses a file on a network file system. Nothing is promised there.
+func AllowNetwork() Option { return func(o *options) { o.network = true } }
+
+// Open opens the file at path, and makes it if it is not there. It may be a
+// database of the user's: its tables are left alone, but it is set to SQLite's
+// write-ahead log and gets tables whose names begin with pawl_. Beside it come
+// the files SQLite itself needs and a folder, path.live, in which every open
+// engine keeps one file locked.
+func Open(ctx context.Context, path string, opts ...Option) (*Engine, error) {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	e, err := open(ctx, path, &o)
+	if err == nil {
+		return e, nil
+	}
+	err = classify(err)
+	if (errors.Is(err, fs.ErrPermission) || readOnly(err)) && !errors.Is(err, driver.ErrDenied) {
+		err = fmt.Errorf("%w: %w", driver.ErrDenied, err)
+	}
+	return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
+}
+
+func open(ctx context.Context, path string, o *options) (_ *Engine, err error) {
+	if path, err = place(path, o.network); err != nil {
+		return nil, err
+	}
+	if o.clock == nil {
+		if o.clock, err = systemClock(); err != nil {
+			return nil, err
+		}
+	}
+	e := &Engine{store: &store{ends: make(chan struct{})}}
+	defer func() {
+		if err != nil {
+			_, cerr := e.store.close("")
+			err = errors.Join(err, cerr, e.census.leave(false)) // no row has named it yet
+		}
+	}()
+	// The own file is locked before the first row can name it.
+	if e.census, err = joinCensus(path+".live", o.clock.space(), o.created); err != nil {
+		return nil, err
+	}
+	if err = e.store.open(ctx, path, o.clock, e.census); err != nil {
+		return nil, err
+	}
+	if e.Engine, err = sqllock.New(dialect(e), o.prefix); err != nil {
+		return nil, err
+	}
+	return e, e.buryAll(ctx)
+}
+
+// place returns the absolute path, if locks can be trusted there.
+func place(path string, network bool) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	// Two names of one file must lead to one folder of liveness files.
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	} else if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(real, filepath.Base(path))
+	}
+	if network {
+		return path, nil
+	}
+	kind, err := networkKind(filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	if kind != "" {
+		return "", &networkError{path: path, kind: kind}
+	}
+	return path, nil
+}
+
+func (s *store) open(ctx context.Context, path string, ck clock, cs *census) (err error) {
+	// A connection of a file: URL would read parameters out of the path.
+	name := (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
+	if s.w, err = openConn(ctx, name, ck, s.ends); err != nil {
+		return err
+	}
+	if err = s.w.initialize(ctx, cs); err != nil {
+		return err
+	}
+	if err = s.w.prepare(); err != nil {
+		return err
+	}
+	if s.r, err = openConn(ctx, name, ck, s.ends); err != nil {
+		return err
+	}
+	if err = s.r.db.Exec("PRAGMA query_only = ON"); err != nil {
+		return err
+	}
+	return s.r.prepare()
+}
+
+// buryAll ends what processes that died left behind, and their files.
+func (e *Engine) buryAll(ctx context.Context) error {
+	ids, err := e.census.others()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if _, err := e.Bury(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LiveFile is the file whose lock says that this engine is alive. A command
+// that inherits it, by exec.Cmd's ExtraFiles, keeps the engine's claims from
+// being taken for a dead process's until the command has ended too; they still
+// expire if nobody beats. The file must not be closed or unlocked by the caller.
+func (e *Engine) LiveFile() *os.File { return e.census.file }
+
+// Close ends the engine's sessions with their claims, its goroutine and its
+// connections, and lets go of its liveness file.
+func (e *Engine) Close() error {
+	e.closing.Do(func() {
+		err := e.Engine.Close()
+		named, cerr := e.store.close(e.census.id)
+		e.closed = errors.Join(err, cerr, e.census.leave(named))
+	})
+	return e.closed
+}
+
+func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
+	var opts []Option
+	for key, values := range u.Query() {
+		switch value := values[len(values)-1]; {
+		case key == "prefix":
+			opts = append(opts, Prefix(value))
+		case key == "network" && value == "allow":
+			opts = append(opts, AllowNetwork())
+		case key == "network":
+			return nil, fmt.Errorf("sqlite: parameter network is %q, known is allow", value)
+		default:
+			return nil, fmt.Errorf("sqlite: unknown parameter %q (known: prefix, network)", key)
+		}
+	}
+	path := u.Path
+	switch {
+	case u.Host != "":
+		return nil, fmt.Errorf("sqlite: %q stands where a host would: write sqlite:///%s%s or sqlite:%s%s", u.Host, u.Host, u.Path, u.Host, u.Path)
+	case u.Opaque != "":
+		p, err := url.PathUnescape(u.Opaque)
+		if err != nil {
+			return nil, errors.New("sqlite: the path is not properly escaped")
+		}
+		path = p
+	}
+	if path == "" {
+		return nil, errors.New("sqlite: the URL has no path: write sqlite:///absolute/path or sqlite:relative/path")
+	}
+	e, err := Open(ctx, path, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}

@@ -1,0 +1,120 @@
+package sqllock
+
+import (
+	"embed"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The statements, one a file; each says at its top what it does, what it takes
+// and what it gives back.
+//
+//go:embed sql/*.sql
+var files embed.FS
+
+// statements are the shared statements in the words of one dialect. The order
+// of fields follows their use: the fast path, the queueing flight, the rest.
+type statements struct {
+	enter, end *Query
+
+	head, lock, expire, prune, drop, tally *Query
+	prolong, join, raise                   *Query
+	promote, vacate, admit, count          *Query
+	standing                               *Query
+
+	beatX, beat                      *Query
+	still, departed                  *Query
+	rivals, occupants, haunts, stuck *Query
+	buryX, bury, evictX, evict, list *Query
+	load, version, store, erase      *Query
+	idle, sweep, stale, forget       *Query
+}
+
+func compile(d *Dialect) (*statements, error) {
+	var s statements
+	for i, it := range []struct {
+		name string
+		into **Query
+	}{
+		{"enter", &s.enter}, {"end", &s.end},
+		{"head", &s.head}, {"lock", &s.lock}, {"expire", &s.expire}, {"prune", &s.prune},
+		{"drop", &s.drop}, {"tally", &s.tally}, {"prolong", &s.prolong}, {"join", &s.join},
+		{"raise", &s.raise}, {"promote", &s.promote}, {"vacate", &s.vacate}, {"admit", &s.admit},
+		{"count", &s.count}, {"standing", &s.standing},
+		{"beat_x", &s.beatX}, {"beat", &s.beat}, {"still", &s.still}, {"departed", &s.departed},
+		{"rivals", &s.rivals}, {"occupants", &s.occupants}, {"haunts", &s.haunts}, {"stuck", &s.stuck},
+		{"bury_x", &s.buryX}, {"bury", &s.bury}, {"evict_x", &s.evictX}, {"evict", &s.evict}, {"list", &s.list},
+		{"load", &s.load}, {"version", &s.version}, {"store", &s.store}, {"erase", &s.erase},
+		{"idle", &s.idle}, {"sweep", &s.sweep}, {"stale", &s.stale}, {"forget", &s.forget},
+	} {
+		text, replaced := d.Statements[it.name]
+		if !replaced {
+			b, err := files.ReadFile("sql/" + it.name + ".sql")
+			if err != nil {
+				return nil, fmt.Errorf("sqllock: statement %s: %w", it.name, err)
+			}
+			text = string(b)
+		}
+		q, err := translate(d, text)
+		if err != nil {
+			return nil, fmt.Errorf("sqllock: statement %s: %w", it.name, err)
+		}
+		q.Name, q.Index = it.name, i
+		*it.into = q
+	}
+	return &s, nil
+}
+
+// translate expands the macros of a statement and names its parameters as the
+// dialect wants them. An empty text makes a query without one, left out of flights.
+func translate(d *Dialect, text string) (*Query, error) {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "--") {
+			lines = append(lines, line)
+		}
+	}
+	text = strings.TrimSpace(strings.Join(lines, ""))
+	for name, value := range d.Macros {
+		text = strings.ReplaceAll(text, "{"+name+"}", value)
+	}
+	if i := strings.IndexByte(text, '{'); i >= 0 {
+		return nil, fmt.Errorf("unknown macro at %.20q", text[i:])
+	}
+	q := &Query{}
+	var out strings.Builder
+	for i := 0; i < len(text); {
+		if text[i] != ':' {
+			out.WriteByte(text[i])
+			i++
+			continue
+		}
+		end := i + 1
+		for end < len(text) && text[end] >= 'a' && text[end] <= 'z' {
+			end++
+		}
+		p, known := paramNames[text[i+1:end]]
+		if !known { // also "::", a cast
+			return nil, fmt.Errorf("unknown parameter %q", text[i:end])
+		}
+		out.WriteString(d.Mark)
+		if n := q.bind(p, d.Numbered); d.Numbered {
+			out.WriteString(strconv.Itoa(n))
+		}
+		i = end
+	}
+	q.Text = out.String()
+	return q, nil
+}
+
+// bind returns the number of p among the parameters, from 1.
+func (q *Query) bind(p Param, again bool) int {
+	for i, have := range q.Params {
+		if again && have == p {
+			return i + 1
+		}
+	}
+	q.Params = append(q.Params, p)
+	return len(q.Params)
+}
