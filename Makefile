@@ -6,6 +6,7 @@ LINTER   := bin/golangci-lint-$(GOLANGCI)
 SOAK         ?= 10m # how long each soak test runs
 SOAK_TIMEOUT ?= 6h  # for all soak tests of one package together
 BENCH        ?= .
+PREFIX       ?= /usr/local
 
 # Each is a target of its own; make test runs them in this order.
 STEPS   := deps fmt vet race norace cross
@@ -13,7 +14,7 @@ SYSTEMS := darwin/arm64 windows/amd64 linux/386
 
 REPORT := go run ./scripts/testreport
 
-.PHONY: help test $(STEPS) lint soak bench build clean
+.PHONY: help test $(STEPS) lint soak bench build install clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -66,6 +67,15 @@ bench: ## benchmarks; BENCH picks some
 
 build: ## bin/pawl, static
 	@if [ -d cmd/pawl ]; then CGO_ENABLED=0 go build -trimpath -o bin/pawl ./cmd/pawl; else CGO_ENABLED=0 go build -trimpath ./...; fi
+
+install: build ## bin/pawl, manual pages and shell completions into DESTDIR and PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 755 bin/pawl $(DESTDIR)$(PREFIX)/bin/pawl
+	bin/pawl man $(DESTDIR)$(PREFIX)/share/man/man1
+	bin/pawl completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pawl
+	bin/pawl completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_pawl
+	bin/pawl completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/pawl.fish
 
 clean: ## remove what the other targets made
 	rm -rf bin dist
