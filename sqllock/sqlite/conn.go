@@ -171,16 +171,16 @@ func (c *conn) step(s *sqllock.Step, at moment) (ok bool, err error) {
 		}
 		if s.Row != nil {
 			if err := s.Row(row{stmt}); err != nil {
-				stmt.Reset()
+				_ = stmt.Reset()
 				return false, err
 			}
 		}
 	}
 	err = stmt.Err()
-	stmt.Reset() // repeats the error of Step
+	_ = stmt.Reset() // repeats the error of Step
 	if err != nil && rows > 0 && errors.Is(err, sqlite3.BUSY) {
 		// It has told its rows, so it must not be repeated as if untouched.
-		err = fmt.Errorf("%w: commit: %v", driver.ErrUnreachable, err)
+		err = fmt.Errorf("%w: commit: %v", driver.ErrUnreachable, err) //nolint:errorlint // hidden, so that nobody sees BUSY
 	}
 	return ok, err
 }

@@ -66,6 +66,32 @@ func TestRestartOfTheMachineFreesEverythingAndTokensGrow(t *testing.T) {
 	}
 }
 
+// A power cut loses the end of the log, and with it the last tokens given out:
+// after the restart the counter is behind. The boot clock starts at zero, so only
+// the wall clock can keep the tokens growing.
+func TestAPowerCutThatLosesTheEndOfTheLogRepeatsNoToken(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	before, after := filepath.Join(dir, "before.db"), filepath.Join(dir, "after.db")
+	ck := bootedClock("one", "s", 1e12)
+	ck.walls.Store(1_800_000_000_000_000)
+	e := openFile(t, before, withClock(ck))
+	s := session(t, e, time.Hour)
+	enter(t, s, mutex("synced"))
+	copyFile(t, before, after)
+	ck.walls.Add(1000)
+	lost := driver.Claim{ID: "lost", Try: 1, Name: "other", Need: 1, Limit: 1}
+	given := enter(t, s, lost)
+
+	next := bootedClock("two", "s", 1)
+	next.walls.Store(ck.wall() + 1_000_000) // the machine took a second to start
+	e = openFile(t, after, withClock(next))
+	lost.ID = "later"
+	if st := enter(t, session(t, e, time.Minute), lost); !st.Held || st.Token <= given.Token {
+		t.Errorf("token %d after the restart, %d was given out before", st.Token, given.Token)
+	}
+}
+
 func TestFileThatIsNoDatabaseIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "notes.txt")

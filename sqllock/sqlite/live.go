@@ -67,14 +67,14 @@ func (c *census) create() (*os.File, string, error) {
 	}
 	locked, err := lockFile(file, exclusive)
 	if err != nil {
-		closeFile(file)
+		_ = closeFile(file)
 		os.Remove(path)
 		return nil, "", fmt.Errorf("sqlite: lock %s: %w", path, err)
 	}
 	mine, _ := file.Stat()
 	there, err := os.Stat(path)
 	if !locked || err != nil || !os.SameFile(mine, there) {
-		closeFile(file)
+		_ = closeFile(file)
 		os.Remove(path)
 		return nil, "", nil
 	}
@@ -94,14 +94,14 @@ func (c *census) Examine(live string) (done func(buried bool), dead bool) {
 		return nil, false // not there, or not ours to open: unknown
 	}
 	if locked, err := lockFile(file, shared); err != nil || !locked {
-		closeFile(file)
+		_ = closeFile(file)
 		return nil, false
 	}
 	return func(buried bool) {
 		if buried {
 			os.Remove(path)
 		}
-		closeFile(file)
+		_ = closeFile(file)
 	}, true
 }
 
