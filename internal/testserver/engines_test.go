@@ -16,7 +16,7 @@ import (
 func startIfInstalled(t *testing.T, spec Spec) *Server {
 	t.Helper()
 	if _, _, err := spec.locate(); err != nil {
-		t.Skip(err)
+		t.Skipf("optional server: %v", err)
 	}
 	return Start(t, spec)
 }

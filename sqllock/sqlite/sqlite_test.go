@@ -19,7 +19,7 @@ func TestLaws(t *testing.T) {
 		Peer: func(t *testing.T, e driver.Engine) driver.Engine { return openFile(t, e.(*Engine).path()) },
 		// A client that dies without its process is noticed by its silence.
 		Crash:  func(driver.Session) {},
-		MinTTL: 100 * time.Millisecond,
+		MinTTL: 300 * time.Millisecond,
 		Clean:  func(t *testing.T, e driver.Engine) error { return e.(*Engine).clean(t) },
 	})
 }
