@@ -47,9 +47,9 @@ type Standing struct {
 // An Entry is one claim as List shows it.
 type Entry struct {
 	Claim
-	Session string
+	Session string // the ID in SessionOptions
 	Held    bool
-	Token   uint64
+	Token   uint64 // 0 while it waits
 	Since   time.Duration // how long held or waiting, by the engine's clock
 	Left    time.Duration // until expiry; 0 unknown
 	Foreign bool          // a hold that is not ours: another client of the plain recipe

@@ -5,24 +5,40 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
-// acquire takes the lock: at once, or after a wait that can be seen and
-// interrupted.
-func (j *job) acquire(ctx context.Context, c *pawl.Client, signals *signals) (*pawl.Lease, error) {
-	ctx, cancel := signals.interrupts(ctx)
-	defer cancel()
-	lease, err := j.take(ctx, c, true)
-	if err == nil || !errors.Is(err, pawl.ErrHeld) {
-		return j.acquired(ctx, lease, "", err)
+// obtain opens the store and takes the lock. A signal ends it, whatever it waits
+// for.
+func (j *job) obtain(ctx context.Context, signals *signals) (c *pawl.Client, lease *pawl.Lease, err error) {
+	ctx, calm := signals.interrupts(ctx)
+	if c, err = j.open(ctx, j.store, pawl.WithTTL(j.ttl), pawl.WithNote(j.me.note())); err == nil {
+		lease, err = j.acquire(ctx, c)
 	}
-	if h, ok := errors.AsType[*pawl.HeldError](err); ok && h.Holder != nil {
-		if who := holderOf(h.Holder.Note); j.ancestor(who) {
-			return nil, &coded{j.busyCode, fmt.Errorf("%q is held by your own parent pid %d: it would wait for itself for ever", j.name, who.PID)}
+	calm()
+	// A signal that came with the grant was taken out of the channel, so nobody
+	// else would hear of it.
+	if i, ok := errors.AsType[interrupted](context.Cause(ctx)); ok {
+		if lease != nil {
+			_ = lease.Unlock()
 		}
+		return c, nil, i
+	}
+	return c, lease, err
+}
+
+// acquire takes the lock: at once, or after a wait that can be seen.
+func (j *job) acquire(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {
+	lease, err := j.takeFresh(ctx, c, true)
+	if err == nil || !errors.Is(err, pawl.ErrHeld) {
+		return j.acquired(lease, "", err)
+	}
+	if err := j.deadlock(ctx, c); err != nil {
+		return nil, err
 	}
 	if j.now || j.waits && j.wait == 0 {
 		return nil, err
@@ -34,22 +50,65 @@ func (j *job) acquire(ctx context.Context, c *pawl.Client, signals *signals) (*p
 		defer stop()
 	}
 	view := j.view(ctx, c)
-	lease, err = j.take(ctx, c, false)
+	lease, err = j.takeFresh(ctx, c, false)
 	took := view.close()
 	if err != nil && errors.Is(context.Cause(ctx), errWaited) {
 		err = heldAfterAll(err)
 	}
-	return j.acquired(ctx, lease, took, err)
+	return j.acquired(lease, took, err)
+}
+
+// acquired tells of a lock that was taken.
+func (j *job) acquired(lease *pawl.Lease, waited string, err error) (*pawl.Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	number := j.own(lease).Token()
+	j.events.add(event{Event: "acquired", Name: j.name, Token: token(number)})
+	switch {
+	case waited != "" && !j.quiet:
+		j.say("acquired %q after %s (token %d)", j.name, waited, number)
+	case j.verbose:
+		j.say("acquired %q (token %d)", j.name, number)
+	}
+	return lease, nil
 }
 
 var errWaited = errors.New("waited long enough")
 
-// heldAfterAll makes the end of our own wait what it is: a lock that is held.
+// heldAfterAll makes the end of our own wait what it is: a lock that is held,
+// unless the store could not be asked any more.
 func heldAfterAll(err error) error {
 	if h, ok := errors.AsType[*pawl.HeldError](err); ok {
 		return &pawl.HeldError{Holder: h.Holder, Ahead: h.Ahead, Err: pawl.ErrHeld}
 	}
+	if errors.Is(err, pawl.ErrUnreachable) {
+		return err
+	}
 	return fmt.Errorf("%w: %w", pawl.ErrHeld, err)
+}
+
+// takeFresh takes the lock with more life left than it takes to stop the command.
+// A grant at the end of an outage has little, or none, until it is renewed; a
+// command that began then would be stopped at once.
+func (j *job) takeFresh(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, error) {
+	for {
+		lease, err := j.take(ctx, c, try)
+		if err != nil {
+			return nil, err
+		}
+		for lease.Err() == nil && ctx.Err() == nil {
+			if time.Until(lease.Deadline()) > j.killAfter {
+				return lease, nil
+			}
+			select {
+			case <-time.After(5 * time.Millisecond): // nothing tells of a renewal
+			case <-lease.Context().Done():
+			case <-ctx.Done():
+			}
+		}
+		_ = lease.Unlock() // lost, or not wanted any more: then take says so
+	}
 }
 
 // take asks for the lock in the way the flags say.
@@ -80,17 +139,42 @@ func (j *job) take(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, 
 	return m.Lock(ctx)
 }
 
-// ancestor reports whether a holder is a process that we descend from.
-func (j *job) ancestor(h holder) bool {
-	if h.User != j.me.User || h.PID == 0 {
-		return false
-	}
-	for pid := os.Getppid(); pid > 1; pid = parentOf(pid) {
-		if pid == h.PID {
-			return true
+// deadlock finds out whether what is in the way is a process that waits for us: a
+// pawl run whose command we are, or are part of. The holder that an engine names
+// may be another of several, so all are looked at.
+func (j *job) deadlock(ctx context.Context, c *pawl.Client) error {
+	above := ancestors()
+	for _, name := range append([]string{j.name}, j.also...) {
+		held, err := holders(ctx, c, name)
+		if err != nil {
+			return err
+		}
+		units := 0
+		for _, e := range held {
+			who := holderOf(e.Note)
+			if who.User != j.me.User || !slices.Contains(above, who.PID) {
+				continue
+			}
+			// With slots there is a way out as long as a stranger has one of them.
+			if units += e.Need; j.slots == 0 || units >= j.slots {
+				return &coded{j.busyCode, fmt.Errorf("%q is held by your own parent pid %d: it would wait for itself for ever", name, who.PID)}
+			}
 		}
 	}
-	return false
+	return nil
+}
+
+// ancestors lists the processes that we descend from.
+func ancestors() (pids []int) {
+	for pid := os.Getppid(); pid > 1; pid = parentOf(pid) {
+		pids = append(pids, pid)
+	}
+	// A holder with pid 1 is a pawl in a container. Everybody descends from a
+	// process 1, so it is ours only if some pawl has started us.
+	if os.Getenv("PAWL_LOCK_OWNER") != "" {
+		pids = append(pids, 1)
+	}
+	return pids
 }
 
 // place finds who holds the name, and how many stand before us.

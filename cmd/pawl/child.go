@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"syscall"
@@ -21,9 +22,12 @@ func (j *job) under(lease *pawl.Lease, c *pawl.Client, program string, signals *
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	ch, err := start(cmd, liveFile(c))
 	if err != nil {
-		return 0, &coded{exitNotExec, fmt.Errorf("%s: %w", j.argv[0], errors.Unwrap(err))}
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = e.Err // the path is said already
+		}
+		return 0, &coded{exitNotExec, fmt.Errorf("%s: %w", j.argv[0], err)}
 	}
-	j.events.add(event{Event: "started", Name: j.name, Token: token(lease.Token()), PID: cmd.Process.Pid})
+	j.events.add(event{Event: "started", Name: j.name, Token: token(j.own(lease).Token()), PID: cmd.Process.Pid})
 	g := &guard{j: j, lease: lease, child: ch}
 	for {
 		wait := g.next()
@@ -120,7 +124,7 @@ func (g *guard) ended() {
 // stop begins to stop the command.
 func (g *guard) stop(why string, kill time.Time) {
 	g.lost, g.since = true, time.Now()
-	g.j.events.add(event{Event: "lost", Name: g.j.name, Token: token(g.lease.Token()), Error: why})
+	g.j.events.add(event{Event: "lost", Name: g.j.name, Token: token(g.j.own(g.lease).Token()), Error: why})
 	if g.j.onLost == "ignore" {
 		g.j.tell("lost %q: %s; the command runs on (--on-lost ignore)", g.j.name, why)
 		return
@@ -152,7 +156,7 @@ func (g *guard) signalled(sig os.Signal) {
 // ended: its descendants must not go on either.
 func (j *job) stopped(g *guard) {
 	if j.onLost == "kill" {
-		g.child.signalAll(syscall.SIGKILL)
+		g.child.endAll()
 	}
 	j.tell("command ended %s after the loss; exit %d", brief(time.Since(g.since)), exitLost)
 }

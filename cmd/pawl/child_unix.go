@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 var caught = []os.Signal{
@@ -111,6 +112,34 @@ func (c *child) signalAll(n syscall.Signal) {
 	for _, pid := range below {
 		if pid != c.pid {
 			_ = syscall.Kill(pid, n)
+		}
+	}
+}
+
+// endAll kills what is left once the command has ended. One that forks while it
+// is being killed leaves another behind, so this goes on until there is none, or
+// none that we may kill.
+func (c *child) endAll() {
+	if c.own {
+		_ = syscall.Kill(-c.pid, syscall.SIGKILL)
+	}
+	for giveUp := time.Now().Add(5 * time.Second); time.Now().Before(giveUp); time.Sleep(time.Millisecond) {
+		below := descendants(os.Getpid())
+		if len(below) == 0 {
+			return
+		}
+		for _, pid := range below {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		bury()
+	}
+}
+
+// bury takes leave of children that have ended.
+func bury() {
+	for {
+		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 && err != syscall.EINTR {
+			return
 		}
 	}
 }

@@ -33,6 +33,8 @@ func (c *child) signal(syscall.Signal) { _ = c.cmd.Process.Kill() }
 
 func (c *child) signalAll(syscall.Signal) { _ = c.cmd.Process.Kill() }
 
+func (c *child) endAll() {} // nobody else is known
+
 func codeFrom(code int) int { return code }
 
 func parentOf(int) int { return 0 }

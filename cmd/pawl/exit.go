@@ -26,10 +26,16 @@ const (
 // A coded error says with which code to end. It is printed unless it is empty.
 type coded struct {
 	code int
-	err  error
+	err  error // nil: everything was said already
 }
 
-func (c *coded) Error() string { return c.err.Error() }
+func (c *coded) Error() string {
+	if c.err == nil {
+		return fmt.Sprintf("exit %d", c.code)
+	}
+	return c.err.Error()
+}
+
 func (c *coded) Unwrap() error { return c.err }
 
 func usagef(format string, args ...any) error {
@@ -54,6 +60,11 @@ func codeOf(err error) int {
 	case errors.Is(err, pawl.ErrInvalidName), errors.Is(err, pawl.ErrLimit), errors.Is(err, pawl.ErrUnsupported), errors.Is(err, pawl.ErrInvalid):
 		return exitUsage
 	case errors.Is(err, pawl.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
+		return exitUnavailable
+	}
+	// What a store says beyond that, such as that its disk is full, must not look
+	// like the command's own code.
+	if _, ok := errors.AsType[*pawl.Error](err); ok {
 		return exitUnavailable
 	}
 	return exitFailed

@@ -34,7 +34,7 @@ hands since.`,
 			if err != nil {
 				return err
 			}
-			defer c.Close()
+			defer leave(c)
 			return a.forceUnlock(cmd.Context(), c, args[0], want)
 		},
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/user"
@@ -22,7 +23,7 @@ type holder struct {
 	Reason  string
 }
 
-var noteForm = regexp.MustCompile(`^(\S+@\S+) pid (\d+) (\S+)(?: \((.*)\))?$`)
+var noteForm = regexp.MustCompile(`(?s)^(\S+@\S+) pid (\d+) (\S+)(?: \((.*)\))?$`)
 
 // self is the holder that this process is, running command.
 func self(command, reason string) holder {
@@ -34,7 +35,7 @@ func self(command, reason string) holder {
 	if err != nil {
 		host = "localhost"
 	}
-	word := func(s string) string { return strings.Join(strings.Fields(s), "_") }
+	word := func(s string) string { return cmp.Or(strings.Join(strings.Fields(s), "_"), "_") }
 	return holder{word(name) + "@" + word(host), os.Getpid(), word(filepath.Base(command)), reason}
 }
 
@@ -44,6 +45,7 @@ func (h holder) note() string {
 	if h.Reason != "" {
 		s += " (" + h.Reason + ")"
 	}
+	s = strings.ToValidUTF8(s, "\uFFFD") // file names and arguments are only bytes
 	if len(s) > driver.MaxNote {
 		s = strings.ToValidUTF8(s[:driver.MaxNote-1], "") + ")"
 	}

@@ -17,7 +17,7 @@ func (a *app) inspectCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer c.Close()
+			defer leave(c)
 			name := args[0]
 			all, err := claims(cmd.Context(), c, name, func(n string) bool { return n == name })
 			if err != nil {

@@ -117,7 +117,7 @@ wildcards: * for anything, ? for one character, [a-z] for a range.`,
 			if err != nil {
 				return err
 			}
-			defer c.Close()
+			defer leave(c)
 			all, err := claims(cmd.Context(), c, prefix, match)
 			if err != nil {
 				return err

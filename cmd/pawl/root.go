@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,10 +64,14 @@ passwords).`,
 	return root
 }
 
-// say writes one line for the person at the terminal.
+// say writes one line for the person at the terminal, whatever is in args.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.err, "pawl: "+format+"\n", args...)
+	fmt.Fprintln(a.err, "pawl: "+plain(withoutUser.ReplaceAllString(fmt.Sprintf(format, args...), "$1…@")))
 }
+
+// withoutUser finds a URL's user and password. A store's own never get this far;
+// this is for one that was typed where none belongs, as after -store for --store.
+var withoutUser = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s"]*@`)
 
 // isUsage recognises what cobra itself says of a command line; it has no type.
 func isUsage(err error) bool {
@@ -78,5 +83,13 @@ func isUsage(err error) bool {
 	return false
 }
 
-// oneLine joins what errors.Join put on several lines.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+// oneLine joins what errors.Join and cobra put on several lines.
+func oneLine(err error) string {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), "?; ", "? ") // cobra: did you mean this?
+}

@@ -37,6 +37,7 @@ type job struct {
 	name   string
 	argv   []string
 	waits  bool // -w was given
+	lasts  bool // --ttl was given
 	me     holder
 	events *events
 	store  store
@@ -65,7 +66,7 @@ changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environmen
   pawl run -c 'dump | gzip > out.gz' backup`,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			j.waits = cmd.Flags().Changed("wait")
+			j.waits, j.lasts = cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
 			if err := j.check(args); err != nil {
 				return err
 			}
@@ -108,7 +109,7 @@ func (j *job) check(args []string) error {
 	case j.shell != "":
 		j.argv = []string{shellPath(), "-c", j.shell}
 	case len(j.argv) == 0:
-		return usagef("no command to run: pawl run [flags] %s -- COMMAND", j.name)
+		return usagef("no command to run: pawl run [flags] %s -- COMMAND", shellWord(j.name))
 	}
 	switch {
 	case j.now && j.waits:
@@ -121,23 +122,41 @@ func (j *job) check(args []string) error {
 		return usagef("--slots, --shared and --also do not go together")
 	case j.killAfter < 0:
 		return usagef("--kill-after %v: not a time", j.killAfter)
-	case j.ttl <= 2*j.killAfter:
-		return usagef("--ttl %v must be more than twice --kill-after %v, or the command could not be stopped in time", j.ttl, j.killAfter)
 	case j.onLost != "kill" && j.onLost != "term" && j.onLost != "ignore":
 		return usagef("--on-lost %s: kill, term or ignore", j.onLost)
 	}
 	return nil
 }
 
+// settle finds the store, and the life of the lock that it or --ttl asks for.
+func (j *job) settle() (err error) {
+	if j.store, err = j.chosen(); err != nil {
+		return err
+	}
+	if ttl := j.store.ttl(); ttl != 0 && !j.lasts {
+		j.ttl = ttl
+	}
+	switch {
+	case strings.HasPrefix(j.store.url, "mem:"):
+		return usagef("mem: is a store inside one process; nobody else could see the lock")
+	case j.ttl <= 2*j.killAfter:
+		return usagef("--ttl %v must be more than twice --kill-after %v, or the command could not be stopped in time", j.ttl, j.killAfter)
+	}
+	return nil
+}
+
 // run takes the lock, runs the command and gives the lock back.
 func (j *job) run(ctx context.Context) error {
+	if err := j.settle(); err != nil {
+		return err
+	}
 	program, err := find(j.argv[0])
 	if err != nil {
 		return err
 	}
 	j.me = self(j.argv[0], j.reason)
 	if j.shell != "" {
-		j.me = self(strings.Fields(j.shell + " sh")[0], j.reason)
+		j.me = self(firstCommand(j.shell), j.reason)
 	}
 	if j.events, err = openEvents(j.eventsTo); err != nil {
 		return err
@@ -146,16 +165,8 @@ func (j *job) run(ctx context.Context) error {
 	signals := catch()
 	defer signals.release()
 
-	c, st, err := j.connect(ctx, pawl.WithTTL(j.ttl), pawl.WithNote(j.me.note()))
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if strings.HasPrefix(st.url, "mem:") {
-		return usagef("mem: is a store inside one process; nobody else could see the lock")
-	}
-	j.store = st
-	lease, err := j.acquire(ctx, c, signals)
+	c, lease, err := j.obtain(ctx, signals)
+	defer leave(c)
 	if err != nil {
 		return j.notAcquired(err)
 	}
@@ -165,6 +176,10 @@ func (j *job) run(ctx context.Context) error {
 
 // notAcquired says why there is no lock, and what to do next.
 func (j *job) notAcquired(err error) error {
+	if i, ok := errors.AsType[interrupted](err); ok {
+		j.events.add(event{Event: "interrupted", Name: j.name, Error: i.Error()})
+		return &coded{code: exitSignal + int(i.sig)}
+	}
 	if !errors.Is(err, pawl.ErrHeld) {
 		j.events.add(event{Event: "failed", Name: j.name, Error: oneLine(err)})
 		return err
@@ -236,6 +251,20 @@ func exists(path string) bool {
 	return err == nil && strings.ContainsRune(path, os.PathSeparator)
 }
 
+// firstCommand is the command at the beginning of a shell's line, for others to
+// see. What is assigned before it is passed over: that may be a password.
+func firstCommand(line string) string {
+	for _, word := range strings.Fields(line) {
+		switch {
+		case strings.ContainsAny(word, `$'"\`+"`"):
+			return "sh" // where the word ends is the shell's to know
+		case !strings.Contains(word, "="):
+			return word
+		}
+	}
+	return "sh"
+}
+
 func shellPath() string {
 	if sh := os.Getenv("SHELL"); sh != "" {
 		return sh
@@ -262,10 +291,22 @@ func (j *job) environment(lease *pawl.Lease) []string {
 	}
 	env = append(env,
 		"PAWL_LOCK_NAME="+j.name,
-		"PAWL_LOCK_TOKEN="+strconv.FormatUint(lease.Token(), 10),
-		"PAWL_LOCK_OWNER="+lease.ID())
+		"PAWL_LOCK_TOKEN="+strconv.FormatUint(j.own(lease).Token(), 10),
+		"PAWL_LOCK_OWNER="+j.own(lease).ID())
 	if j.store.from == "-s" || j.store.from == "PAWL_STORE" {
-		env = append(env, "PAWL_STORE="+j.store.childURL())
+		url, _ := j.store.public()
+		env = append(env, "PAWL_STORE="+url)
 	}
 	return env
+}
+
+// own is the lease of NAME alone. A lease of several names has the token and the
+// id of the one that sorts first, which may be one of --also.
+func (j *job) own(lease *pawl.Lease) *pawl.Lease {
+	for _, part := range lease.Parts() {
+		if part.Name() == j.name {
+			return part
+		}
+	}
+	return lease
 }

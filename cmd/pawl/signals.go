@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/pawl-go/pawl"
 )
 
 // signals receives what is sent to us from the first moment on, so that none
@@ -29,8 +26,8 @@ type interrupted struct{ sig syscall.Signal }
 
 func (i interrupted) Error() string { return i.sig.String() }
 
-// interrupts returns a ctx that a fatal signal ends; cancel waits for the
-// goroutine behind it.
+// interrupts returns a ctx that a fatal signal ends, with an interrupted as its
+// cause; cancel waits for the goroutine behind it.
 func (s *signals) interrupts(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -57,23 +54,4 @@ func (s *signals) interrupts(ctx context.Context) (context.Context, context.Canc
 
 func fatal(n syscall.Signal) bool {
 	return n == syscall.SIGINT || n == syscall.SIGTERM || n == syscall.SIGHUP || n == syscall.SIGQUIT
-}
-
-// acquired turns a wait that a signal ended into its exit code.
-func (j *job) acquired(ctx context.Context, lease *pawl.Lease, waited string, err error) (*pawl.Lease, error) {
-	if err != nil {
-		if i, ok := errors.AsType[interrupted](context.Cause(ctx)); ok {
-			j.events.add(event{Event: "interrupted", Name: j.name, Error: i.Error()})
-			return nil, &coded{code: exitSignal + int(i.sig)}
-		}
-		return nil, err
-	}
-	j.events.add(event{Event: "acquired", Name: j.name, Token: token(lease.Token())})
-	switch {
-	case waited != "" && !j.quiet:
-		j.say("acquired %q after %s (token %d)", j.name, waited, lease.Token())
-	case j.verbose:
-		j.say("acquired %q (token %d)", j.name, lease.Token())
-	}
-	return lease, nil
 }

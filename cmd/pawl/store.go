@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -42,48 +47,96 @@ func (a *app) chosen() (store, error) {
 			return s, &coded{exitConfig, errors.New("PAWL_STORE_FILE: the file is empty; it must hold a store's URL")}
 		}
 	}
-	if s.url == "local:" || s.url == "local" {
-		path, err := localPath()
-		if err != nil {
-			return s, &coded{exitConfig, err}
-		}
-		s.url, s.shown = (&url.URL{Scheme: "sqlite", Path: path}).String(), "local: ("+path+")"
-		return s, nil
+	if s.url == "local" {
+		s.url = "local:"
 	}
 	u, err := url.Parse(s.url)
-	if err != nil || u.Scheme == "" {
-		return s, &coded{exitConfig, fmt.Errorf("the store from %s is not a URL; such as %s", s.from, strings.Join(schemes(), ", "))}
+	if err == nil {
+		err = misread(u)
 	}
-	s.shown = shown(u)
+	if err != nil { // those of package url repeat the URL with its password
+		why, ok := errors.AsType[misreading](err)
+		if !ok {
+			why = misreading("it is not a URL, such as " + strings.Join(schemes(), ", "))
+		}
+		return s, &coded{exitConfig, fmt.Errorf("the store from %s: %w", s.from, why)}
+	}
+	s.shown = (&url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}).String()
+	if u.Scheme == "local" {
+		path, err := localPath()
+		if err != nil {
+			return s, err
+		}
+		s.url, s.shown = (&url.URL{Scheme: "sqlite", Path: path, RawQuery: u.RawQuery}).String(), "local: ("+path+")"
+	}
 	return s, nil
 }
 
-// secret reports whether the store's URL carries something that ps must not show.
-func (s store) secret() bool { return s.childURL() != s.url }
+// A misreading is what is wrong with a URL, without any part of it.
+type misreading string
 
-// childURL is the URL for the command's environment: without password, so that a
-// nested pawl fails clearly instead of using another store.
-func (s store) childURL() string {
+func (m misreading) Error() string { return string(m) }
+
+// misread finds what package url reads otherwise than it was meant. A password
+// with a slash in it, or a URL without its slashes, puts the password where a
+// message would show it.
+func misread(u *url.URL) error {
+	files := u.Scheme == "sqlite" || u.Scheme == "local"
+	_, known := driver.Lookup(u.Scheme)
+	switch {
+	case u.Scheme == "":
+		return misreading("it has no scheme, such as " + strings.Join(schemes(), ", "))
+	case u.Scheme == "local" && (u.Opaque != "" || u.Host != "" || u.Path != ""):
+		return misreading("local: takes no path; for a file of your own write sqlite:///path")
+	case !known && u.Scheme != "local":
+		return misreading(fmt.Sprintf("unknown scheme %q, known are %s", u.Scheme, strings.Join(schemes(), ", ")))
+	case strings.Contains(u.Opaque, "@") && !files:
+		return misreading("two slashes are missing: " + u.Scheme + "://user@host")
+	case u.Fragment != "", strings.Contains(u.Path, "@") && u.Host != "", slices.ContainsFunc(slices.Collect(maps.Keys(u.Query())), hasAt):
+		return misreading("what comes after the host makes no sense; in a password or a path write %2F for /, %3F for ?, %23 for # and %40 for @")
+	}
+	return nil
+}
+
+func hasAt(s string) bool { return strings.Contains(s, "@") }
+
+// secret reports whether the store's URL carries something that ps must not show.
+func (s store) secret() bool {
+	_, secret := s.public()
+	return secret
+}
+
+// public is the URL without password, for the command's environment: a nested
+// pawl must fail clearly, and not use another store.
+func (s store) public() (store string, secret bool) {
 	u, err := url.Parse(s.url)
 	if err != nil {
-		return ""
+		return "", true
 	}
 	if _, has := u.User.Password(); has {
-		u.User = url.User(u.User.Username())
+		u.User, secret = url.User(u.User.Username()), true
 	}
 	q := u.Query()
 	for key := range q {
 		if secretive(key) {
 			q.Del(key)
-			u.RawQuery = q.Encode()
+			u.RawQuery, secret = q.Encode(), true
 		}
 	}
-	return u.String()
+	if !secret {
+		return s.url, false // as it was written
+	}
+	return u.String(), true
 }
 
-// shown is a URL as people may see it: neither user info nor secret parameters.
-func shown(u *url.URL) string {
-	return (&url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}).String()
+// ttl is the life of a lock that the URL asks for; 0 if it does not.
+func (s store) ttl() time.Duration {
+	u, err := url.Parse(s.url)
+	if err != nil {
+		return 0
+	}
+	d, _ := time.ParseDuration(u.Query().Get("ttl")) // Open complains of one that is none
+	return d
 }
 
 func secretive(key string) bool {
@@ -105,18 +158,28 @@ func schemes() []string {
 	return known
 }
 
+// firstContact is how long a store may take to answer at all. A test replaces it.
+var firstContact = 10 * time.Second
+
 // connect opens the store that was chosen.
-func (a *app) connect(ctx context.Context, opts ...pawl.Option) (*pawl.Client, store, error) {
+func (a *app) connect(ctx context.Context) (*pawl.Client, store, error) {
 	s, err := a.chosen()
 	if err != nil {
 		return nil, s, err
 	}
-	if a.store != "" && s.secret() {
+	c, err := a.open(ctx, s)
+	return c, s, err
+}
+
+func (a *app) open(ctx context.Context, s store, opts ...pawl.Option) (*pawl.Client, error) {
+	if s.from == "-s" && s.secret() {
 		a.say("warning: the password in -s shows in ps; use PAWL_STORE or PAWL_STORE_FILE")
 	}
+	ctx, cancel := context.WithTimeout(ctx, firstContact)
+	defer cancel()
 	c, err := pawl.Open(ctx, s.url, opts...)
 	if err == nil {
-		return c, s, nil
+		return c, nil
 	}
 	var reason error = err
 	if e, ok := errors.AsType[*pawl.Error](err); ok {
@@ -125,11 +188,28 @@ func (a *app) connect(ctx context.Context, opts ...pawl.Option) (*pawl.Client, s
 	err = fmt.Errorf("store %s: %w", s.shown, reason)
 	switch {
 	case errors.Is(err, pawl.ErrInvalid), unknownParameter(err):
-		return nil, s, &coded{exitConfig, err}
+		return nil, &coded{exitConfig, err}
 	case errors.Is(err, pawl.ErrDenied):
-		return nil, s, &coded{exitDenied, err}
+		return nil, &coded{exitDenied, err}
 	}
-	return nil, s, &coded{exitUnavailable, err}
+	return nil, &coded{exitUnavailable, err}
+}
+
+// leave closes a client, but does not wait long for a store that does not answer:
+// whoever started us waits too, and what is left behind ends with its TTL.
+func leave(c *pawl.Client) {
+	if c == nil {
+		return
+	}
+	closed := make(chan struct{})
+	go func() { // ends with the process, if the store does not answer
+		_ = c.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Second):
+	}
 }
 
 // unknownParameter recognises what engines say of a parameter they do not know.
@@ -156,10 +236,14 @@ var stateFolder = func() (string, error) {
 func localPath() (string, error) {
 	dir, err := stateFolder()
 	if err != nil {
-		return "", err
+		return "", &coded{exitConfig, err}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("local store: %w", err)
+		code := exitUnavailable
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+			code = exitDenied
+		}
+		return "", &coded{code, fmt.Errorf("local store: %w; name another with -s, such as sqlite:///path", err)}
 	}
 	return filepath.Join(dir, "locks.db"), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -107,14 +106,10 @@ func (v *view) line(ctx context.Context) string {
 // fit cuts a line to the terminal: one that wraps could not be redrawn.
 func (v *view) fit(s string) string {
 	width, _, err := term.GetSize(v.fd)
-	if err != nil || width < 8 {
+	if err != nil || width <= 0 {
 		width = 80
 	}
-	r := []rune(s)
-	if len(r) < width {
-		return s
-	}
-	return string(r[:width-2]) + "…"
+	return cut(s, width-1) // a cursor behind the last column may wrap too
 }
 
 func ordinal(n int) string {
@@ -135,29 +130,4 @@ func ordinal(n int) string {
 func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// columns writes rows in columns, the last of each ragged.
-func columns(rows [][]string) string {
-	var width []int
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(width) {
-				width = append(width, 0)
-			}
-			width[i] = max(width[i], len([]rune(cell)))
-		}
-	}
-	var out strings.Builder
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(row)-1 {
-				out.WriteString(cell)
-				break
-			}
-			out.WriteString(cell + strings.Repeat(" ", width[i]-len([]rune(cell))+2))
-		}
-		out.WriteByte('\n')
-	}
-	return out.String()
 }

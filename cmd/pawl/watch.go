@@ -38,7 +38,7 @@ looks four times a second: what came and went in between is not seen.`,
 			if err != nil {
 				return err
 			}
-			defer c.Close()
+			defer leave(c)
 			return a.watch(ctx, c, prefix, match)
 		},
 	}
