@@ -49,7 +49,7 @@ type Entry struct {
 	Claim
 	Session string // the ID in SessionOptions
 	Held    bool
-	Token   uint64 // 0 while it waits
+	Token   uint64        // 0 while it waits
 	Since   time.Duration // how long held or waiting, by the engine's clock
 	Left    time.Duration // until expiry; 0 unknown
 	Foreign bool          // a hold that is not ours: another client of the plain recipe

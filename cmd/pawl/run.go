@@ -224,6 +224,7 @@ func (j *job) finish(lease *pawl.Lease, code int, err error) error {
 		j.events.add(event{Event: "exit", Name: j.name, Code: new(exitLost)})
 		return &coded{code: exitLost}
 	case err != nil:
+		j.events.add(event{Event: "failed", Name: j.name, Code: new(codeOf(err)), Error: oneLine(err)})
 		return err
 	case uerr != nil && !j.quiet:
 		j.say("%q: %s; it frees itself within %v", j.name, oneLine(uerr), j.ttl)
@@ -255,10 +256,13 @@ func exists(path string) bool {
 // see. What is assigned before it is passed over: that may be a password.
 func firstCommand(line string) string {
 	for _, word := range strings.Fields(line) {
-		switch {
+		switch end := strings.IndexAny(word, ";&|<>()"); {
 		case strings.ContainsAny(word, `$'"\`+"`"):
 			return "sh" // where the word ends is the shell's to know
-		case !strings.Contains(word, "="):
+		case strings.Contains(word, "="):
+		case end > 0:
+			return word[:end]
+		case end < 0:
 			return word
 		}
 	}
