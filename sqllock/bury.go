@@ -3,13 +3,44 @@ package sqllock
 import "context"
 
 // buryIn ends the claims of dead processes in one claim's line and reports
-// whether there were any.
-func (e *Engine) buryIn(ctx context.Context, a *Args) (bool, error) {
+// whether there were any. What they have in other lines is left to those who
+// want something there: a caller must not pay for it.
+func (e *Engine) buryIn(ctx context.Context, a *Args) (found bool, err error) {
 	lives, err := e.read(ctx, e.q.occupants, a)
 	if err != nil {
 		return false, err
 	}
-	return e.buryDead(ctx, lives)
+	for _, live := range lives {
+		done, dead := e.d.Census.Examine(live)
+		if !dead {
+			continue
+		}
+		err := e.buryLine(ctx, a.text[Name], live)
+		done(err == nil && e.forgotten(ctx, live))
+		if err != nil {
+			return found, err
+		}
+		found = true
+	}
+	return found, nil
+}
+
+// forgotten reports whether no row names a process any more.
+func (e *Engine) forgotten(ctx context.Context, live string) bool {
+	a := &Args{}
+	a.text[Live] = live
+	keys, err := e.read(ctx, e.q.haunts, a)
+	return err == nil && len(keys) == 0
+}
+
+// buryLine ends what a dead process has in one line, and lets in whoever fits.
+func (e *Engine) buryLine(ctx context.Context, key, live string) error {
+	var told []string
+	a := &Args{}
+	a.text[Name], a.text[Live] = key, live
+	q := e.q
+	return e.fly(ctx, &Flight{Steps: flight(a, &told, q.lock, q.expire, q.prune, q.buryX, q.bury,
+		q.tally, q.promote, q.vacate, q.admit, q.count)}, &told)
 }
 
 func (e *Engine) buryDead(ctx context.Context, lives []string) (found bool, err error) {
@@ -38,14 +69,11 @@ func (e *Engine) Bury(ctx context.Context, live string) (buried bool, err error)
 	if err != nil {
 		return false, err
 	}
-	q := e.q
 	for _, key := range keys {
-		var told []string
-		a := &Args{}
-		a.text[Name], a.text[Live] = key, live
-		err := e.fly(ctx, &Flight{Steps: flight(a, &told, q.lock, q.expire, q.prune, q.buryX, q.bury,
-			q.tally, q.promote, q.vacate, q.admit, q.count)}, &told)
-		if err != nil {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if err := e.buryLine(ctx, key, live); err != nil {
 			return false, err
 		}
 	}

@@ -3,9 +3,12 @@ package sqllock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -36,9 +39,16 @@ var (
 	_ driver.Watcher = (*Engine)(nil)
 )
 
+// separator stands between prefix and name: a control character, which no name
+// has, so that "team"+"2x" is not "team2"+"x".
+const separator = "\x1f"
+
 // New returns an engine that speaks d. Names and record keys are stored behind
 // prefix, so that several users of one database do not meet.
 func New(d Dialect, prefix string) (*Engine, error) {
+	if strings.ContainsFunc(prefix, unicode.IsControl) || !utf8.ValidString(prefix) {
+		return nil, fmt.Errorf("%s: prefix %q: not UTF-8 without control characters", d.Name, prefix)
+	}
 	q, err := compile(&d)
 	if err != nil {
 		return nil, err
@@ -112,7 +122,7 @@ func (e *Engine) key(name string) string {
 	if e.prefix == "" {
 		return name
 	}
-	return e.prefix + name
+	return e.prefix + separator + name
 }
 
 // args are the parameters of a flight about one claim.
@@ -181,4 +191,4 @@ func (e *Engine) read(ctx context.Context, q *Query, a *Args) (texts []string, e
 }
 
 // name is the user's name of a stored one.
-func (e *Engine) name(key string) string { return strings.TrimPrefix(key, e.prefix) }
+func (e *Engine) name(key string) string { return strings.TrimPrefix(key, e.key("")) }

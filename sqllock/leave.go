@@ -14,6 +14,10 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
+	return s.depart(ctx, c)
+}
+
+func (s *session) depart(ctx context.Context, c driver.Claim) error {
 	a := s.args(c)
 	a.set(Upto, int64(c.Try))
 	if c.Exclusive() {

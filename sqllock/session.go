@@ -2,8 +2,6 @@ package sqllock
 
 import (
 	"context"
-	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -261,31 +259,4 @@ func (s *session) answer(cs []driver.Claim, looks []look, all bool) ([]driver.St
 		return nil, err
 	}
 	return out, err
-}
-
-// Close ends the session's claims, name by name.
-func (s *session) Close(ctx context.Context) error {
-	s.e.mu.Lock()
-	delete(s.e.sessions, s)
-	s.e.mu.Unlock()
-	return s.end(ctx)
-}
-
-func (s *session) end(ctx context.Context) error {
-	s.mu.Lock()
-	s.closed = true
-	left := slices.Collect(maps.Values(s.claims))
-	s.mu.Unlock()
-	var errs []error
-	for _, c := range left {
-		a := s.args(c)
-		a.set(Upto, int64(c.Try))
-		if _, err := s.quit(ctx, a, c.Exclusive()); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		s.ended(c)
-		s.e.wake(c.ID)
-	}
-	return errors.Join(errs...)
 }

@@ -16,7 +16,7 @@ var files embed.FS
 // statements are the shared statements in the words of one dialect. The order
 // of fields follows their use: the fast path, the queueing flight, the rest.
 type statements struct {
-	enter, end *Query
+	enter, end, endFree *Query
 
 	head, lock, expire, prune, drop, tally *Query
 	prolong, join, raise                   *Query
@@ -37,7 +37,7 @@ func compile(d *Dialect) (*statements, error) {
 		name string
 		into **Query
 	}{
-		{"enter", &s.enter}, {"end", &s.end},
+		{"enter", &s.enter}, {"end", &s.end}, {"end_free", &s.endFree},
 		{"head", &s.head}, {"lock", &s.lock}, {"expire", &s.expire}, {"prune", &s.prune},
 		{"drop", &s.drop}, {"tally", &s.tally}, {"prolong", &s.prolong}, {"join", &s.join},
 		{"raise", &s.raise}, {"promote", &s.promote}, {"vacate", &s.vacate}, {"admit", &s.admit},

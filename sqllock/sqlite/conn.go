@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/sqllock"
@@ -28,6 +29,7 @@ type conn struct {
 	ends  chan struct{} // closed by the store's close: nobody waits for another process any more
 	stmts []*sqlite3.Stmt
 	clock clock
+	files []vfs.FileHasMoved // of the connection that writes
 
 	begin, commit, rollback, full, normal, version *sqlite3.Stmt
 }
@@ -73,7 +75,7 @@ func (c *conn) acquire(ctx context.Context) error {
 		select {
 		case c.turn <- struct{}{}:
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("%w: the connection is in use: %w", driver.ErrUnreachable, ctx.Err())
 		}
 	}
 	if c.db == nil {

@@ -3,3 +3,5 @@
 package sqlite
 
 func readOnly(error) bool { return false }
+
+func hardLinked(string) bool { return false }

@@ -4,9 +4,21 @@ package sqlite
 
 import (
 	"errors"
+	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // readOnly reports that the file system refuses every write.
 func readOnly(err error) bool { return errors.Is(err, unix.EROFS) }
+
+// hardLinked reports whether the file at path has further names.
+func hardLinked(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink > 1
+}

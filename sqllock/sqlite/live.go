@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -25,6 +26,10 @@ type census struct {
 
 	created func() // a test stands here between create and lock; nil otherwise
 }
+
+// idForm is what our own files are called. Others in the folder are the user's,
+// and not to be locked or removed.
+var idForm = regexp.MustCompile(`^[0-9a-z]*-[0-9a-f]{16}$`)
 
 // joinCensus makes and locks this engine's own file.
 //
@@ -85,7 +90,7 @@ func (c *census) create() (*os.File, string, error) {
 // proves it is kept until done, so that nobody comes to life under the id while
 // its rows are ended.
 func (c *census) Examine(live string) (done func(buried bool), dead bool) {
-	if live == c.id || live == "" || strings.ContainsAny(live, `/\.`) {
+	if live == c.id || !idForm.MatchString(live) {
 		return nil, false
 	}
 	path := filepath.Join(c.dir, live)
@@ -113,31 +118,29 @@ func (c *census) others() ([]string, error) {
 	}
 	var ids []string
 	for _, f := range files {
-		if f.Name() != c.id && f.Type().IsRegular() {
+		if f.Name() != c.id && f.Type().IsRegular() && idForm.MatchString(f.Name()) {
 			ids = append(ids, f.Name())
 		}
 	}
 	return ids, nil
 }
 
-// strangers reports whether an engine of another time namespace is alive.
-func (c *census) strangers() (bool, error) {
+// strangers reports whether an engine of another time namespace may be alive:
+// one whose file is locked, or one that is named by a row and has no file.
+func (c *census) strangers(named []string) (bool, error) {
 	ids, err := c.others()
 	if err != nil {
 		return false, err
 	}
-	for _, id := range ids {
+	for _, id := range append(ids, named...) {
 		if strings.HasPrefix(id, c.space+"-") {
 			continue
 		}
 		done, dead := c.Examine(id)
-		if dead {
-			done(false)
-			continue
-		}
-		if _, err := os.Stat(filepath.Join(c.dir, id)); !errors.Is(err, fs.ErrNotExist) {
+		if !dead {
 			return true, nil
 		}
+		done(false)
 	}
 	return false, nil
 }

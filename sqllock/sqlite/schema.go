@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
 )
 
 var (
@@ -43,48 +45,93 @@ func (c *conn) initialize(ctx context.Context, cs *census) error {
 	if err := c.retry(ctx, func() error { return c.db.Exec("BEGIN IMMEDIATE") }); err != nil {
 		return err
 	}
-	if err := c.adopt(cs); err != nil {
+	made, err := c.adopt(cs)
+	if err != nil {
 		return errors.Join(err, c.db.Exec("ROLLBACK"))
 	}
-	return c.db.Exec("COMMIT")
+	if err := c.db.Exec("COMMIT"); err != nil || !made {
+		return err
+	}
+	// The file itself gets its pages now: on a disk that is full later, the log
+	// can then be carried over and used again.
+	_ = c.checkpoint()
+	return nil
+}
+
+// schemaVersion reads the version of the tables; 0: there are none.
+func (c *conn) schemaVersion() (version int64, err error) {
+	found := false
+	if err := c.each("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'pawl_meta'", func(*sqlite3.Stmt) { found = true }); err != nil || !found {
+		return 0, err
+	}
+	err = c.each("SELECT schema FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) { version = s.ColumnInt64(0) })
+	return version, err
+}
+
+// each runs a statement once and shows its rows.
+func (c *conn) each(text string, row func(*sqlite3.Stmt)) error {
+	s, _, err := c.db.Prepare(text)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for s.Step() {
+		row(s)
+	}
+	return s.Err()
 }
 
 // adopt runs inside the opening transaction. Another boot means that every
 // holder is gone: all is cleared. Another time namespace of the same boot has
 // another clock, and its holders may be alive: they are waited for, not judged.
-func (c *conn) adopt(cs *census) error {
-	if err := c.db.Exec(schemaSQL); err != nil {
-		return err
+func (c *conn) adopt(cs *census) (made bool, err error) {
+	version, err := c.schemaVersion()
+	switch {
+	case err != nil:
+		return false, err
+	case version != 0 && version != schemaVersion: // told before a statement meets tables it does not know
+		return false, fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d", version, schemaVersion)
 	}
-	s, _, err := c.db.Prepare("SELECT schema, boot, space FROM pawl_meta WHERE one = 1")
+	if err := c.db.Exec(schemaSQL); err != nil {
+		return false, err
+	}
+	var boot, space string
+	if err := c.each("SELECT boot, space FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) {
+		boot, space = s.ColumnText(0), s.ColumnText(1)
+	}); err != nil {
+		return false, err
+	}
+	mine, myspace := c.clock.boot(), c.clock.space()
+	switch {
+	case boot == mine && space == myspace:
+		return false, nil
+	case boot == mine:
+		if err := c.judge(cs, space, myspace); err != nil {
+			return false, err
+		}
+	}
+	return version == 0, c.reset(mine, myspace)
+}
+
+// judge refuses if an engine of another time namespace may be alive.
+func (c *conn) judge(cs *census, space, mine string) error {
+	var named []string
+	err := c.each("SELECT x_live FROM pawl_head WHERE x_id <> '' UNION SELECT live FROM pawl_claim", func(s *sqlite3.Stmt) {
+		named = append(named, s.ColumnText(0))
+	})
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	if !s.Step() {
-		return errors.Join(s.Err(), errors.New("sqlite: table pawl_meta is empty"))
+	alive, err := cs.strangers(named)
+	if err == nil && alive {
+		err = fmt.Errorf("sqlite: the file is in use by a process in another time namespace (%s, this one is %s), "+
+			"whose clock differs: run both in the same one, or stop the other first", space, mine)
 	}
-	version, boot, space := s.ColumnInt64(0), s.ColumnText(1), s.ColumnText(2)
-	if err := s.Reset(); err != nil {
-		return err
-	}
-	if version != schemaVersion {
-		return fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d", version, schemaVersion)
-	}
-	mine, myspace := c.clock.boot(), c.clock.space()
-	if boot == mine && space == myspace {
-		return nil
-	}
-	if boot == mine {
-		alive, err := cs.strangers()
-		if err != nil {
-			return err
-		}
-		if alive {
-			return fmt.Errorf("sqlite: the file is in use by a process in another time namespace (%s, this one is %s), "+
-				"whose clock differs: run both in the same one, or stop the other first", space, myspace)
-		}
-	}
+	return err
+}
+
+// reset ends every claim and puts the file on this process's clock.
+func (c *conn) reset(mine, myspace string) error {
 	if err := c.db.Exec(clearSQL); err != nil {
 		return err
 	}

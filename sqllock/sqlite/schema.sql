@@ -59,7 +59,9 @@ CREATE TABLE IF NOT EXISTS pawl_record (
 -- the names because a small file then has both on one page, and a commit writes
 -- whole pages; it looks free, so that no statement about names finds it.
 
-INSERT OR IGNORE INTO pawl_head VALUES ('', 0, '', 0, 0, '', '', '', 0, 0, 0, 0, 0, 0, 0, 0);
+INSERT OR IGNORE INTO pawl_head (name, fence, x_id, x_try, x_token, x_session, x_live, x_note,
+  x_need, x_limit, x_queue, x_since, x_until, used, waiting, departed)
+VALUES ('', 0, '', 0, 0, '', '', '', 0, 0, 0, 0, 0, 0, 0, 0);
 
 -- The counter follows by triggers, so that the one-statement path stays one.
 

@@ -125,6 +125,9 @@ func place(path string, network bool) (string, error) {
 	} else if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(real, filepath.Base(path))
 	}
+	if hardLinked(path) {
+		return "", errors.New("the file has several names (hard links), and SQLite would keep a log for each: remove the others")
+	}
 	if network {
 		return path, nil
 	}
@@ -148,6 +151,9 @@ func (s *store) open(ctx context.Context, path string, ck clock, cs *census) (er
 		return err
 	}
 	if err = s.w.prepare(); err != nil {
+		return err
+	}
+	if err = s.w.find(); err != nil {
 		return err
 	}
 	if s.r, err = openConn(ctx, name, ck, s.ends); err != nil {
@@ -206,6 +212,10 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	}
 	path := u.Path
 	switch {
+	case u.Fragment != "":
+		return nil, errors.New("sqlite: # begins a fragment in a URL: write %23")
+	case u.User != nil:
+		return nil, errors.New("sqlite: a file has no user or password")
 	case u.Host != "":
 		return nil, fmt.Errorf("sqlite: %q stands where a host would: write sqlite:///%s%s or sqlite:%s%s", u.Host, u.Host, u.Path, u.Host, u.Path)
 	case u.Opaque != "":

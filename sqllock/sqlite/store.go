@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/sqllock"
@@ -26,19 +27,69 @@ func (s *store) Run(ctx context.Context, f *sqllock.Flight) error {
 		return err
 	}
 	defer s.w.release()
-	var err error
-	switch {
-	case f.Durable:
-		err = s.w.durably(ctx, f)
-	case len(f.Steps) == 1 && !f.Steps[0].Veto:
-		err = s.w.retry(ctx, func() error {
-			_, err := s.w.step(&f.Steps[0], s.w.now())
-			return err
-		})
-	default:
-		err = s.w.fly(ctx, f)
+	if err := s.w.moved(); err != nil {
+		return err
+	}
+	err := s.w.run(ctx, f)
+	if noRoom(err) && s.w.checkpoint() == nil {
+		err = s.w.run(ctx, f) // the log begins anew, in the room it has; what failed was undone
 	}
 	return classify(err)
+}
+
+func (c *conn) run(ctx context.Context, f *sqllock.Flight) error {
+	switch {
+	case f.Durable:
+		return c.durably(ctx, f)
+	case len(f.Steps) == 1 && !f.Steps[0].Veto:
+		return c.retry(ctx, func() error {
+			_, err := c.step(&f.Steps[0], c.now())
+			return err
+		})
+	}
+	return c.fly(ctx, f)
+}
+
+// noRoom reports that a write failed, as it does on a full disk. The log grows
+// to some 4 MB before SQLite carries it over by itself, which a small disk may
+// not have.
+func noRoom(err error) bool {
+	return errors.Is(err, sqlite3.FULL) || errors.Is(err, sqlite3.IOERR_WRITE)
+}
+
+// checkpoint carries the log over into the file, so that it begins anew.
+func (c *conn) checkpoint() error {
+	_, _, err := c.db.WALCheckpoint("main", sqlite3.CHECKPOINT_RESTART)
+	return err
+}
+
+var errMoved = errors.New("sqlite: the file was removed or replaced while it was in use; nothing is known of its locks any more")
+
+// moved reports that the file or its log is no longer what its name leads to:
+// whoever opens the name now gets another, and nothing said here binds them.
+// SQLite does not notice by itself. The answer is no loss of the session, which
+// the core would answer by opening the next: holders end at their deadline.
+func (c *conn) moved() error {
+	for _, f := range c.files {
+		if gone, err := f.HasMoved(); err != nil || gone {
+			return errors.Join(errMoved, err)
+		}
+	}
+	return nil
+}
+
+// find keeps the file and its log at hand for moved.
+func (c *conn) find() error {
+	for _, op := range []sqlite3.FcntlOpcode{sqlite3.FCNTL_FILE_POINTER, sqlite3.FCNTL_JOURNAL_POINTER} {
+		f, err := c.db.FileControl("main", op)
+		if err != nil {
+			return err
+		}
+		if m, ok := f.(vfs.FileHasMoved); ok {
+			c.files = append(c.files, m)
+		}
+	}
+	return nil
 }
 
 // Read carries out a statement on the connection that reads: what a flight of

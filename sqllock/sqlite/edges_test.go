@@ -1,0 +1,262 @@
+//go:build linux
+
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func init() {
+	// many holds 5000 names, the first of them "job".
+	roles["many"] = func(args []string) error {
+		e, err := roleHold(args[0], "job")
+		if err != nil {
+			return err
+		}
+		s, err := e.Open(context.Background(), driver.SessionOptions{ID: "many", TTL: time.Minute})
+		if err != nil {
+			return err
+		}
+		for i := range 5000 {
+			c := driver.Claim{ID: fmt.Sprint("many", i), Try: 1, Name: fmt.Sprint("m", i), Need: 1, Limit: 1, Queue: true}
+			if _, err := s.Enter(context.Background(), c); err != nil {
+				return err
+			}
+		}
+		fmt.Println("held")
+		return idle()
+	}
+}
+
+// The file is removed (a cleaner, an operator, a deployment) while it is in
+// use, and another process opens the path anew: both hold, and the first goes on
+// being told that it does, for as long as it lives.
+func TestAHolderIsNotConfirmedInAFileThatWasReplaced(t *testing.T) {
+	for about, suffixes := range map[string][]string{
+		"file and log": {"", "-wal", "-shm"},
+		"only the log": {"-wal", "-shm"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "pawl.db")
+			ea, err := Open(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ea.Close() // what it says of a file that is gone does not matter
+			a := session(t, ea, time.Second)
+			ca := mutex("a")
+			if st := enter(t, a, ca); !st.Held {
+				t.Fatal("not held")
+			}
+			for _, s := range suffixes {
+				os.Remove(path + s)
+			}
+			eb, err := Open(t.Context(), path)
+			if err != nil {
+				return // refused: fine
+			}
+			defer eb.Close()
+			b := session(t, eb, time.Second)
+			if st, err := b.Enter(t.Context(), mutex("b")); err != nil || !st.Held {
+				return // refused: fine
+			}
+			// b may hold; but then a must not be confirmed any more.
+			var out [1]driver.Standing
+			err = a.Beat(t.Context(), []driver.Claim{ca}, out[:])
+			if err == nil && out[0].Valid > 0 {
+				t.Errorf("both hold: the first was confirmed for %v in a file that nobody can open any more", out[0].Valid)
+			}
+			if st, err := a.Enter(t.Context(), mutex("c")); err == nil {
+				t.Errorf("and new claims are still taken there: %+v", st)
+			}
+		})
+	}
+}
+
+// A folder of that name may be the user's. Opening the file must not delete in it.
+func TestForeignFilesInTheLiveFolderAreLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "site")
+	if err := os.Mkdir(path+".live", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	precious := filepath.Join(path+".live", "Makefile")
+	if err := os.WriteFile(precious, []byte("all:\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	openFile(t, path)
+	if _, err := os.Stat(precious); err != nil {
+		t.Error("Open deleted a file that is not ours:", err)
+	}
+}
+
+// Two hard links of one file have two logs: both hold, and the file breaks.
+func TestAFileWithSeveralNamesIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one.db"), filepath.Join(dir, "two.db")
+	a := session(t, openFile(t, one), time.Minute)
+	if err := os.Link(one, two); err != nil {
+		t.Fatal(err)
+	}
+	if st := enter(t, a, mutex("a")); !st.Held {
+		t.Fatal("not held")
+	}
+	e, err := Open(t.Context(), two)
+	if err != nil {
+		return // refused: fine
+	}
+	defer e.Close()
+	if st := enter(t, session(t, e, time.Minute), mutex("b")); st.Held {
+		t.Error("held twice through two hard links of one file")
+	}
+}
+
+// The contract: an engine must come back from every call soon after its ctx has ended.
+func TestCallsEndWithTheirContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	e := openFile(t, path)
+	t.Run("Enter that meets a dead process with many names", func(t *testing.T) {
+		s := session(t, e, time.Minute)
+		many, _ := start(t, "many", path)
+		kill(t, many)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		from := time.Now()
+		_, err := s.Enter(ctx, mutex("try"))
+		if took := time.Since(from); took > 300*time.Millisecond {
+			t.Errorf("Enter with 50ms came back after %v (%v)", took, err)
+		}
+	})
+	t.Run("Close of a session with many claims", func(t *testing.T) {
+		s := session(t, e, time.Minute)
+		for i := range 5000 {
+			enter(t, s, driver.Claim{ID: fmt.Sprint("c", i), Try: 1, Name: fmt.Sprint("c", i), Need: 1, Limit: 1, Queue: true})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		from := time.Now()
+		err := s.Close(ctx)
+		if took := time.Since(from); took > 300*time.Millisecond {
+			t.Errorf("Close with 50ms came back after %v (%v)", took, err)
+		}
+	})
+}
+
+// The file's content is 40 kB and the disk has fifteen times that. Taking and
+// giving back one name must go on for ever.
+func TestASmallDiskIsEnough(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=600k"); err != nil {
+		t.Logf("no small disk to be had, so on a large one: %v", err) // only root may mount
+	}
+	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
+	e, err := Open(t.Context(), filepath.Join(dir, "pawl.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	s := session(t, e, time.Minute)
+	for i := range 2000 {
+		c := mutex(fmt.Sprint("id", i))
+		_, err := s.Enter(t.Context(), c)
+		if err == nil {
+			err = s.Leave(t.Context(), c)
+		}
+		if err != nil {
+			t.Fatalf("after %d times: %v", i, err)
+		}
+	}
+}
+
+// A later version has one column more: the old program must say so.
+func TestNewerTablesAreToldByTheirVersion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	e := openFile(t, path)
+	if err := e.store.w.db.Exec("ALTER TABLE pawl_head ADD COLUMN more INTEGER NOT NULL DEFAULT 0; UPDATE pawl_meta SET schema = 2"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), path); err == nil || !strings.Contains(err.Error(), "version 2") {
+		t.Errorf("the error does not tell of the version: %v", err)
+	}
+}
+
+// Another process keeps the file. Six goroutines try, with contexts that
+// never end: all must be told that the store did not answer, also those who
+// stood behind another for the connection.
+func TestABusyFileIsAStoreThatDoesNotAnswer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	c := pawl.New(openFile(t, path), pawl.WithTTL(200*time.Millisecond))
+	defer c.Close()
+	writer, _ := start(t, "write", path)
+	var wg sync.WaitGroup
+	for i := range 6 {
+		wg.Go(func() {
+			_, err := c.Mutex(fmt.Sprint("n", i)).TryLock(context.Background())
+			if !errors.Is(err, driver.ErrUnreachable) {
+				t.Errorf("the caller's context has not ended, and the error is %q", err)
+			}
+		})
+	}
+	wg.Wait()
+	kill(t, writer)
+}
+
+// "so that several users of one file do not meet"
+func TestPrefixesOfPrefixesDoNotMeet(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	a := session(t, openFile(t, path, Prefix("team")), time.Minute)
+	b := session(t, openFile(t, path, Prefix("team2")), time.Minute)
+	ca, cb := mutex("a"), mutex("b")
+	ca.Name, cb.Name = "2x", "x"
+	enter(t, a, ca)
+	if st := enter(t, b, cb); !st.Held {
+		t.Errorf("name %q behind %q is blocked by %q behind %q", "x", "team2", "2x", "team")
+	}
+}
+
+// A '#' in the path of a URL that was not escaped.
+func TestAFragmentOfAURLIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	u, err := url.Parse("sqlite://" + dir + "/a#b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := openURL(t.Context(), u)
+	if err != nil {
+		return // refused: fine
+	}
+	e.Close()
+	t.Error(`"a#b" opened the file "a"`)
+}
+
+// The folder of liveness files was removed while its owner lives and holds;
+// then one of another time namespace opens the file. "A file that is not there
+// says nothing: its owner counts as alive until its claims expire."
+func TestAnotherTimeNamespaceIsRefusedWithoutTheLiveFolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	a := session(t, openFile(t, path, withClock(bootedClock("one", "s1", 1e12))), time.Hour)
+	if st := enter(t, a, mutex("a")); !st.Held {
+		t.Fatal("not held")
+	}
+	os.RemoveAll(path + ".live")
+	e, err := Open(t.Context(), path, withClock(bootedClock("one", "s2", 5e12)))
+	if err != nil {
+		return // refused: fine
+	}
+	defer e.Close()
+	if st := enter(t, session(t, e, time.Hour), mutex("b")); st.Held {
+		t.Error("two hold: the claims of a process that may be alive were cleared")
+	}
+}
