@@ -25,6 +25,8 @@ type quest struct {
 	last  driver.Standing
 	fault error // why the store could not be asked; nil once it answered
 	fails int   // in a row
+	gone  int   // sessions that had ended, in a row
+	late  int   // grants that came too late to be used
 	told  bool  // the observer was told of the wait
 }
 
@@ -48,9 +50,12 @@ func (q *quest) run(ctx context.Context) error {
 			if q.granted(st) {
 				return nil
 			}
+			if err := q.pause(ctx); err != nil {
+				return err
+			}
 			continue
 		case st.Gone:
-			q.cl.s.rename(q.cl)
+			q.anew()
 			continue
 		case q.try:
 			q.abandon()
@@ -77,8 +82,7 @@ func (q *quest) seat(ctx context.Context) error {
 	for q.cl.s == nil || q.cl.s.ended() {
 		if s := q.cl.s; s != nil {
 			s.part(q.cl)
-			q.cl.s = nil
-			q.cl.ID, q.cl.Try = newID(), 1
+			q.cl = q.cl.anew() // a claim never moves: its old session's calls may still look at it
 		}
 		s, err := q.c.session(ctx, q.cl)
 		if err == nil {
@@ -95,7 +99,7 @@ func (q *quest) seat(ctx context.Context) error {
 func (q *quest) enter(ctx context.Context) (driver.Standing, error) {
 	st, err := q.cl.s.enter(ctx, q.cl)
 	if err == nil {
-		q.fault, q.fails, q.last = nil, 0, st
+		q.fault, q.fails, q.gone, q.last = nil, 0, 0, st
 	}
 	return st, err
 }
@@ -123,8 +127,9 @@ func (q *quest) await(ctx context.Context) (done bool, err error) {
 		}
 		q.fault, q.fails, q.last = nil, 0, st
 		if st.Held {
-			if q.cl.o.fixed {
-				q.cl.s.renew(ctx, q.cl)
+			if q.cl.o.fixed && q.cl.s.renew(ctx, q.cl) {
+				q.cl.s.retry(q.cl)
+				return false, nil
 			}
 			return q.granted(st), nil
 		}
@@ -147,11 +152,22 @@ func (q *quest) waits() {
 func (q *quest) granted(st driver.Standing) bool {
 	s := q.cl.s
 	if !s.grant(q.cl, st) {
-		s.depart(q.cl, s.c.now())
-		s.rename(q.cl)
+		q.late++
+		q.cl.unanswered = max(q.cl.unanswered, 1) // to be left in any case
+		q.anew()
 		return false
 	}
 	return true
+}
+
+// anew goes on with an ID that the store has never seen; what may stand there
+// under the old one is left.
+func (q *quest) anew() {
+	s := q.cl.s
+	if q.cl.unanswered != 0 {
+		s.depart(q.cl, s.c.now())
+	}
+	s.rename(q.cl)
 }
 
 // trouble deals with a call that failed: nil says to try again.
@@ -160,24 +176,33 @@ func (q *quest) trouble(ctx context.Context, err error) error {
 		q.fault = nil // it is ours, not the store's
 		return q.stop(ctx)
 	}
+	if s := q.cl.s; s != nil && s.ended() {
+		return nil // whatever a call on an ended session said
+	}
 	if errors.Is(err, driver.ErrGone) {
 		if s := q.cl.s; s != nil {
 			s.die(errDead)
 		}
-		return nil
+		if q.gone++; q.gone == 1 {
+			return nil
+		}
 	}
 	late := errors.Is(err, context.DeadlineExceeded) // the call's own limit: ctx has not ended
-	if !late && !errors.Is(err, driver.ErrUnreachable) {
+	if !late && !errors.Is(err, driver.ErrUnreachable) && !errors.Is(err, driver.ErrGone) {
 		q.abandon()
 		return err
 	}
 	q.fault = err
-	q.fails++
-	if q.fails > maxRepeats && (q.try || !q.c.contacted.Load()) {
+	if q.fails++; q.fails > maxRepeats && (q.try || !q.c.contacted.Load()) {
 		q.abandon()
 		return err
 	}
-	limit := min(time.Second, time.Millisecond<<min(q.fails, 10))
+	return q.pause(ctx)
+}
+
+// pause waits a little before the next attempt, longer after each failure.
+func (q *quest) pause(ctx context.Context) error {
+	limit := min(time.Second, time.Millisecond<<min(q.fails+q.late, 10))
 	pause := time.NewTimer(limit/2 + rand.N(limit/2))
 	defer pause.Stop()
 	select {
@@ -212,7 +237,7 @@ func (q *quest) stopped(ctx context.Context) error {
 		cause = ctx.Err()
 	}
 	if q.fault != nil {
-		return errors.Join(cause, q.fault)
+		return errors.Join(q.held(cause), q.fault)
 	}
 	return q.held(cause)
 }
@@ -239,6 +264,10 @@ func (s *session) await(ctx context.Context, cl *claim, last driver.Standing) (d
 	call, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
+	if s.dead { // nobody is left to interrupt it
+		s.mu.Unlock()
+		return driver.Standing{}, driver.ErrGone
+	}
 	cl.interrupt = cancel
 	c := cl.Claim
 	s.mu.Unlock()

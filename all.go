@@ -36,6 +36,9 @@ func (c *Client) lockAll(ctx context.Context, names []string, try bool) (*Lease,
 	}
 	whole := &Lease{c: c, name: names[0], kind: exclusive, since: c.now()}
 	whole.start(ctx)
+	wait, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(whole.ctx.Context, func() { cancel(ErrLost) })() // a name that was lost ends the wait for the next
 	parts := make([]*Lease, 0, len(names))
 	var chain *Lease
 	for _, name := range names {
@@ -43,10 +46,12 @@ func (c *Client) lockAll(ctx context.Context, names []string, try bool) (*Lease,
 		if k.o.limited {
 			k.o.wait = max(0, k.o.wait-time.Duration(c.now()-whole.since))
 		}
-		l, err := k.acquire(ctx, chain, 1, try)
+		l, err := k.acquire(wait, chain, 1, try)
 		if err == nil {
 			parts, chain = append(parts, l), l
-			err = whole.Err() // a name taken before may have been lost while this one was waited for
+		}
+		if lost := whole.Err(); lost != nil { // a name taken before, while this one was waited for
+			err = lost
 		}
 		if err != nil {
 			whole.end(ErrReleased)

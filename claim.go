@@ -48,6 +48,13 @@ type claim struct {
 
 func (cl *claim) deadline() instant { return instant(cl.until.Load()) }
 
+// anew returns a claim for the same that the store has never seen.
+func (cl *claim) anew() *claim {
+	c := cl.Claim
+	c.ID, c.Try = newID(), 1
+	return &claim{Claim: c, o: cl.o, gate: cl.gate}
+}
+
 func (cl *claim) is(st state) bool {
 	if cl.s == nil {
 		return st == entering
@@ -113,8 +120,10 @@ func (cl *claim) giveBack() error {
 		s.mu.Unlock()
 		return s.c.whyEnded()
 	}
+	s.left = append(s.left, cl) // before endLocked: the session must not retire meanwhile
 	s.endLocked(cl)
 	s.mu.Unlock()
+	defer s.leftBy(cl)
 	return s.leave(cl)
 }
 

@@ -37,6 +37,8 @@ type Client struct {
 	calls     sync.WaitGroup // acquires under way; Close waits for them
 	keepers   sync.WaitGroup // sessions' keepers; Close waits for them
 	opening   chan struct{}  // holds one token while a session is being opened
+	done      chan struct{}  // closed when Close is done
+	closeErr  error          // written before that
 
 	mu       sync.Mutex // guards the following
 	closed   bool
@@ -55,6 +57,7 @@ func New(engine driver.Engine, opts ...Option) *Client {
 		kind:     kindOf(engine),
 		defaults: options{ttl: defaultTTL, note: whoami()}.with(opts),
 		opening:  make(chan struct{}, 1),
+		done:     make(chan struct{}),
 		shared:   map[time.Duration]*session{},
 		sessions: map[*session]struct{}{},
 		gates:    map[gateKey]*gate{},
@@ -67,12 +70,18 @@ func New(engine driver.Engine, opts ...Option) *Client {
 // ErrClosed; waiting calls return ErrClosed. It waits for its goroutines.
 func (c *Client) Close() error {
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
-	}
+	first := !c.closed
 	c.closed = true
 	c.mu.Unlock()
+	if first {
+		c.closeErr = c.close()
+		close(c.done)
+	}
+	<-c.done // a second Close waits for the first
+	return c.closeErr
+}
+
+func (c *Client) close() error {
 	c.cancel(ErrClosed)
 	c.calls.Wait() // nobody joins a session any more
 	for _, s := range c.all() {
@@ -158,8 +167,13 @@ func (c *Client) session(ctx context.Context, cl *claim) (*session, error) {
 		return s, err
 	}
 	for {
-		if s := c.find(cl.o.ttl); s != nil && s.join(cl) {
-			return s, nil
+		if s := c.find(cl.o.ttl); s != nil {
+			if err := s.overwhelmed(); err != nil {
+				return nil, err
+			}
+			if s.join(cl) {
+				return s, nil
+			}
 		}
 		select {
 		case c.opening <- struct{}{}: // one opener at a time

@@ -213,6 +213,9 @@ func (g *gate) bequeath(q *quest) bool {
 	if len(g.line) == 0 {
 		return false
 	}
+	if !q.cl.Queue && q.cl.s != nil {
+		q.cl.s.retry(q.cl) // no place is kept: the heir's Enter is a new one
+	}
 	g.popLocked().turn <- turn{cl: q.cl, last: q.last}
 	return true
 }
@@ -261,11 +264,14 @@ func (g *gate) withdraw(w *waiter) driver.Standing {
 // promoteLocked sends the first waiter to the engine's line, unless one of ours
 // is there already or the lock may still be passed on inside.
 func (g *gate) promoteLocked() {
-	if g.running || len(g.line) == 0 || g.turnOpenLocked() {
-		return
+	switch {
+	case g.running || len(g.line) == 0:
+	case g.turnOpenLocked():
+		g.armLocked()
+	default:
+		g.running = true
+		g.popLocked().turn <- turn{}
 	}
-	g.running = true
-	g.popLocked().turn <- turn{}
 }
 
 func (g *gate) popLocked() *waiter {

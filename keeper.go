@@ -48,11 +48,6 @@ type beat struct {
 	told   []notice
 }
 
-type loss struct {
-	cl  *claim
-	why error
-}
-
 // A notice is an event to be told once the session's mutex is free.
 type notice struct {
 	to Observer
@@ -95,6 +90,7 @@ func (s *session) keep() {
 // finish ends the session in the store. Calls in the background are called off
 // first and awaited, so that none of them outlives the session.
 func (s *session) finish() {
+	s.awaitLeft()
 	s.cancel()
 	s.calls.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), min(s.ttl, maxBlock))
@@ -102,7 +98,26 @@ func (s *session) finish() {
 	_ = s.d.Close(ctx) // what it could not end ends by itself: nobody beats for it any more
 }
 
-func (s *session) inUseLocked() bool { return len(s.live) > 0 || len(s.leaving) > 0 }
+// awaitLeft waits for Unlocks that are under way, so that they are not called off.
+func (s *session) awaitLeft() {
+	limit := time.NewTimer(maxBlock)
+	defer limit.Stop()
+	for {
+		s.mu.Lock()
+		left := len(s.left)
+		s.mu.Unlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-s.wake:
+		case <-limit.C:
+			return
+		}
+	}
+}
+
+func (s *session) inUseLocked() bool { return len(s.live) > 0 || len(s.leaving) > 0 || len(s.left) > 0 }
 
 func (s *session) inUse() bool {
 	s.mu.Lock()
@@ -128,6 +143,9 @@ func (s *session) nextLook(now instant) instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	look := now.add(max(s.ttl, time.Second)) // for idleness
+	if s.dead {
+		return look // only the stop is waited for
+	}
 	if s.beatableLocked() {
 		look = min(look, s.rhythm.due(s.ttl))
 	}
@@ -151,22 +169,23 @@ func (s *session) expire(now instant) {
 	var over []loss
 	for _, cl := range s.live {
 		if cl.state == held && now >= cl.deadline() {
-			over = append(over, loss{cl, cl.whyLocked(now)})
+			over = append(over, loss{cl: cl, why: cl.whyLocked(now)})
 		}
 	}
-	s.refreshLocked(now)
 	s.mu.Unlock()
-	for _, l := range over {
-		s.lose(l.cl, l.why)
-	}
+	s.lose(over...)
+	s.mu.Lock()
+	s.refreshLocked()
+	s.mu.Unlock()
 }
 
-// refreshLocked computes the earliest deadline that is still to come.
-func (s *session) refreshLocked(now instant) {
+// refreshLocked computes the earliest deadline, also one that has passed and
+// whose hold nobody has ended yet.
+func (s *session) refreshLocked() {
 	s.next = never
 	for _, cl := range s.live {
-		if d := cl.deadline(); cl.state == held && d > now {
-			s.next = min(s.next, d)
+		if cl.state == held {
+			s.next = min(s.next, cl.deadline())
 		}
 	}
 }
@@ -231,9 +250,7 @@ func (s *session) beat(b *beat) {
 	learnt := s.takeLocked(b, now, err)
 	s.rhythmLocked(b, now, err == nil && learnt)
 	s.mu.Unlock()
-	for _, l := range b.lost {
-		s.lose(l.cl, l.why)
-	}
+	s.lose(b.lost...)
 	for _, n := range b.told {
 		n.to.Observe(n.e)
 	}
@@ -256,7 +273,7 @@ func (s *session) takeLocked(b *beat, now instant, err error) (learnt bool) {
 		}
 		switch {
 		case st.Gone && cl.state == held:
-			b.lost = append(b.lost, loss{cl, errBroken})
+			b.lost = append(b.lost, loss{cl: cl, why: errBroken})
 		case st.Gone:
 			cl.interruptLocked()
 		case st.Valid <= 0:
@@ -266,7 +283,7 @@ func (s *session) takeLocked(b *beat, now instant, err error) (learnt bool) {
 				b.tell(cl, Event{Kind: InDoubt, Err: err})
 			}
 		case cl.state == held && now >= cl.deadline():
-			b.lost = append(b.lost, loss{cl, cl.whyLocked(now)}) // an answer that came too late prolongs nothing
+			b.lost = append(b.lost, loss{cl: cl, why: cl.whyLocked(now)}) // an answer that came too late prolongs nothing
 		default:
 			cl.doubt = false
 			s.promiseLocked(cl, b.sent, st.Valid)
@@ -277,7 +294,7 @@ func (s *session) takeLocked(b *beat, now instant, err error) (learnt bool) {
 			}
 		}
 	}
-	s.refreshLocked(now)
+	s.refreshLocked()
 	return learnt
 }
 

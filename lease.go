@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -80,8 +81,7 @@ func (x *workContext) Err() error {
 
 // newLease makes a lease of a held claim, unless the hold has ended already.
 func newLease(ctx context.Context, k *lock, cl *claim, outer *Lease) *Lease {
-	l := &Lease{c: k.c, name: k.name, cl: cl, o: &k.o, kind: k.kind(cl.Need), outer: outer, up: k.up}
-	l.start(ctx)
+	l := k.lease(ctx, cl, outer)
 	s := cl.s
 	now := s.c.now()
 	s.mu.Lock()
@@ -89,10 +89,21 @@ func newLease(ctx context.Context, k *lock, cl *claim, outer *Lease) *Lease {
 	if cl.state != held || now >= cl.deadline() {
 		return nil
 	}
+	cl.attachLocked(l, now)
+	return l
+}
+
+// lease makes a lease that is not yet one of its claim's.
+func (k *lock) lease(ctx context.Context, cl *claim, outer *Lease) *Lease {
+	l := &Lease{c: k.c, name: k.name, cl: cl, o: &k.o, kind: k.kind(cl.Need), outer: outer, up: k.up}
+	l.start(ctx)
+	return l
+}
+
+func (cl *claim) attachLocked(l *Lease, now instant) {
 	cl.o = l.o
 	l.fence, l.pass, l.since = cl.fence, cl.pass, now
 	cl.leases = append(cl.leases, l)
-	return l
 }
 
 // start gives l its context: the values of ctx without its end.
@@ -132,7 +143,7 @@ func (l *Lease) check() {
 		s.mu.Lock()
 		why := l.cl.whyLocked(now)
 		s.mu.Unlock()
-		s.lose(l.cl, why)
+		s.lose(loss{cl: l.cl, why: why})
 		l.end(why) // somebody else may be in the middle of lose, and not have come to us yet
 	}
 }
@@ -216,8 +227,11 @@ func (l *Lease) Unlock() error {
 	}
 	l.check()
 	if !l.end(ErrReleased) {
-		_ = l.unlockParts() // the loss is the answer
-		return l.c.fail("unlock", l.name, *l.over.Load())
+		err := l.unlockParts()
+		if why := *l.over.Load(); !errors.Is(why, ErrReleased) {
+			err = l.c.fail("unlock", l.name, why) // the loss is the answer
+		}
+		return err
 	}
 	if l.cl == nil {
 		return l.unlockParts()
@@ -228,11 +242,19 @@ func (l *Lease) Unlock() error {
 	return nil
 }
 
+// unlockParts gives back the single names, all at once so that their bounds do
+// not add up. One that was given back by itself before is no fault.
 func (l *Lease) unlockParts() error {
-	var errs []error
-	for i := len(l.parts) - 1; i >= 0; i-- {
-		errs = append(errs, l.parts[i].Unlock())
+	errs := make([]error, len(l.parts))
+	var all sync.WaitGroup
+	for i, p := range l.parts {
+		all.Go(func() {
+			if err := p.Unlock(); !errors.Is(err, ErrNotHeld) {
+				errs[i] = err
+			}
+		})
 	}
+	all.Wait()
 	return errors.Join(errs...)
 }
 

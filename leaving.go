@@ -3,6 +3,8 @@ package pawl
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -23,6 +25,31 @@ type departure struct {
 	answered bool
 	busy     bool    // a Leave is under way
 	again    instant // when to repeat
+	since    instant // when it was put on the list
+	fails    int     // Leaves without an answer in a row
+	refused  bool    // the last one was refused, as by a right that was taken away
+}
+
+// maxLeaving is how many departures a store that does not answer may owe us
+// before nothing further is asked of it. None can be forgotten instead: where a
+// claim lives by its session, and only replies are lost, it would live on.
+const maxLeaving = 256
+
+// overwhelmed reports that the store has not answered for a TTL and owes too much.
+func (s *session) overwhelmed() error {
+	now := s.c.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.leaving) < maxLeaving || !slices.ContainsFunc(s.leaving, func(d *departure) bool { return now.sub(d.since) > s.ttl }) {
+		return nil
+	}
+	return fmt.Errorf("%w: %d earlier calls are not settled yet", driver.ErrUnreachable, len(s.leaving))
+}
+
+// hopeless reports whether a departure need not be tried any more: it is refused
+// for good, and was for long enough that a mistake would have been mended.
+func (s *session) hopeless(d *departure, now instant) bool {
+	return d.refused && now >= d.since.add(2*s.ttl)
 }
 
 func (d *departure) due() instant {
@@ -34,7 +61,7 @@ func (d *departure) due() instant {
 
 // depart puts cl on the leaving list. A claim that was never sent leaves nothing.
 func (s *session) depart(cl *claim, after instant) {
-	d := &departure{claim: cl.Claim, after: after}
+	d := &departure{claim: cl.Claim, after: after, since: s.c.now()}
 	if cl.unanswered != 0 {
 		d.watch = cl.unanswered.add(s.ttl)
 	}
@@ -62,7 +89,7 @@ func (s *session) settled(cl *claim) {
 		return
 	}
 	now := s.c.now()
-	d := &departure{claim: cl.Claim, answered: true, watch: cl.unanswered.add(s.ttl), again: now.add(s.ttl / 3)}
+	d := &departure{claim: cl.Claim, since: now, answered: true, watch: cl.unanswered.add(s.ttl), again: now.add(s.ttl / 3)}
 	if now >= d.watch {
 		return
 	}
@@ -80,6 +107,7 @@ func (s *session) leaveDue(now instant) {
 		s.leaving = nil // the session's end ends them too
 		return
 	}
+	s.leaving = slices.DeleteFunc(s.leaving, func(d *departure) bool { return !d.busy && s.hopeless(d, now) })
 	var due []*departure
 	for _, d := range s.leaving {
 		if now >= d.due() {
@@ -92,8 +120,10 @@ func (s *session) leaveDue(now instant) {
 	}
 }
 
+// leaveAll leaves one after the other. A store that does not answer one is not
+// asked for the others now.
 func (s *session) leaveAll(due []*departure) {
-	for _, d := range due {
+	for i, d := range due {
 		over := d.watch != 0 && s.c.now() >= d.watch
 		ctx, cancel := context.WithTimeout(s.ctx, s.ttl/6)
 		err := s.d.Leave(ctx, d.claim)
@@ -104,13 +134,22 @@ func (s *session) leaveAll(due []*departure) {
 		s.mu.Lock()
 		d.busy = false
 		d.answered = err == nil || errors.Is(err, driver.ErrGone)
+		d.refused = !d.answered && refused(err)
 		if now := s.c.now(); d.answered && (d.watch == 0 || over) {
 			s.strikeLocked(d)
 		} else {
 			d.again = now.add(s.ttl / 3)
 			if !d.answered {
-				d.again = now.add(s.ttl / 30)
+				d.again = now.add(min(s.ttl/30<<min(d.fails, 4), s.ttl/3))
+				d.fails++
 			}
+		}
+		if !d.answered && !d.refused {
+			for _, o := range due[i+1:] {
+				o.busy, o.again = false, d.again
+			}
+			s.mu.Unlock()
+			break
 		}
 		s.mu.Unlock()
 	}
@@ -156,7 +195,25 @@ func (s *session) knows(id string) bool {
 			return true
 		}
 	}
+	for _, cl := range s.left {
+		if cl.ID == id {
+			return true
+		}
+	}
+	for _, d := range s.leaving {
+		if d.claim.ID == id {
+			return true
+		}
+	}
 	return false
+}
+
+// leftBy forgets cl, which Unlock has left or put on the leaving list.
+func (s *session) leftBy(cl *claim) {
+	s.mu.Lock()
+	s.left = slices.DeleteFunc(s.left, func(o *claim) bool { return o == cl })
+	s.mu.Unlock()
+	s.poke()
 }
 
 // leave gives cl back while its caller waits, by the deadline at the latest.

@@ -171,8 +171,11 @@ func (k *lock) acquire(ctx context.Context, chain *Lease, need int, try bool) (*
 	if chain == nil {
 		chain = carried
 	}
-	if own != nil && !k.semaphore {
+	for ; own != nil && !k.semaphore; own, _ = k.owner(ctx) {
 		l, err := k.again(wait, own, chain, need, try)
+		if errors.Is(err, errNoOwner) {
+			continue
+		}
 		if err != nil && errors.Is(context.Cause(wait), errWaited) {
 			err = own.inTheWay(ErrHeld)
 		}
@@ -189,7 +192,7 @@ func (k *lock) acquire(ctx context.Context, chain *Lease, need int, try bool) (*
 			return l, nil
 		}
 		// Lost between the grant and here, so that nobody was told of it: once more.
-		cl.s.lose(cl, errLate)
+		cl.s.lose(loss{cl: cl, why: errLate})
 	}
 }
 

@@ -2,7 +2,11 @@ package pawl
 
 import (
 	"context"
+	"errors"
 )
+
+// errNoOwner says that the lease to nest in is over.
+var errNoOwner = errors.New("no owner")
 
 // A nest counts the leases that are nested in one lease. It is a small lock of
 // its own: one exclusive nested lease, or any number of shared ones, so that two
@@ -36,16 +40,26 @@ func (k *lock) again(ctx context.Context, own, chain *Lease, need int, try bool)
 		return nil, ErrReentry
 	}
 	s := own.cl.s
+	l := k.lease(ctx, own.cl, chain)
+	l.within, l.kind = own, want
 	for {
+		now := s.c.now()
 		s.mu.Lock()
-		if own.cl.state != held {
+		// Given back or lost while we waited: the claim may be another's by now.
+		// While own is not over it is among the claim's leases, so that the claim
+		// cannot be given back before l is among them too.
+		if why := own.over.Load(); why != nil && errors.Is(*why, ErrReleased) {
+			s.mu.Unlock()
+			return nil, errNoOwner
+		} else if why != nil || own.cl.state != held || now >= own.cl.deadline() {
 			s.mu.Unlock()
 			return nil, errLate
 		}
 		n := &own.nest
 		if n.enterLocked(want) {
+			own.cl.attachLocked(l, now)
 			s.mu.Unlock()
-			return k.nested(ctx, own, chain, want)
+			return l, nil
 		}
 		changed := n.changed
 		s.mu.Unlock()
@@ -55,38 +69,34 @@ func (k *lock) again(ctx context.Context, own, chain *Lease, need int, try bool)
 		select {
 		case <-changed:
 		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), ErrClosed) {
+				return nil, ErrClosed
+			}
 			return nil, own.inTheWay(ctx.Err())
 		}
 	}
 }
 
-// nested makes the lease whose room in own's nest is taken already.
-func (k *lock) nested(ctx context.Context, own, chain *Lease, want lockKind) (*Lease, error) {
-	l := newLease(ctx, k, own.cl, chain)
-	if l == nil {
-		return nil, errLate // with the claim lost, nobody counts the nest any more
-	}
-	l.within, l.kind = own, want
-	return l, nil
-}
-
 func (l *Lease) inTheWay(cause error) error {
-	e, _ := l.cl.entry()
-	return &HeldError{Holder: &e, Ahead: -1, Err: cause}
+	held := &HeldError{Ahead: -1, Err: cause}
+	if e, ok := l.cl.entry(); ok {
+		held.Holder = &e
+	}
+	return held
 }
 
-// unnestLocked makes room in the nest that l was in.
+// unnestLocked makes room in the nest that l was in, once l and all that was
+// nested in it are over; and so on outwards.
 func (l *Lease) unnestLocked() {
-	if l.within == nil {
-		return
+	for ; l.within != nil && l.over.Load() != nil && !l.nest.exclusive && l.nest.shared == 0; l = l.within {
+		n := &l.within.nest
+		if l.kind == exclusive {
+			n.exclusive = false
+		} else {
+			n.shared--
+		}
+		n.wakeLocked()
 	}
-	n := &l.within.nest
-	if l.kind == exclusive {
-		n.exclusive = false
-	} else {
-		n.shared--
-	}
-	n.wakeLocked()
 }
 
 // enterLocked takes room for one more, or sees to it that changed will tell.

@@ -38,6 +38,7 @@ type session struct {
 	next     instant    // no held claim's deadline is before this
 	promised instant    // until when the store promised the session itself
 	leaving  []*departure
+	left     []*claim // being left by Unlock
 	rhythm   rhythm
 	spare    *beat // buffers of the last beat, for the next
 }
@@ -90,6 +91,7 @@ func (s *session) rename(cl *claim) {
 func (s *session) retry(cl *claim) {
 	s.mu.Lock()
 	cl.Try++
+	cl.promise = 0 // that was of the old place
 	if cl.state == waiting {
 		cl.state = entering // a beat for it would report a false loss
 	}
@@ -205,32 +207,54 @@ func (s *session) capLocked(cl *claim, now instant) {
 	s.next = min(s.next, cl.limit)
 }
 
-// lose ends a hold that is not ours any more: contexts first, then the rest.
-// Anyone may call it, any number of times.
-func (s *session) lose(cl *claim, why error) {
+// A loss is a hold that is not ours any more, and why.
+type loss struct {
+	cl    *claim
+	why   error
+	token uint64
+	ended bool // by us, so that the rest is ours to do too
+}
+
+// lose ends holds that are not ours any more: all their contexts first, then the
+// rest, so that whoever is told of one does not make another late. Anyone may
+// call it, any number of times.
+func (s *session) lose(all ...loss) {
+	for i := range all {
+		s.endHold(&all[i])
+	}
+	for _, l := range all {
+		if !l.ended {
+			continue
+		}
+		now := s.c.now()
+		after := now
+		if errors.Is(l.why, errMaxHold) {
+			after = now.add(s.margin) // the work gets a moment to notice before a rival starts
+		}
+		s.depart(l.cl, after)
+		if l.cl.gate != nil {
+			l.cl.gate.vacate(l.cl)
+		}
+		l.cl.observe(Event{Kind: Lost, Token: l.token, Took: now.sub(l.cl.granted), Err: l.why})
+	}
+}
+
+// endHold ends a lost hold's contexts, unless somebody did.
+func (s *session) endHold(l *loss) {
 	s.mu.Lock()
-	if cl.state != held {
+	if l.cl.state != held {
 		s.mu.Unlock()
 		return
 	}
-	s.endLocked(cl)
-	leases, token, granted := cl.leases, cl.tokenLocked(), cl.granted
-	cl.leases = nil
+	s.endLocked(l.cl)
+	leases := l.cl.leases
+	l.cl.leases = nil
+	l.token, l.ended = l.cl.tokenLocked(), true
 	s.mu.Unlock()
-	for _, l := range leases {
-		l.end(why)
+	for _, lease := range leases {
+		lease.end(l.why)
 	}
 	s.wakeNests(leases)
-	now := s.c.now()
-	after := now
-	if errors.Is(why, errMaxHold) {
-		after = now.add(s.margin) // the work gets a moment to notice before a rival starts
-	}
-	s.depart(cl, after)
-	cl.observe(Event{Kind: Lost, Token: token, Took: now.sub(granted), Err: why})
-	if cl.gate != nil {
-		cl.gate.vacate(cl)
-	}
 }
 
 // wakeNests ends the waits inside leases that have ended.
@@ -238,7 +262,9 @@ func (s *session) wakeNests(leases []*Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range leases {
-		l.nest.wakeLocked()
+		for ; l != nil; l = l.within { // also in one that was given back before
+			l.nest.wakeLocked()
+		}
 	}
 }
 
@@ -253,10 +279,12 @@ func (s *session) die(why error) {
 	claims := append([]*claim(nil), s.live...)
 	s.mu.Unlock()
 	s.c.forget(s)
-	for _, cl := range claims {
-		s.lose(cl, why)
+	lost := make([]loss, len(claims))
+	for i, cl := range claims {
+		lost[i] = loss{cl: cl, why: why}
 		s.interrupt(cl)
 	}
+	s.lose(lost...)
 	s.shut()
 }
 
@@ -280,17 +308,18 @@ func (s *session) surrender() {
 // renew makes one beat for one claim and takes in what it promised. A lease
 // without renewal gets it at its grant, for its time to start then; if it fails,
 // the lease lasts as long as was promised before.
-func (s *session) renew(ctx context.Context, cl *claim) {
+func (s *session) renew(ctx context.Context, cl *claim) (gone bool) {
 	sent := s.c.now()
 	call, cancel := context.WithTimeout(ctx, s.ttl/6)
 	defer cancel()
 	var out [1]driver.Standing
 	err := s.d.Beat(call, []driver.Claim{cl.Claim}, out[:])
-	if err == nil && out[0].Valid > 0 {
+	if out[0].Valid > 0 {
 		s.mu.Lock()
 		s.promiseLocked(cl, sent, out[0].Valid)
 		s.mu.Unlock()
 	}
+	return out[0].Gone || errors.Is(err, driver.ErrGone)
 }
 
 // interrupt makes the Await of cl, if there is one, come back and look.
