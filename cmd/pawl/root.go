@@ -61,6 +61,10 @@ passwords).`,
 	root.PersistentFlags().StringVarP(&a.store, "store", "s", "", "where the locks live, a `URL` (PAWL_STORE)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
 	root.AddCommand(a.runCommand(), a.lsCommand(), a.inspectCommand(), a.watchCommand(), a.forceUnlockCommand(), a.manCommand(), a.versionCommand())
+	root.InitDefaultCompletionCmd()
+	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // so that a shell nobody knows is an error
+	}
 	return root
 }
 
@@ -71,7 +75,7 @@ func (a *app) say(format string, args ...any) {
 
 // withoutUser finds a URL's user and password. A store's own never get this far;
 // this is for one that was typed where none belongs, as after -store for --store.
-var withoutUser = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^\s"]*@`)
+var withoutUser = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s"][^\s"]*@`)
 
 // isUsage recognises what cobra itself says of a command line; it has no type.
 func isUsage(err error) bool {

@@ -118,7 +118,9 @@ func (j *job) check(args []string) error {
 		return usagef("-w %v: not a time to wait", j.wait)
 	case j.busyCode < 0 || j.busyCode > 255:
 		return usagef("-E %d: an exit code is 0 to 255", j.busyCode)
-	case j.slots < 0, j.slots > 0 && j.shared, (j.slots > 0 || j.shared) && len(j.also) > 0:
+	case j.slots < 0:
+		return usagef("--slots %d: not a number of holders", j.slots)
+	case j.slots > 0 && j.shared, (j.slots > 0 || j.shared) && len(j.also) > 0:
 		return usagef("--slots, --shared and --also do not go together")
 	case j.killAfter < 0:
 		return usagef("--kill-after %v: not a time", j.killAfter)
@@ -139,6 +141,8 @@ func (j *job) settle() (err error) {
 	switch {
 	case strings.HasPrefix(j.store.url, "mem:"):
 		return usagef("mem: is a store inside one process; nobody else could see the lock")
+	case j.ttl > 365*24*time.Hour:
+		return usagef("--ttl %v: at most a year; a lock is renewed for as long as the command runs", j.ttl)
 	case j.ttl <= 2*j.killAfter:
 		return usagef("--ttl %v must be more than twice --kill-after %v, or the command could not be stopped in time", j.ttl, j.killAfter)
 	}

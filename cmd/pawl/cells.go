@@ -1,0 +1,61 @@
+package main
+
+import "strings"
+
+// cells is how many columns of a terminal a text takes, or more: where fonts and
+// terminals differ it counts two, since too short does no harm.
+func cells(s string) (n int) {
+	for _, r := range s {
+		n += width(r)
+	}
+	return n
+}
+
+func width(r rune) int {
+	if r < 0x1100 || r >= 0x2000 && r < 0x2300 { // before the first wide script; dashes, dots and arrows
+		return 1
+	}
+	return 2
+}
+
+// cut makes a text fit into so many columns.
+func cut(s string, most int) string {
+	switch {
+	case cells(s) <= most:
+		return s
+	case most <= 0:
+		return ""
+	}
+	n := 0
+	for i, r := range s {
+		if n += width(r); n > most-1 {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// columns writes rows in columns, the last of each ragged.
+func columns(rows [][]string) string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], cells(cell))
+		}
+	}
+	var out strings.Builder
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(row)-1 {
+				out.WriteString(cell)
+				break
+			}
+			out.WriteString(cell + strings.Repeat(" ", widths[i]-cells(cell)+2))
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
+}

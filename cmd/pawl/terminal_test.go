@@ -1,0 +1,307 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/creack/pty"
+)
+
+// A terminal is a program with a terminal of its own, which is its controlling
+// one, as a person's is.
+type terminal struct {
+	t    *testing.T
+	ptmx *os.File
+	cmd  *exec.Cmd
+	done chan error // receives what Wait returned
+
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu: all that was shown
+}
+
+// terminal runs a program on a terminal so many columns wide.
+func (s *stage) terminal(width uint16, name string, args ...string) *terminal {
+	s.t.Helper()
+	cmd := s.command(name, args...)
+	ptmx, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: width}) // setsid and setctty
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	x := &terminal{t: s.t, ptmx: ptmx, cmd: cmd, done: make(chan error, 1)}
+	read := make(chan struct{})
+	go func() { // ends when the last program has closed the terminal
+		defer close(read)
+		buf := make([]byte, 4096)
+		for {
+			n, err := ptmx.Read(buf)
+			x.mu.Lock()
+			x.text.Write(buf[:n])
+			x.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	go func() { // ends with the program
+		err := cmd.Wait()
+		<-read
+		x.done <- err
+	}()
+	s.t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Process.Kill()
+		ptmx.Close()
+	})
+	return x
+}
+
+func (x *terminal) shown() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.text.String()
+}
+
+func (x *terminal) types(keys string) {
+	x.t.Helper()
+	if _, err := x.ptmx.WriteString(keys); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// shows waits until something was shown.
+func (x *terminal) shows(re string) {
+	x.t.Helper()
+	r := regexp.MustCompile(re)
+	if !eventually(func() bool { return r.MatchString(x.shown()) }) {
+		x.t.Fatalf("%q was never shown:\n%q", re, x.shown())
+	}
+}
+
+// ends waits for the program's end and compares its code.
+func (x *terminal) ends(code int) {
+	x.t.Helper()
+	if got := exitOf(x.t, <-x.done); got != code {
+		x.t.Errorf("exit code %d, want %d:\n%q", got, code, x.shown())
+	}
+}
+
+const ctrlC = "\x03"
+
+func TestCtrlCReachesTheCommandOnce(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	x := s.terminal(80, "pawl", "run", "x", "--", "sh", "-c",
+		`cut -d " " -f 5 /proc/$$/stat /proc/$PPID/stat >group; exec listener got go`)
+	s.await("got")
+	heard := func(signal string, times int) {
+		t.Helper()
+		if !eventually(func() bool { return strings.Count(s.read("got"), signal) >= times }) {
+			t.Fatalf("%s never arrived: %q", signal, s.read("got"))
+		}
+	}
+	want := "ready\n"
+	for n := range 10 { // the kernel may make one signal of two that come close together
+		x.types(ctrlC)
+		heard("interrupt", n+1)
+		// pawl passes this one on, after an interrupt that it had passed on as well.
+		if err := x.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		heard("user defined signal 1", n+1)
+		want += "interrupt\nuser defined signal 1\n"
+	}
+	s.write("go", "")
+	x.ends(9)
+	if got := s.read("got"); got != want {
+		t.Errorf("the command has seen %q, want %q", got, want)
+	}
+	if g := strings.Fields(s.read("group")); len(g) != 2 || g[0] != g[1] {
+		t.Errorf("process groups of command and pawl: %v; with a terminal they must be one", g)
+	}
+	if list := s.run("pawl", "ls", "--json"); strings.TrimSpace(list.out) != "[]" {
+		t.Errorf("left behind: %s", list.out)
+	}
+}
+
+func TestCtrlCEndsACommandThatDoesNotCatchIt(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	x := s.terminal(80, "pawl", "run", "x", "--", "sh", "-c", `echo ready; exec sleep 60`)
+	x.shows("ready")
+	x.types(ctrlC)
+	x.ends(130)
+}
+
+func TestTermWithATerminalIsForwarded(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	x := s.terminal(80, "pawl", "run", "x", "--", "sh", "-c", `trap 'echo TERM >>got; exit 4' TERM; echo ready; while :; do sleep 0.02; done`)
+	x.shows("ready")
+	if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	x.ends(4)
+	if got := s.read("got"); got != "TERM\n" {
+		t.Errorf("the command has seen %q", got)
+	}
+}
+
+func TestACommandCanReadFromTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	x := s.terminal(80, "pawl", "run", "x", "--", "sh", "-c", `printf 'who? '; read who; echo "hello $who"`)
+	x.shows(`who\? `)
+	x.types("ana\n")
+	x.shows("hello ana")
+	x.ends(0)
+}
+
+func TestAPagerBehindTheCommandHasTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	// A shell with job control, as a person's is: each pipeline is a job.
+	x := s.terminal(80, "sh", "-mc", `pawl run x -- seq 1 3 | sh -c 'printf "more? "; read key </dev/tty; cat; echo "key $key"'; echo "done $?"`)
+	x.shows(`more\? `)
+	x.types("q\n")
+	x.shows("1\r\n2\r\n3\r\nkey q\r\ndone 0\r\n")
+	x.ends(0)
+}
+
+func TestCtrlCEndsAWait(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.hold("x")
+	x := s.terminal(80, "pawl", "run", "x", "--", "touch", "ran")
+	x.shows(`1st in line`)
+	x.types(ctrlC)
+	x.ends(130)
+	if _, err := os.Stat(s.path("ran")); err == nil {
+		t.Error("the command ran all the same")
+	}
+	if text := x.shown(); !strings.Contains(text[strings.LastIndex(text, "in line"):], "\r\x1b[K") {
+		t.Errorf("the line was not cleared: %q", text)
+	}
+}
+
+func TestWaitingShowsOneLineThatIsRedrawnAndCleared(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.hold("x", "--reason", "release 4.2")
+	x := s.terminal(200, "pawl", "run", "x", "--", "echo", "my turn")
+	x.shows(`(?s)in line.*in line`) // drawn twice
+	s.letGo("x")
+	x.ends(0)
+	text := x.shown()
+	line := regexp.MustCompile(`\r\x1b\[Kwaiting for "x" [^ ]+ · held by [^ ]+@[^ ]+ pid \d+ sh for [^ ]+ \("release 4\.2"\) · 1st in line`)
+	if n := len(line.FindAllString(text, -1)); n < 2 {
+		t.Errorf("the line was drawn %d times: %q", n, text)
+	}
+	wait, after, _ := strings.Cut(text, "pawl: acquired")
+	if !strings.HasSuffix(wait, "\r\x1b[K") || strings.Contains(wait, "\n") {
+		t.Errorf("the line was not cleared in place: %q", text)
+	}
+	if !regexp.MustCompile(`^ "x" after \ds \(token \d+\)\r\nmy turn\r\n$`).MatchString(after) {
+		t.Errorf("after the wait: %q", after)
+	}
+}
+
+func TestWaitingNeverWrapsOnANarrowTerminal(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"x", "a-name-that-is-longer-than-the-terminal-is-wide", "船🚀船🚀船🚀船🚀船🚀"} {
+		for _, width := range []int{30, 7} {
+			t.Run(fmt.Sprint(name, " in ", width), func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t)
+				s.hold(name, "--reason", "a reason that is long enough")
+				x := s.terminal(uint16(width), "pawl", "run", name, "--", "true")
+				x.shows(`\x1b\[K.*…`)
+				s.letGo(name)
+				x.ends(0)
+				text, _, _ := strings.Cut(x.shown(), "pawl: acquired")
+				for _, line := range strings.Split(text, "\r\x1b[K") {
+					if took := columnsOf(line); took >= width {
+						t.Errorf("%d columns of %d: %q", took, width, line)
+					}
+				}
+			})
+		}
+	}
+}
+
+// columnsOf counts what a terminal would: the wide characters used here take two.
+func columnsOf(s string) (n int) {
+	for _, r := range s {
+		n++
+		if strings.ContainsRune("船🚀", r) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestADumbTerminalGetsPlainLines(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).with("TERM=dumb")
+	s.hold("x")
+	x := s.terminal(200, "pawl", "run", "x", "--", "true")
+	x.shows(`pawl: waiting for "x" · held by .*\r\n`)
+	s.letGo("x")
+	x.ends(0)
+	if text := x.shown(); strings.Contains(text, "\x1b") || strings.Contains(strings.ReplaceAll(text, "\r\n", ""), "\r") {
+		t.Errorf("a dumb terminal was sent %q", text)
+	}
+}
+
+func TestForceUnlockHasTheNameTyped(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.hold("x", "--ttl", "3s", "--kill-after", "1s")
+
+	wrong := s.terminal(200, "pawl", "force-unlock", "x")
+	wrong.shows(`Type the lock's name to break it: `)
+	wrong.types("y\n")
+	wrong.ends(1)
+	if !strings.Contains(wrong.shown(), "that is not its name; nothing was done") {
+		t.Errorf("a wrong name: %q", wrong.shown())
+	}
+	gone := s.terminal(200, "pawl", "force-unlock", "x")
+	gone.shows(`Type the lock's name to break it: `)
+	gone.types("\x04") // end of file
+	gone.ends(1)
+	if list := s.run("pawl", "ls"); !strings.Contains(list.out, "x ") {
+		t.Fatalf("it was broken all the same: %q", list.out)
+	}
+
+	right := s.terminal(200, "pawl", "force-unlock", "x")
+	right.shows(`x is held \(exclusive\) by [^ ]+ pid \d+ sh for `)
+	right.shows(`Type the lock's name to break it: `)
+	right.types("x\n")
+	right.ends(0)
+	if !regexp.MustCompile(`pawl: audit: time=\S+ by=\S+ pid=\d+ broke="x" token=\d+ id=\S+ holder="`).MatchString(right.shown()) {
+		t.Errorf("no audit line: %q", right.shown())
+	}
+	if list := s.run("pawl", "ls", "--json"); strings.TrimSpace(list.out) != "[]" {
+		t.Errorf("after it was broken: %s", list.out)
+	}
+}
+
+func TestLsHasAHeadOnATerminalOnly(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	x := s.terminal(200, "pawl", "ls")
+	x.ends(0)
+	if !strings.HasPrefix(x.shown(), "NAME") {
+		t.Errorf("on a terminal: %q", x.shown())
+	}
+	if p := s.run("pawl", "ls"); p.out != "" {
+		t.Errorf("elsewhere: %q", p.out)
+	}
+}
