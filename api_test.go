@@ -317,6 +317,8 @@ func TestOpen(t *testing.T) {
 		_, err := Open(ctx, bad)
 		if err == nil {
 			t.Errorf("%q was opened", bad)
+		} else if !errors.Is(err, ErrInvalid) {
+			t.Errorf("%q: %v is not ErrInvalid", bad, err)
 		} else if strings.Contains(err.Error(), secret) {
 			t.Errorf("%q leaks: %v", bad, err)
 		}

@@ -40,6 +40,9 @@ func Open(ctx context.Context, store string, opts ...Option) (*Client, error) {
 		return fail(o.err)
 	}
 	engine, err := opener(ctx, u)
+	if errors.Is(err, driver.ErrURL) {
+		err = invalid{err}
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -47,6 +50,12 @@ func Open(ctx context.Context, store string, opts ...Option) (*Client, error) {
 	c.owned = true
 	return c, nil
 }
+
+// invalid is an error that is ErrInvalid too, in its own words.
+type invalid struct{ error }
+
+func (i invalid) Unwrap() error        { return i.error }
+func (i invalid) Is(target error) bool { return target == ErrInvalid }
 
 // takeTTL takes the ttl parameter out of u, so that engines see only their own.
 func takeTTL(u *url.URL) ([]Option, error) {

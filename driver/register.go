@@ -2,14 +2,29 @@ package driver
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"sync"
 )
 
-// An Opener makes an engine of a store's URL. It answers an unknown parameter
-// with an error that lists the known ones, and no error of it shows a password.
+// An Opener makes an engine of a store's URL. It answers one that makes no sense
+// with BadURL, an unknown parameter with one that lists the known ones, and no
+// error of it shows a password.
 type Opener func(ctx context.Context, u *url.URL) (Engine, error)
+
+// ErrURL is what an error of BadURL is.
+var ErrURL = errors.New("bad store URL")
+
+// BadURL returns the error of an Opener that can make no sense of a URL. Its
+// text is the reason alone, and must not repeat what may be a password.
+func BadURL(format string, args ...any) error { return &badURL{fmt.Sprintf(format, args...)} }
+
+type badURL struct{ reason string }
+
+func (b *badURL) Error() string        { return b.reason }
+func (b *badURL) Is(target error) bool { return target == ErrURL }
 
 var (
 	openersMu sync.RWMutex // guards openers

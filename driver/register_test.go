@@ -58,3 +58,10 @@ func TestRegisterPanicsOnMisuse(t *testing.T) {
 		})
 	}
 }
+
+func TestABadURLIsToldByItsReasonAlone(t *testing.T) {
+	err := driver.BadURL("no path in %q", "x:")
+	if !errors.Is(err, driver.ErrURL) || err.Error() != `no path in "x:"` {
+		t.Errorf("%v", err)
+	}
+}

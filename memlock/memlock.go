@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"net/url"
 	"slices"
@@ -24,7 +23,7 @@ import (
 func init() {
 	driver.Register("mem", func(_ context.Context, u *url.URL) (driver.Engine, error) {
 		for key := range u.Query() {
-			return nil, fmt.Errorf("memlock: unknown parameter %q (there are none)", key)
+			return nil, driver.BadURL("memlock: unknown parameter %q (there are none)", key)
 		}
 		return New(), nil
 	})

@@ -126,10 +126,10 @@ func (g *guard) stop(why string, kill time.Time) {
 	g.lost, g.since = true, time.Now()
 	g.j.events.add(event{Event: "lost", Name: g.j.name, Token: token(g.j.own(g.lease).Token()), Error: why})
 	if g.j.onLost == "ignore" {
-		g.j.tell("lost %q: %s; the command runs on (--on-lost ignore)", g.j.name, why)
+		g.j.say("lost %q: %s; the command runs on (--on-lost ignore)", g.j.name, why)
 		return
 	}
-	g.j.tell("lost %q: %s; stopping %s (TERM, KILL in %s)", g.j.name, why, g.j.me.Command, brief(max(0, time.Until(kill))))
+	g.j.say("lost %q: %s; stopping %s (TERM, KILL in %s)", g.j.name, why, g.j.me.Command, brief(max(0, time.Until(kill))))
 	g.child.signalAll(syscall.SIGTERM)
 	if g.j.onLost == "kill" {
 		g.killAt = kill

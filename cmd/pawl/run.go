@@ -222,7 +222,7 @@ func (j *job) finish(lease *pawl.Lease, code int, err error) error {
 	uerr := lease.Unlock()
 	switch {
 	case lost, errors.Is(uerr, pawl.ErrLost):
-		if !lost && !j.quiet {
+		if !lost {
 			j.say("%q was lost while the command ran", j.name)
 		}
 		j.events.add(event{Event: "exit", Name: j.name, Code: new(exitLost)})

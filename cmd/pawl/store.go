@@ -187,7 +187,7 @@ func (a *app) open(ctx context.Context, s store, opts ...pawl.Option) (*pawl.Cli
 	}
 	err = fmt.Errorf("store %s: %w", s.shown, reason)
 	switch {
-	case errors.Is(err, pawl.ErrInvalid), unknownParameter(err):
+	case errors.Is(err, pawl.ErrInvalid):
 		return nil, &coded{exitConfig, err}
 	case errors.Is(err, pawl.ErrDenied):
 		return nil, &coded{exitDenied, err}
@@ -211,9 +211,6 @@ func leave(c *pawl.Client) {
 	case <-time.After(time.Second):
 	}
 }
-
-// unknownParameter recognises what engines say of a parameter they do not know.
-func unknownParameter(err error) bool { return strings.Contains(err.Error(), "unknown parameter") }
 
 // stateFolder is where this user's local store is. A test replaces it.
 var stateFolder = func() (string, error) {

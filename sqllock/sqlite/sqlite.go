@@ -205,28 +205,28 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 		case key == "network" && value == "allow":
 			opts = append(opts, AllowNetwork())
 		case key == "network":
-			return nil, fmt.Errorf("sqlite: parameter network is %q, known is allow", value)
+			return nil, driver.BadURL("sqlite: parameter network is %q, known is allow", value)
 		default:
-			return nil, fmt.Errorf("sqlite: unknown parameter %q (known: prefix, network)", key)
+			return nil, driver.BadURL("sqlite: unknown parameter %q (known: prefix, network)", key)
 		}
 	}
 	path := u.Path
 	switch {
 	case u.Fragment != "":
-		return nil, errors.New("sqlite: # begins a fragment in a URL: write %23")
+		return nil, driver.BadURL("sqlite: # begins a fragment in a URL: write %%23")
 	case u.User != nil:
-		return nil, errors.New("sqlite: a file has no user or password")
+		return nil, driver.BadURL("sqlite: a file has no user or password")
 	case u.Host != "":
-		return nil, fmt.Errorf("sqlite: %q stands where a host would: write sqlite:///%s%s or sqlite:%s%s", u.Host, u.Host, u.Path, u.Host, u.Path)
+		return nil, driver.BadURL("sqlite: %q stands where a host would: write sqlite:///%s%s or sqlite:%s%s", u.Host, u.Host, u.Path, u.Host, u.Path)
 	case u.Opaque != "":
 		p, err := url.PathUnescape(u.Opaque)
 		if err != nil {
-			return nil, errors.New("sqlite: the path is not properly escaped")
+			return nil, driver.BadURL("sqlite: the path is not properly escaped")
 		}
 		path = p
 	}
 	if path == "" {
-		return nil, errors.New("sqlite: the URL has no path: write sqlite:///absolute/path or sqlite:relative/path")
+		return nil, driver.BadURL("sqlite: the URL has no path: write sqlite:///absolute/path or sqlite:relative/path")
 	}
 	e, err := Open(ctx, path, opts...)
 	if err != nil {
