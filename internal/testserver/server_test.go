@@ -212,13 +212,11 @@ func TestAPortTakenByAnotherIsGivenUp(t *testing.T) {
 	var taken []string
 	spec.Args = func(s *Server) []string {
 		if len(taken) < 2 {
-			listener, err := net.Listen("tcp", s.Addr())
-			if err != nil {
-				t.Error(err)
-			} else {
+			// If somebody else was quicker, that one may let go of it any moment.
+			if listener, err := net.Listen("tcp", s.Addr()); err == nil {
 				t.Cleanup(func() { listener.Close() })
+				taken = append(taken, s.Addr())
 			}
-			taken = append(taken, s.Addr())
 		}
 		return args(s)
 	}
