@@ -79,11 +79,11 @@ var errWaited = errors.New("waited long enough")
 // heldAfterAll makes the end of our own wait what it is: a lock that is held,
 // unless the store could not be asked any more.
 func heldAfterAll(err error) error {
-	if h, ok := errors.AsType[*pawl.HeldError](err); ok {
-		return &pawl.HeldError{Holder: h.Holder, Ahead: h.Ahead, Err: pawl.ErrHeld}
-	}
 	if errors.Is(err, pawl.ErrUnreachable) {
 		return err
+	}
+	if h, ok := errors.AsType[*pawl.HeldError](err); ok {
+		return &pawl.HeldError{Holder: h.Holder, Ahead: h.Ahead, Err: pawl.ErrHeld}
 	}
 	return fmt.Errorf("%w: %w", pawl.ErrHeld, err)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -55,5 +56,15 @@ func TestACommandIsNotStartedOnALeaseThatIsAlmostOver(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestAWaitThatEndsWhileTheStoreIsAwayIsNotBusy(t *testing.T) {
+	held := &pawl.HeldError{Err: context.DeadlineExceeded}
+	if code := codeOf(heldAfterAll(held)); code != exitBusy {
+		t.Errorf("a lock that was held until the end: exit %d", code)
+	}
+	if code := codeOf(heldAfterAll(errors.Join(held, driver.ErrUnreachable))); code != exitUnavailable {
+		t.Errorf("a store that was away at the end: exit %d", code)
 	}
 }
