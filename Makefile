@@ -44,7 +44,7 @@ race: ## every test but TestSoak…, with the race detector
 	@CGO_ENABLED=1 $(REPORT) -race -count=1 -skip '^TestSoak' ./...
 
 norace: ## TestNoRace…: ratios, heap and allocations, which -race would falsify
-	@$(REPORT) -count=1 -run '^TestNoRace' ./...
+	@$(REPORT) -count=1 -p 1 -run '^TestNoRace' ./... # one at a time: they measure
 
 cross: ## build and vet for other systems, tests included
 	@for system in $(SYSTEMS); do \
