@@ -212,8 +212,11 @@ func (s *session) knows(id string) bool {
 func (s *session) leftBy(cl *claim) {
 	s.mu.Lock()
 	s.left = slices.DeleteFunc(s.left, func(o *claim) bool { return o == cl })
+	awaited := s.fixed || s.dead // the session ends with it; otherwise the keeper need not hurry
 	s.mu.Unlock()
-	s.poke()
+	if awaited {
+		s.poke()
+	}
 }
 
 // leave gives cl back while its caller waits, by the deadline at the latest.
