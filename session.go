@@ -3,7 +3,6 @@ package pawl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -42,14 +41,6 @@ type session struct {
 	rhythm   rhythm
 	spare    *beat // buffers of the last beat, for the next
 }
-
-var (
-	errLook    = errors.New("look again") // interrupts an Await
-	errDead    = fmt.Errorf("%w: its session has ended", ErrLost)
-	errLate    = fmt.Errorf("%w: not confirmed before its deadline", ErrLost)
-	errMaxHold = fmt.Errorf("%w: maximum hold reached", ErrLost)
-	errBroken  = fmt.Errorf("%w: the store no longer knows it", ErrLost)
-)
 
 func newSession(c *Client, d driver.Session, id string, fixed bool, sent instant) *session {
 	ttl := d.TTL()
@@ -205,104 +196,6 @@ func (s *session) capLocked(cl *claim, now instant) {
 	cl.limit = now.add(cl.o.maxHold)
 	cl.until.Store(int64(min(cl.promise, cl.limit)))
 	s.next = min(s.next, cl.limit)
-}
-
-// A loss is a hold that is not ours any more, and why.
-type loss struct {
-	cl    *claim
-	why   error
-	token uint64
-	ended bool // by us, so that the rest is ours to do too
-}
-
-// lose ends holds that are not ours any more: all their contexts first, then the
-// rest, so that whoever is told of one does not make another late. Anyone may
-// call it, any number of times.
-func (s *session) lose(all ...loss) {
-	for i := range all {
-		s.endHold(&all[i])
-	}
-	for _, l := range all {
-		if !l.ended {
-			continue
-		}
-		now := s.c.now()
-		after := now
-		if errors.Is(l.why, errMaxHold) {
-			after = now.add(s.margin) // the work gets a moment to notice before a rival starts
-		}
-		s.depart(l.cl, after)
-		if l.cl.gate != nil {
-			l.cl.gate.vacate(l.cl)
-		}
-		l.cl.observe(Event{Kind: Lost, Token: l.token, Took: now.sub(l.cl.granted), Err: l.why})
-	}
-}
-
-// endHold ends a lost hold's contexts, unless somebody did.
-func (s *session) endHold(l *loss) {
-	s.mu.Lock()
-	if l.cl.state != held {
-		s.mu.Unlock()
-		return
-	}
-	s.endLocked(l.cl)
-	leases := l.cl.leases
-	l.cl.leases = nil
-	l.token, l.ended = l.cl.tokenLocked(), true
-	s.mu.Unlock()
-	for _, lease := range leases {
-		lease.end(l.why)
-	}
-	s.wakeNests(leases)
-}
-
-// wakeNests ends the waits inside leases that have ended.
-func (s *session) wakeNests(leases []*Lease) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range leases {
-		for ; l != nil; l = l.within { // also in one that was given back before
-			l.nest.wakeLocked()
-		}
-	}
-}
-
-// die ends the session and every claim of it: the store said that it is gone.
-func (s *session) die(why error) {
-	s.mu.Lock()
-	if s.dead {
-		s.mu.Unlock()
-		return
-	}
-	s.dead = true
-	claims := append([]*claim(nil), s.live...)
-	s.mu.Unlock()
-	s.c.forget(s)
-	lost := make([]loss, len(claims))
-	for i, cl := range claims {
-		lost[i] = loss{cl: cl, why: why}
-		s.interrupt(cl)
-	}
-	s.lose(lost...)
-	s.shut()
-}
-
-// surrender ends every lease because the client is being closed. What the claims
-// have in the store ends with the session.
-func (s *session) surrender() {
-	s.mu.Lock()
-	s.dead = true
-	var leases []*Lease
-	for i := len(s.live) - 1; i >= 0; i-- {
-		leases = append(leases, s.live[i].leases...)
-		s.endLocked(s.live[i])
-	}
-	s.mu.Unlock()
-	for _, l := range leases {
-		l.end(ErrClosed)
-	}
-	s.wakeNests(leases)
 }
 
 // renew makes one beat for one claim and takes in what it promised. A lease
