@@ -55,7 +55,10 @@ func (q *quest) run(ctx context.Context) error {
 			}
 			continue
 		case st.Gone:
-			q.anew()
+			if q.cl.unanswered != 0 { // an earlier Enter may still land under this ID
+				q.cl.s.depart(q.cl, q.c.now())
+			}
+			q.cl.s.rename(q.cl)
 			continue
 		case q.try:
 			q.abandon()
@@ -153,21 +156,11 @@ func (q *quest) granted(st driver.Standing) bool {
 	s := q.cl.s
 	if !s.grant(q.cl, st) {
 		q.late++
-		q.cl.unanswered = max(q.cl.unanswered, 1) // to be left in any case
-		q.anew()
+		s.depart(q.cl, s.c.now())
+		s.rename(q.cl)
 		return false
 	}
 	return true
-}
-
-// anew goes on with an ID that the store has never seen; what may stand there
-// under the old one is left.
-func (q *quest) anew() {
-	s := q.cl.s
-	if q.cl.unanswered != 0 {
-		s.depart(q.cl, s.c.now())
-	}
-	s.rename(q.cl)
 }
 
 // trouble deals with a call that failed: nil says to try again.

@@ -19,15 +19,14 @@ const maxBlock = 5 * time.Second
 // on its way, arrive after a Leave that found nothing, and stand in line for as
 // long as the session lives.
 type departure struct {
-	claim    driver.Claim
-	after    instant // not to be left before this
-	watch    instant // when the last unanswered Enter can no longer arrive; 0: there was none
-	answered bool
-	busy     bool    // a Leave is under way
-	again    instant // when to repeat
-	since    instant // when it was put on the list
-	fails    int     // Leaves without an answer in a row
-	refused  bool    // the last one was refused, as by a right that was taken away
+	claim   driver.Claim
+	after   instant // not to be left before this
+	watch   instant // when the last unanswered Enter can no longer arrive; 0: there was none
+	busy    bool    // a Leave is under way
+	again   instant // when to repeat
+	since   instant // when it was put on the list
+	fails   int     // Leaves without an answer in a row
+	refused bool    // the last one was refused, as by a right that was taken away
 }
 
 // maxLeaving is how many departures a store that does not answer may owe us
@@ -89,7 +88,7 @@ func (s *session) settled(cl *claim) {
 		return
 	}
 	now := s.c.now()
-	d := &departure{claim: cl.Claim, since: now, answered: true, watch: cl.unanswered.add(s.ttl), again: now.add(s.ttl / 3)}
+	d := &departure{claim: cl.Claim, since: now, watch: cl.unanswered.add(s.ttl), again: now.add(s.ttl / 3)}
 	if now >= d.watch {
 		return
 	}
@@ -132,19 +131,18 @@ func (s *session) leaveAll(due []*departure) {
 		}
 		cancel()
 		s.mu.Lock()
-		d.busy = false
-		d.answered = err == nil || errors.Is(err, driver.ErrGone)
-		d.refused = !d.answered && refused(err)
-		if now := s.c.now(); d.answered && (d.watch == 0 || over) {
-			s.strikeLocked(d)
-		} else {
+		answered := err == nil || errors.Is(err, driver.ErrGone)
+		d.busy, d.refused = false, !answered && refused(err)
+		switch now := s.c.now(); {
+		case answered && (d.watch == 0 || over):
+			s.leaving = slices.DeleteFunc(s.leaving, func(o *departure) bool { return o == d })
+		case answered:
 			d.again = now.add(s.ttl / 3)
-			if !d.answered {
-				d.again = now.add(min(s.ttl/30<<min(d.fails, 4), s.ttl/3))
-				d.fails++
-			}
+		default:
+			d.again = now.add(min(s.ttl/30<<min(d.fails, 4), s.ttl/3))
+			d.fails++
 		}
-		if !d.answered && !d.refused {
+		if !answered && !d.refused {
 			for _, o := range due[i+1:] {
 				o.busy, o.again = false, d.again
 			}
@@ -154,18 +152,6 @@ func (s *session) leaveAll(due []*departure) {
 		s.mu.Unlock()
 	}
 	s.poke()
-}
-
-func (s *session) strikeLocked(d *departure) {
-	for i, o := range s.leaving {
-		if o == d {
-			last := len(s.leaving) - 1
-			s.leaving[i] = s.leaving[last]
-			s.leaving[last] = nil
-			s.leaving = s.leaving[:last]
-			return
-		}
-	}
 }
 
 // sweep compares what the store has of this session under the claim's name with

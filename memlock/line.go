@@ -116,7 +116,7 @@ func (l *line) place(id string) (held bool, ahead int, blocker string) {
 	return held, ahead, blocker
 }
 
-// standing answers for the claim at i. sent is what this call promises.
+// standing answers for the claim at i; promised is what this call promises.
 func (l *line) standing(i int, now time.Time, promised time.Duration) driver.Standing {
 	s := l.spots[i]
 	st := driver.Standing{Held: s.held, Ahead: i, Valid: promised}

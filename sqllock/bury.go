@@ -29,8 +29,8 @@ func (e *Engine) buryIn(ctx context.Context, a *Args) (found bool, err error) {
 func (e *Engine) forgotten(ctx context.Context, live string) bool {
 	a := &Args{}
 	a.text[Live] = live
-	keys, err := e.read(ctx, e.q.haunts, a)
-	return err == nil && len(keys) == 0
+	rows, err := e.read(ctx, e.q.named, a)
+	return err == nil && len(rows) == 0
 }
 
 // buryLine ends what a dead process has in one line, and lets in whoever fits.

@@ -26,6 +26,7 @@ type statements struct {
 	beatX, beat                      *Query
 	still, departed                  *Query
 	rivals, occupants, haunts, stuck *Query
+	named                            *Query
 	buryX, bury, evictX, evict, list *Query
 	load, version, store, erase      *Query
 	idle, sweep, stale, forget       *Query
@@ -43,7 +44,7 @@ func compile(d *Dialect) (*statements, error) {
 		{"raise", &s.raise}, {"promote", &s.promote}, {"vacate", &s.vacate}, {"admit", &s.admit},
 		{"count", &s.count}, {"standing", &s.standing},
 		{"beat_x", &s.beatX}, {"beat", &s.beat}, {"still", &s.still}, {"departed", &s.departed},
-		{"rivals", &s.rivals}, {"occupants", &s.occupants}, {"haunts", &s.haunts}, {"stuck", &s.stuck},
+		{"rivals", &s.rivals}, {"occupants", &s.occupants}, {"haunts", &s.haunts}, {"stuck", &s.stuck}, {"named", &s.named},
 		{"bury_x", &s.buryX}, {"bury", &s.bury}, {"evict_x", &s.evictX}, {"evict", &s.evict}, {"list", &s.list},
 		{"load", &s.load}, {"version", &s.version}, {"store", &s.store}, {"erase", &s.erase},
 		{"idle", &s.idle}, {"sweep", &s.sweep}, {"stale", &s.stale}, {"forget", &s.forget},

@@ -54,7 +54,7 @@ func names(t *testing.T) (all []string) {
 	}
 	for _, s := range []*Query{q.enter, q.end, q.endFree, q.head, q.lock, q.expire, q.prune, q.drop, q.tally, q.prolong, q.join,
 		q.raise, q.promote, q.vacate, q.admit, q.count, q.standing, q.beatX, q.beat, q.still, q.departed, q.rivals,
-		q.occupants, q.haunts, q.stuck, q.buryX, q.bury, q.evictX, q.evict, q.list, q.load, q.version, q.store,
+		q.occupants, q.haunts, q.stuck, q.named, q.buryX, q.bury, q.evictX, q.evict, q.list, q.load, q.version, q.store,
 		q.erase, q.idle, q.sweep, q.stale, q.forget} {
 		all = append(all, s.Name)
 	}

@@ -135,7 +135,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 		defer cancel()
 		from := time.Now()
 		_, err := s.Enter(ctx, mutex("try"))
-		if took := time.Since(from); took > 300*time.Millisecond {
+		if took := time.Since(from); took > 150*time.Millisecond {
 			t.Errorf("Enter with 50ms came back after %v (%v)", took, err)
 		}
 	})
@@ -148,7 +148,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 		defer cancel()
 		from := time.Now()
 		err := s.Close(ctx)
-		if took := time.Since(from); took > 300*time.Millisecond {
+		if took := time.Since(from); took > 150*time.Millisecond {
 			t.Errorf("Close with 50ms came back after %v (%v)", took, err)
 		}
 	})
@@ -159,7 +159,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 func TestASmallDiskIsEnough(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=600k"); err != nil {
-		t.Logf("no small disk to be had, so on a large one: %v", err) // only root may mount
+		t.Skipf("no small disk to be had: %v", err) // only root may mount
 	}
 	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
 	e, err := Open(t.Context(), filepath.Join(dir, "pawl.db"))
