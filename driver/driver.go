@@ -182,14 +182,43 @@ type Records interface {
 
 // Voter is an optional interface of a Session: what a quorum's node must do
 // beyond Enter.
+//
+// A node votes, that is grants and confirms, only while it is certain that it
+// remembers every vote it gave. A node that has no memory of a quorum, because
+// it is new or was emptied, and one that was restarted and may have lost the end
+// of what it knew, does not vote until Rejoin. On a session that has enlisted,
+// Enter then answers [ErrNoVote] and does nothing.
+//
+// A token on a voting node is max(last+1, Claim.Propose), the proposal being cut
+// to a second ahead of the node's clock. Its Standing carries the node's epoch.
 type Voter interface {
+	// Enlist makes this session one of a quorum and tells whether the node votes.
+	// list names the quorum's nodes; ErrDenied says that the node serves another.
+	Enlist(ctx context.Context, list string) (Roll, error)
+
 	// Confirm raises the node's mark to token if the claim's grant still stands
-	// with exactly the granted value.
+	// with exactly this try and granted value, and the node's epoch is still the
+	// one of the grant. For a claim that is not exclusive, token must besides be
+	// the granted value or above the mark, so that no two claims share it. From
+	// then on List shows token. It may be repeated.
 	Confirm(ctx context.Context, c Claim, granted, token uint64) (bool, error)
-	// Mark returns the highest token the node knows, and its epoch.
+
+	// Mark returns the highest token the node knows, and its epoch, whether or
+	// not it votes.
 	Mark(ctx context.Context) (high, epoch uint64, err error)
-	// Rejoin lets a node that lost its data vote again.
+
+	// Rejoin raises the node's mark to high and its epoch to epoch, and lets a
+	// node vote that did not, if it is still in the state that this session's
+	// last Enlist has seen. ErrConflict: its epoch is not below epoch, or it lost
+	// its data again.
 	Rejoin(ctx context.Context, high, epoch uint64) error
+}
+
+// A Roll is what a quorum's node says of itself.
+type Roll struct {
+	Votes bool
+	New   bool          // it remembers nothing of this quorum
+	Since time.Duration // how long it has known that it does not vote, by its own clock
 }
 
 // A Grant is a lease as helpers beside the engine see it. Err is nil only while

@@ -25,3 +25,7 @@ var (
 	// ErrTooLarge says that a value is larger than MaxRecord; nothing was written.
 	ErrTooLarge = errors.New("value too large")
 )
+
+// ErrNoVote says that a quorum's node has lost its data, or may have, and has
+// not yet rejoined; nothing was done. See [Voter].
+var ErrNoVote = errors.New("node does not vote")

@@ -68,7 +68,7 @@ func cases() []lawCase {
 	}
 	all = slices.Concat(all, wakeCases, cancelCases, sharedCases, limitCases, refuseCases,
 		tokenCases, beatCases, crashCases, listCases, evictCases, closeCases, nameCases,
-		recordCases, multiCases, watchCases, randomCases)
+		recordCases, multiCases, watchCases, voterCases, randomCases)
 	for _, c := range clientCases { // last: when a law is broken, its own case says it better
 		all = append(all, c)
 		c.lossy = true

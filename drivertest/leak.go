@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// fading is how long a goroutine may need to end that has nothing left to do.
+const fading = 2 * time.Second
+
 // labelKey marks the goroutines of one case.
 const labelKey = "drivertest"
 
@@ -39,13 +42,12 @@ func goroutines(label string, stays func(stack string) bool) (stacks []string, n
 // engine was closed. One that has been told to end may need a moment for it.
 func checkGoroutines(t *testing.T, label string, stays func(string) bool) {
 	t.Helper()
-	const patience = 2 * time.Second
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		stacks, n := goroutines(label, stays)
 		if n == 0 {
 			return
 		}
-		if time.Since(start) > patience {
+		if time.Since(start) > fading {
 			t.Errorf("%d goroutines outlive the engine's Close:\n%s\nlaw 9: %s", n, strings.Join(stacks, "\n\n"), laws[9])
 			return
 		}

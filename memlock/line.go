@@ -18,6 +18,8 @@ type spot struct {
 	claim   driver.Claim
 	session *session
 	token   uint64
+	granted uint64 // the token as it was minted; Confirm may raise token
+	epoch   uint64 // of the node when it was minted
 	held    bool
 	since   time.Time // of arrival, then of holding
 	until   time.Time
@@ -121,7 +123,7 @@ func (l *line) standing(i int, now time.Time, promised time.Duration) driver.Sta
 	s := l.spots[i]
 	st := driver.Standing{Held: s.held, Ahead: i, Valid: promised}
 	if s.held {
-		st.Token = s.token
+		st.Token, st.Epoch = s.token, s.epoch
 		return st
 	}
 	first := l.spots[0].until

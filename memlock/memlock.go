@@ -36,7 +36,8 @@ type Engine struct {
 	records  map[string]record
 	watchers map[string][]chan struct{}
 	last     uint64 // the last token or version given out
-	sweepAt  int    // forget ended records when there are this many
+	roll     roll
+	sweepAt  int // forget ended records when there are this many
 	closed   bool
 }
 
@@ -155,6 +156,13 @@ func (e *Engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 		close(told)
 	})
 	return told, nil
+}
+
+// Size counts what the engine remembers, to test that nothing stays behind.
+func (e *Engine) Size() (lines, watchers, records int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.lines), len(e.watchers), len(e.records)
 }
 
 // Close ends every session; the lines are forgotten and waiters come back.

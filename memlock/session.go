@@ -14,6 +14,7 @@ type session struct {
 	id     string
 	ttl    time.Duration
 	closed bool // guarded by engine.mu
+	vote   vote // guarded by engine.mu
 }
 
 func (s *session) TTL() time.Duration    { return s.ttl }
@@ -36,6 +37,9 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 
 func (s *session) enterLocked(c driver.Claim, now time.Time) (driver.Standing, error) {
 	e := s.engine
+	if !s.votesLocked() {
+		return driver.Standing{}, driver.ErrNoVote
+	}
 	l := e.lines[c.Name]
 	if l == nil {
 		l = &line{}
@@ -46,7 +50,11 @@ func (s *session) enterLocked(c driver.Claim, now time.Time) (driver.Standing, e
 		switch known := l.spots[i]; {
 		case known.claim.Try == c.Try:
 			known.until = now.Add(s.ttl)
-			return l.standing(i, now, s.ttl), nil
+			st := l.standing(i, now, s.ttl)
+			if s.vote.enlisted && st.Held {
+				st.Token = known.granted // what Confirm is about
+			}
+			return st, nil
 		case known.claim.Try > c.Try: // delivered late; nobody reads this answer
 			return driver.Standing{Gone: true}, nil
 		default:
@@ -58,8 +66,9 @@ func (s *session) enterLocked(c driver.Claim, now time.Time) (driver.Standing, e
 			return driver.Standing{}, driver.ErrLimit
 		}
 	}
-	e.last++
-	l.spots = append(l.spots, &spot{claim: c, session: s, token: e.last, since: now, until: now.Add(s.ttl)})
+	before := e.last
+	token := s.mintLocked(c, now)
+	l.spots = append(l.spots, &spot{claim: c, session: s, token: token, granted: token, epoch: e.roll.epoch, since: now, until: now.Add(s.ttl)})
 	i := len(l.spots) - 1
 	e.lines[c.Name] = l
 	e.settleLocked(c.Name, l, now)
@@ -67,6 +76,7 @@ func (s *session) enterLocked(c driver.Claim, now time.Time) (driver.Standing, e
 	if !st.Held && !c.Queue {
 		l.spots = l.spots[:i]
 		st.Valid = 0
+		e.last = before // nobody has seen it; a quorum's nodes agree more often when they do not count the refused
 	}
 	return st, nil
 }

@@ -1,0 +1,192 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// voterCases are about nodes of a quorum, in sessions that can be one. They are
+// one case, because what a node knows of its quorum is one for the whole store.
+var voterCases = []lawCase{
+	{name: "a quorum's node votes only for what it remembers", law: 3, needs: needs{fencing: true, shared: true}, run: votes,
+		why: "Two holders of a name share a node. If it confirms a grant that no longer stands, or forgets a mark, both get the same token."},
+}
+
+const quorumList = "drivertest"
+
+func votes(s *stage) {
+	a, b := s.join(), s.join()
+	va, ok := inner(a.Session).(driver.Voter)
+	vb, _ := inner(b.Session).(driver.Voter)
+	if !ok {
+		s.Log("the session is no driver.Voter")
+		return
+	}
+	v := &voters{stage: s, a: a, b: b, va: va, vb: vb}
+	v.joins()
+	v.proposes()
+	v.confirms()
+	v.confirmsReaders()
+	v.raisesTheEpoch()
+}
+
+type voters struct {
+	*stage
+	a, b   *player
+	va, vb driver.Voter
+}
+
+func (v *voters) mark() (high, epoch uint64) {
+	v.Helper()
+	high, epoch, err := v.va.Mark(v.ctx)
+	if err != nil {
+		v.Fatalf("Mark: %v", err)
+	}
+	return high, epoch
+}
+
+// joins: an enlisted session enters only where the node votes.
+func (v *voters) joins() {
+	v.Helper()
+	roll, err := v.va.Enlist(v.ctx, quorumList)
+	if err != nil {
+		v.Fatalf("Enlist: %v", err)
+	}
+	if _, err := v.vb.Enlist(v.ctx, quorumList+" of others"); !errors.Is(err, driver.ErrDenied) {
+		v.Errorf("Enlist for another quorum: %v, not ErrDenied", err)
+	}
+	if _, err := v.vb.Enlist(v.ctx, quorumList); err != nil {
+		v.Fatalf("Enlist: %v", err)
+	}
+	if !roll.Votes {
+		if _, err := v.a.Enter(v.ctx, tries(v.claim())); !errors.Is(err, driver.ErrNoVote) {
+			v.Errorf("Enter at a node that does not vote: %v, not ErrNoVote", err)
+		}
+	}
+	high, epoch := v.mark()
+	if err := v.va.Rejoin(v.ctx, high+10, epoch+1); err != nil {
+		v.Fatalf("Rejoin: %v", err)
+	}
+	if h, e := v.mark(); h < high+10 || e != epoch+1 {
+		v.Errorf("after Rejoin with mark %d and epoch %d the node has %d and %d", high+10, epoch+1, h, e)
+	}
+	if err := v.va.Rejoin(v.ctx, 0, epoch+1); !errors.Is(err, driver.ErrConflict) {
+		v.Errorf("Rejoin in an epoch that has begun: %v, not ErrConflict", err)
+	}
+	if roll, err := v.vb.Enlist(v.ctx, quorumList); err != nil || !roll.Votes {
+		v.Errorf("Enlist after Rejoin: %+v, %v", roll, err)
+	}
+}
+
+// proposes: the token is the proposal where it may be, and no mark is run away with.
+func (v *voters) proposes() {
+	v.Helper()
+	high, epoch := v.mark()
+	c := tries(v.claim())
+	c.Propose = high + 7
+	st := v.a.hold(c)
+	if st.Token != high+7 || st.Epoch != epoch {
+		v.Errorf("token %d in epoch %d; the mark was %d, %d was proposed in epoch %d", st.Token, st.Epoch, high, c.Propose, epoch)
+	}
+	v.a.leave(c)
+	wild := tries(v.claim())
+	wild.Propose = 1<<54 + 1
+	if st := v.a.hold(wild); st.Token >= wild.Propose || st.Token <= high+7 {
+		v.Errorf("token %d for a proposal far in the future", st.Token)
+	}
+	v.a.leave(wild)
+}
+
+func (v *voters) confirm(by driver.Voter, c driver.Claim, granted, token uint64) bool {
+	v.Helper()
+	ok, err := by.Confirm(v.ctx, c, granted, token)
+	if err != nil {
+		v.Fatalf("Confirm: %v", err)
+	}
+	return ok
+}
+
+func (v *voters) confirms() {
+	v.Helper()
+	c := tries(v.claim())
+	st := v.a.hold(c)
+	far := st.Token + 1000
+	if v.confirm(v.va, c, st.Token+1, far) || v.confirm(v.va, next(c), st.Token, far) {
+		v.Error("confirmed a grant of another value or try")
+	}
+	other := c
+	other.ID = newID()
+	if v.confirm(v.vb, other, st.Token, far) {
+		v.Error("confirmed a claim that is not there")
+	}
+	if !v.confirm(v.va, c, st.Token, far) || !v.confirm(v.va, c, st.Token, far) {
+		v.Error("a grant that stands is not confirmed, or only once")
+	}
+	if high, _ := v.mark(); high < far {
+		v.Errorf("mark %d after %d was confirmed", high, far)
+	}
+	if again := v.a.hold(c); again.Token != st.Token {
+		v.Errorf("a repeated Enter was granted %d, first %d: Confirm is about the granted value", again.Token, st.Token)
+	}
+	for _, e := range v.line() {
+		if e.ID == c.ID && e.Token != far {
+			v.Errorf("List shows token %d of a claim that was confirmed with %d", e.Token, far)
+		}
+	}
+	v.a.leave(c)
+	if v.confirm(v.va, c, st.Token, far+1) {
+		v.Error("confirmed a claim that was left")
+	}
+	c = tries(v.claim())
+	if after := v.b.hold(c); after.Token <= far {
+		v.Errorf("token %d after %d was confirmed", after.Token, far)
+	}
+	v.b.leave(c)
+	if v.confirm(v.vb, c, 0, 1<<54) {
+		v.Error("confirmed nothing at all")
+	}
+}
+
+// confirmsReaders: they hold beside each other, so a node confirms each token once.
+func (v *voters) confirmsReaders() {
+	v.Helper()
+	one, two := tries(v.claimOf(1, driver.All)), tries(v.claimOf(1, driver.All))
+	first, second := v.a.hold(one), v.b.hold(two)
+	if v.confirm(v.va, one, first.Token, second.Token) {
+		v.Errorf("confirmed to a reader the token of another")
+	}
+	if !v.confirm(v.va, one, first.Token, second.Token+5) || v.confirm(v.vb, two, second.Token, second.Token+5) {
+		v.Errorf("one token was confirmed to none or both of two readers")
+	}
+	if !v.confirm(v.vb, two, second.Token, second.Token) {
+		v.Errorf("a reader's own token is not confirmed")
+	}
+	v.a.leave(one)
+	v.b.leave(two)
+}
+
+// raisesTheEpoch: what was granted before is confirmed no more.
+func (v *voters) raisesTheEpoch() {
+	v.Helper()
+	c := tries(v.claim())
+	st := v.a.hold(c)
+	_, epoch := v.mark()
+	if err := v.vb.Rejoin(v.ctx, 0, epoch+1); err != nil {
+		v.Fatalf("Rejoin: %v", err)
+	}
+	if v.confirm(v.va, c, st.Token, st.Token+1) {
+		v.Error("confirmed a grant of an earlier epoch")
+	}
+	if out := v.a.beat(c); !out[0].Held {
+		v.Errorf("a new epoch ended a hold: %+v", out[0])
+	}
+	v.a.leave(c)
+	ended, cancel := context.WithDeadline(v.ctx, time.Now().Add(-time.Second))
+	defer cancel()
+	if _, err := v.va.Confirm(ended, c, 1, 2); err == nil {
+		v.Error("Confirm with an ended ctx has no error")
+	}
+}

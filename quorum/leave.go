@@ -1,0 +1,100 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Leave gives the claim back at every node, whether or not it had granted, and
+// comes back soon after a majority has answered.
+func (s *session) Leave(ctx context.Context, c driver.Claim) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	w := s.claims[c.ID]
+	switch {
+	case w == nil:
+		w = s.blank(c)
+		s.claims[c.ID] = w
+	case w.claim.Try > c.Try:
+		s.mu.Unlock()
+		return driver.ErrGone // it has gone on
+	}
+	held := w.token != 0
+	s.mu.Unlock()
+	type answer struct {
+		i   int
+		err error
+	}
+	answers := make(chan answer, len(s.seats))
+	errs := make([]error, len(s.seats))
+	if !s.leaveAll(w, func(i int) func(error) {
+		errs[i] = errWaiting
+		return func(err error) { answers <- answer{i, err} }
+	}) {
+		return driver.ErrGone
+	}
+	sent := time.Now()
+	var grace <-chan time.Time
+	answered, ended, gone := 0, 0, 0
+	for heard := 0; heard < len(s.seats); heard++ {
+		select {
+		case a := <-answers:
+			errs[a.i] = a.err
+			if a.err == nil {
+				ended++
+			} else if errors.Is(a.err, driver.ErrGone) {
+				gone++
+			}
+			answered = ended + gone
+		case <-grace:
+			heard = len(s.seats)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if answered >= s.e.majority && grace == nil {
+			timer := time.NewTimer(min(time.Since(sent)+minGrace, maxGrace))
+			defer timer.Stop()
+			grace = timer.C
+		}
+	}
+	switch {
+	case answered < s.e.majority:
+		return s.short(answered, errs)
+	case ended == 0, held && gone > len(s.seats)-s.e.majority: // no majority can have held it any more
+		return driver.ErrGone
+	}
+	return nil
+}
+
+// Once a majority has answered, the claim is given back. The others have as long
+// again to answer: two readers that leave at once would otherwise each be gone
+// from a majority, and a writer that tries next would meet one here and the
+// other there. A node that does not answer costs no more than that.
+const (
+	minGrace = 200 * time.Microsecond
+	maxGrace = 20 * time.Millisecond
+)
+
+// leaveAll gives the claim back at all nodes for which done is not nil, in one
+// step: once it is known to be over, the calls that end it are on their way.
+func (s *session) leaveAll(w *wish, done func(i int) func(error)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	w.over = true
+	c := w.node()
+	for i := range s.seats {
+		if told := done(i); told != nil {
+			s.callAtLocked(i, w, func(ctx context.Context, p *place) error { return p.Leave(ctx, c) }, told)
+		}
+	}
+	s.forgetLocked(w)
+	return true
+}

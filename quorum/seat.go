@@ -1,0 +1,147 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// maxPending bounds the calls that a node may owe one session an answer to. A
+// node that does not answer must not gather goroutines without end.
+const maxPending = 1024
+
+// A seat is a session's place at one node. It is opened by the first call that
+// gets through, and again after the node has ended it.
+type seat struct {
+	node    Node
+	options driver.SessionOptions
+	list    string
+	opening chan struct{} // holds one element while somebody opens
+	at      atomic.Pointer[place]
+	pending atomic.Int32
+	calls   sync.WaitGroup // the same
+}
+
+// A place is an open session at a node.
+type place struct {
+	driver.Session
+	voter driver.Voter
+}
+
+func newSeat(n Node, o driver.SessionOptions, list string) *seat {
+	return &seat{node: n, options: o, list: list, opening: make(chan struct{}, 1)}
+}
+
+// reach returns the open session at the node.
+func (k *seat) reach(ctx context.Context) (*place, error) {
+	if p := k.at.Load(); p != nil {
+		return p, nil
+	}
+	select {
+	case k.opening <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-k.opening }()
+	if p := k.at.Load(); p != nil {
+		return p, nil
+	}
+	in, err := k.node.Engine.Open(ctx, k.options)
+	if err != nil {
+		return nil, err
+	}
+	voter, ok := in.(driver.Voter)
+	if !ok {
+		err = fmt.Errorf("it cannot vote: %w", driver.ErrUnsupported)
+	} else {
+		_, err = voter.Enlist(ctx, k.list)
+	}
+	if err != nil {
+		return nil, errors.Join(err, in.Close(ctx))
+	}
+	p := &place{in, voter}
+	k.at.Store(p)
+	return p, nil
+}
+
+// call makes one call at the node and returns its error in the node's name.
+func (k *seat) call(ctx context.Context, f func(context.Context, *place) error) error {
+	if k.pending.Add(1) > maxPending {
+		k.pending.Add(-1)
+		return k.fault(fmt.Errorf("%d calls are unanswered: %w", maxPending, driver.ErrUnreachable))
+	}
+	defer k.pending.Add(-1)
+	p, err := k.reach(ctx)
+	if err == nil {
+		err = f(ctx, p)
+	}
+	return k.fault(err)
+}
+
+// vacate gives back claims and ends the session at the node, once the calls that
+// are under way there have come back: one of them may be opening it.
+func (k *seat) vacate(ctx context.Context, left []*wish) {
+	k.calls.Wait()
+	p := k.at.Load()
+	if p == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit(k.options.TTL))
+	defer cancel()
+	for _, w := range left {
+		_ = p.Leave(ctx, w.node()) // what is not given back expires
+	}
+	_ = p.Close(ctx)
+}
+
+// drop forgets a session that the node has ended.
+func (k *seat) drop(ctx context.Context) {
+	if p := k.at.Swap(nil); p != nil {
+		_ = p.Close(ctx) // it has ended; this frees what the client keeps of it
+	}
+}
+
+// fault names the node. ErrGone is about the node's claim or session, ErrLimit
+// and the like about the claim, so they are kept; a caller that passes errors on
+// hides ErrGone, see hide.
+func (k *seat) fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		err = errors.Join(err, driver.ErrUnreachable)
+	}
+	return &nodeError{k.node.Name, err}
+}
+
+// A nodeError is what went wrong at one node.
+type nodeError struct {
+	node string
+	err  error
+}
+
+func (e *nodeError) Error() string { return e.node + ": " + e.err.Error() }
+func (e *nodeError) Unwrap() error { return e.err }
+
+// hide takes from an error what says that a node's session is gone: the
+// quorum's own goes on.
+func hide(err error) error {
+	if errors.Is(err, driver.ErrGone) || errors.Is(err, driver.ErrNoVote) {
+		return errors.New(err.Error())
+	}
+	return err
+}
+
+// limit bounds a call at one node, whatever its client's own settings are. The
+// majority is not kept waiting by it, only those who need this node.
+func limit(ttl time.Duration) time.Duration {
+	return min(max(ttl/3, 50*time.Millisecond), 2*time.Second)
+}
+
+// drift is what clocks may differ by over a lease.
+func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }

@@ -1,0 +1,106 @@
+package quorum
+
+import (
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A vote is one node's answer to Enter.
+type vote struct {
+	node int
+	st   driver.Standing
+	err  error
+	same bool // it granted, as it had the time before
+}
+
+func (v vote) granted() bool { return v.err == nil && v.st.Held }
+
+// A tally counts the votes on one claim as they come in.
+type tally struct {
+	nodes, majority int
+	votes           []vote
+}
+
+// epoch returns the newest epoch in which a node has granted.
+func (t *tally) epoch() (newest uint64) {
+	for _, v := range t.votes {
+		if v.granted() {
+			newest = max(newest, v.st.Epoch)
+		}
+	}
+	return newest
+}
+
+// grants returns the grants of the newest epoch: others are never combined with them.
+func (t *tally) grants() (in []vote) {
+	epoch := t.epoch()
+	for _, v := range t.votes {
+		if v.granted() && v.st.Epoch == epoch {
+			in = append(in, v)
+		}
+	}
+	return in
+}
+
+// won reports whether a majority has granted.
+func (t *tally) won() bool { return len(t.grants()) >= t.majority }
+
+// lost reports whether no majority can come together any more.
+func (t *tally) lost() bool {
+	return len(t.grants())+t.nodes-len(t.votes) < t.majority
+}
+
+// refused reports whether others are in the way, not nodes that do not answer:
+// so many refuse that no majority can come together, or a majority has answered.
+func (t *tally) refused() bool {
+	answered, refused := 0, 0
+	for _, v := range t.votes {
+		if v.err != nil {
+			continue
+		}
+		answered++
+		if !v.st.Held {
+			refused++
+		}
+	}
+	return t.lost() && (refused > t.nodes-t.majority || answered >= t.majority)
+}
+
+// token returns the token of a claim that has won. It is agreed when a majority
+// granted this very value; otherwise it has to be confirmed.
+func token(grants []vote, majority int) (token uint64, agreed bool) {
+	count := map[uint64]int{}
+	for _, v := range grants {
+		if count[v.st.Token]++; count[v.st.Token] >= majority {
+			return v.st.Token, true
+		}
+		token = max(token, v.st.Token)
+	}
+	return token, false
+}
+
+// errors returns why nodes did not answer.
+func (t *tally) errors() (errs []error) {
+	for _, v := range t.votes {
+		if v.err != nil {
+			errs = append(errs, v.err)
+		}
+	}
+	return errs
+}
+
+// refusal is the standing of a claim that somebody else is in the way of.
+func (t *tally) refusal() driver.Standing {
+	st := driver.Standing{Ahead: -1}
+	for _, v := range t.votes {
+		if v.err != nil || v.st.Held {
+			continue
+		}
+		if st.Holder == nil {
+			st.Holder = v.st.Holder
+		}
+		if p := v.st.Pause; p > 0 && (st.Pause == 0 || p < st.Pause) {
+			st.Pause = p
+		}
+	}
+	return st
+}
