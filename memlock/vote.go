@@ -151,3 +151,10 @@ func (s *session) Rejoin(ctx context.Context, high, epoch uint64) error {
 }
 
 var _ driver.Voter = (*session)(nil)
+
+// Votes reports whether the engine votes in a quorum, for tests.
+func (e *Engine) Votes() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.roll.votes
+}

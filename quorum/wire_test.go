@@ -1,0 +1,205 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/quorum"
+)
+
+// A net is the network between clients and nodes, in a bubble: calls take time,
+// get lost before or after the node has heard them, or are heard twice.
+type net struct {
+	nodes []*memlock.Engine
+	delay time.Duration // at most, each way
+	loss  float64       // of a request, and of a reply
+	twice float64       // of an Enter that is delivered again later
+
+	mu   sync.Mutex // guards what follows
+	rand *rand.Rand
+	down []bool // nothing gets through to it, nor back
+	late sync.WaitGroup
+}
+
+func newNet(n int, seed uint64) *net {
+	w := &net{rand: rand.New(rand.NewPCG(seed, 1)), down: make([]bool, n)}
+	for range n {
+		w.nodes = append(w.nodes, memlock.New())
+	}
+	return w
+}
+
+// client returns the nodes as one client sees them.
+func (w *net) client() (all []quorum.Node) {
+	for i, e := range w.nodes {
+		all = append(all, quorum.Node{Name: string(rune('a' + i)), Engine: &link{w, i, e}})
+	}
+	return all
+}
+
+func (w *net) roll(p float64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return p > 0 && w.rand.Float64() < p
+}
+
+func (w *net) latency() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.delay == 0 {
+		return 0
+	}
+	return time.Duration(w.rand.Int64N(int64(w.delay)))
+}
+
+func (w *net) cut(i int, down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down[i] = down
+}
+
+func (w *net) isDown(i int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.down[i]
+}
+
+// travel takes one way of a call; it comes back with ctx's error when the
+// message is lost, as a client does that gets no answer.
+func (w *net) travel(ctx context.Context, i int) error {
+	if d := w.latency(); d > 0 {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if w.isDown(i) || w.roll(w.loss) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+// A link is one client's way to one node.
+type link struct {
+	net  *net
+	i    int
+	node *memlock.Engine
+}
+
+func (l *link) Features() driver.Features { return l.node.Features() }
+func (l *link) Close() error              { return nil }
+
+func (l *link) call(ctx context.Context, f func(context.Context) error) error {
+	if err := l.net.travel(ctx, l.i); err != nil {
+		return err
+	}
+	err := f(context.WithoutCancel(ctx))
+	return errors.Join(err, l.net.travel(ctx, l.i))
+}
+
+func (l *link) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+	var s driver.Session
+	err := l.call(ctx, func(ctx context.Context) (err error) {
+		s, err = l.node.Open(ctx, o)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &linked{Session: s, Voter: s.(driver.Voter), l: l}, nil
+}
+
+func (l *link) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		if err := l.net.travel(ctx, l.i); err != nil {
+			yield(driver.Entry{}, err)
+			return
+		}
+		for e, err := range l.node.List(ctx, prefix) {
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func (l *link) Evict(ctx context.Context, e driver.Entry) error {
+	return l.call(ctx, func(ctx context.Context) error { return l.node.Evict(ctx, e) })
+}
+
+func (l *link) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if l.net.isDown(l.i) {
+		return nil, driver.ErrUnreachable
+	}
+	return l.node.Watch(ctx, name)
+}
+
+// linked is a session over a link.
+type linked struct {
+	driver.Session
+	driver.Voter
+	l *link
+}
+
+func (s *linked) Enter(ctx context.Context, c driver.Claim) (st driver.Standing, err error) {
+	if s.l.net.roll(s.l.net.twice) {
+		s.l.net.late.Go(func() { // a client library that repeats by itself, or a network that does
+			time.Sleep(4 * s.l.net.latency())
+			_, _ = s.Session.Enter(context.Background(), c)
+		})
+	}
+	err = s.l.call(ctx, func(ctx context.Context) (err error) {
+		st, err = s.Session.Enter(ctx, c)
+		return err
+	})
+	return st, err
+}
+
+func (s *linked) Leave(ctx context.Context, c driver.Claim) error {
+	return s.l.call(ctx, func(ctx context.Context) error { return s.Session.Leave(ctx, c) })
+}
+
+func (s *linked) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
+	got := make([]driver.Standing, len(out))
+	err := s.l.call(ctx, func(ctx context.Context) error { return s.Session.Beat(ctx, live, got) })
+	if err == nil {
+		copy(out, got)
+	}
+	return err
+}
+
+func (s *linked) Enlist(ctx context.Context, list string) (r driver.Roll, err error) {
+	err = s.l.call(ctx, func(ctx context.Context) (err error) {
+		r, err = s.Voter.Enlist(ctx, list)
+		return err
+	})
+	return r, err
+}
+
+func (s *linked) Confirm(ctx context.Context, c driver.Claim, granted, token uint64) (ok bool, err error) {
+	err = s.l.call(ctx, func(ctx context.Context) (err error) {
+		ok, err = s.Voter.Confirm(ctx, c, granted, token)
+		return err
+	})
+	return ok, err
+}
+
+func (s *linked) Mark(ctx context.Context) (high, epoch uint64, err error) {
+	err = s.l.call(ctx, func(ctx context.Context) (err error) {
+		high, epoch, err = s.Voter.Mark(ctx)
+		return err
+	})
+	return high, epoch, err
+}
+
+func (s *linked) Rejoin(ctx context.Context, high, epoch uint64) error {
+	return s.l.call(ctx, func(ctx context.Context) error { return s.Voter.Rejoin(ctx, high, epoch) })
+}
