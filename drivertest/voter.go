@@ -26,7 +26,9 @@ func votes(s *stage) {
 		return
 	}
 	v := &voters{stage: s, a: a, b: b, va: va, vb: vb}
-	v.joins()
+	if !v.joins() {
+		return
+	}
 	v.proposes()
 	v.confirms()
 	v.confirmsReaders()
@@ -48,10 +50,15 @@ func (v *voters) mark() (high, epoch uint64) {
 	return high, epoch
 }
 
-// joins: an enlisted session enters only where the node votes.
-func (v *voters) joins() {
+// joins: an enlisted session enters only where the node votes. It reports whether
+// the store can be a node at all.
+func (v *voters) joins() bool {
 	v.Helper()
 	roll, err := v.va.Enlist(v.ctx, quorumList)
+	if errors.Is(err, driver.ErrUnsupported) {
+		v.Logf("Enlist: %v", err)
+		return false
+	}
 	if err != nil {
 		v.Fatalf("Enlist: %v", err)
 	}
@@ -79,6 +86,7 @@ func (v *voters) joins() {
 	if roll, err := v.vb.Enlist(v.ctx, quorumList); err != nil || !roll.Votes {
 		v.Errorf("Enlist after Rejoin: %+v, %v", roll, err)
 	}
+	return true
 }
 
 // proposes: the token is the proposal where it may be, and no mark is run away with.
@@ -145,7 +153,7 @@ func (v *voters) confirms() {
 		v.Errorf("token %d after %d was confirmed", after.Token, far)
 	}
 	v.b.leave(c)
-	if v.confirm(v.vb, c, 0, 1<<54) {
+	if v.confirm(v.vb, c, 0, far+2) {
 		v.Error("confirmed nothing at all")
 	}
 }

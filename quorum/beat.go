@@ -148,13 +148,18 @@ func (s *session) repair(p *pulse) {
 			if !heard || !p.said[i][k].Gone {
 				continue
 			}
-			s.mu.Lock()
-			w := s.claims[c.ID]
-			s.mu.Unlock()
-			if w == nil || w.claim.Try != c.Try || w.over {
-				break // it is being left
-			}
-			s.enterAt(i, w, c, make(chan vote, 1))
+			s.enterAgain(i, c)
 		}
 	}
+}
+
+// enterAgain enters a claim at one node, unless it is being left.
+func (s *session) enterAgain(i int, c driver.Claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.claims[c.ID]
+	if s.closed || w == nil || w.claim.Try != c.Try || w.over {
+		return
+	}
+	s.enterAtLocked(s.group(1), i, w, c, make(chan vote, 1))
 }

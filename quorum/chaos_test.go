@@ -156,7 +156,7 @@ func (r *trial) run(clients int, seed uint64, readers bool, d time.Duration) {
 }
 
 func TestTokensNeverRepeatWhateverNodesDo(t *testing.T) {
-	seeds, virtual := uint64(8), 2*time.Minute
+	seeds, virtual := uint64(4), time.Minute
 	if testing.Short() {
 		seeds = 2
 	}
@@ -170,7 +170,7 @@ func TestTokensNeverRepeatWhateverNodesDo(t *testing.T) {
 						r.net.delay, r.net.loss, r.net.twice = 5*time.Millisecond, 0.02, 0.02
 						r.run(4, seed, seed%2 == 1, virtual)
 						t.Logf("%d grants", r.grants.Load())
-						if r.grants.Load() < 100 {
+						if r.grants.Load() < 40 {
 							t.Errorf("only %d grants in %v", r.grants.Load(), virtual)
 						}
 					})

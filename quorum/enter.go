@@ -71,11 +71,16 @@ func (s *session) poll(ctx context.Context, w *wish) (*tally, <-chan vote, error
 	c := w.node()
 	c.Propose = s.e.lead.propose()
 	ballots := make(chan vote, len(s.seats)) // every node sends once, read or not
-	for i := range s.seats {
-		if !s.enterAt(i, w, c, ballots) {
-			return nil, nil, driver.ErrGone
-		}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, nil, driver.ErrGone
 	}
+	g := s.group(len(s.seats))
+	for i := range s.seats {
+		s.enterAtLocked(g, i, w, c, ballots)
+	}
+	s.mu.Unlock()
 	t := &tally{nodes: len(s.seats), majority: s.e.majority}
 	for !t.won() && !t.refused() && len(t.votes) < t.nodes {
 		select {
@@ -91,15 +96,10 @@ func (s *session) poll(ctx context.Context, w *wish) (*tally, <-chan vote, error
 	return t, ballots, nil
 }
 
-// enterAt asks one node.
-func (s *session) enterAt(i int, w *wish, c driver.Claim, ballots chan<- vote) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
+// enterAtLocked asks one node.
+func (s *session) enterAtLocked(g *group, i int, w *wish, c driver.Claim, ballots chan<- vote) {
 	var st driver.Standing
-	s.callAtLocked(i, w, func(ctx context.Context, p *place) (err error) {
+	s.callAtLocked(g, i, w, func(ctx context.Context, p *place) (err error) {
 		st, err = p.Enter(ctx, c)
 		return err
 	}, func(err error) {
@@ -118,7 +118,6 @@ func (s *session) enterAt(i int, w *wish, c driver.Claim, ballots chan<- vote) b
 		}
 		ballots <- v
 	})
-	return true
 }
 
 // settle finds the token of a claim that has won, and has it confirmed where the
@@ -185,13 +184,16 @@ func (s *session) confirm(ctx context.Context, w *wish, t *tally, token uint64, 
 	ask := func(v vote) error {
 		asked++
 		ok := false
-		if s.goAt(v.node, func(ctx context.Context, p *place) (err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.closed {
+			return driver.ErrGone
+		}
+		s.goAtLocked(s.group(1), v.node, func(ctx context.Context, p *place) (err error) {
 			ok, err = p.voter.Confirm(ctx, c, v.st.Token, token)
 			return err
-		}, func(err error) { answers <- ok && err == nil }) {
-			return nil
-		}
-		return driver.ErrGone
+		}, func(err error) { answers <- ok && err == nil })
+		return nil
 	}
 	for _, v := range t.grants() {
 		if err := ask(v); err != nil {

@@ -90,9 +90,12 @@ func (s *session) leaveAll(w *wish, done func(i int) func(error)) bool {
 	}
 	w.over = true
 	c := w.node()
+	g := s.group(len(s.seats))
 	for i := range s.seats {
-		if told := done(i); told != nil {
-			s.callAtLocked(i, w, func(ctx context.Context, p *place) error { return p.Leave(ctx, c) }, told)
+		if told := done(i); told == nil {
+			g.done()
+		} else {
+			s.callAtLocked(g, i, w, func(ctx context.Context, p *place) error { return p.Leave(ctx, c) }, told)
 		}
 	}
 	s.forgetLocked(w)

@@ -20,8 +20,9 @@ type session struct {
 	ctx    context.Context // ends with Close
 	finish context.CancelFunc
 
+	crew *crew
+
 	mu     sync.Mutex // guards what follows
-	calls  sync.WaitGroup
 	claims map[string]*wish
 	closed bool
 }
@@ -43,6 +44,7 @@ func newSession(e *Engine, o driver.SessionOptions) *session {
 	s := &session{e: e, o: o, claims: map[string]*wish{}}
 	s.ctx, s.finish = context.WithCancel(context.WithoutCancel(e.ctx)) // Engine.Close closes the session, which has things to say first
 	o.TTL += drift(o.TTL)
+	s.crew = newCrew(2 * len(e.nodes))
 	for _, n := range e.nodes {
 		s.seats = append(s.seats, newSeat(n, o, e.list))
 	}
@@ -56,26 +58,23 @@ func (s *session) TTL() time.Duration { return s.o.TTL }
 // Lost is nil: no node can speak for all.
 func (s *session) Lost() <-chan struct{} { return nil }
 
-// goAt makes one call at one node on a goroutine of the session, and hands its
-// error to done. It reports false, and calls nothing, once the session is closed.
-func (s *session) goAt(i int, f func(context.Context, *place) error, done func(error)) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.goAtLocked(i, f, done)
-	return true
+// group returns what bounds n calls that are made together.
+func (s *session) group(n int) *group {
+	g := &group{}
+	g.ctx, g.cancel = context.WithTimeout(s.ctx, limit(s.o.TTL))
+	g.left.Store(int32(n))
+	return g
 }
 
-func (s *session) goAtLocked(i int, f func(context.Context, *place) error, done func(error)) {
+// goAtLocked makes one call at one node on a goroutine of the session, and hands
+// its error to done.
+func (s *session) goAtLocked(g *group, i int, f func(context.Context, *place) error, done func(error)) {
 	k := s.seats[i]
 	k.calls.Add(1)
-	s.calls.Go(func() {
+	s.crew.do(func() {
 		defer k.calls.Done()
-		ctx, cancel := context.WithTimeout(s.ctx, limit(s.o.TTL))
-		defer cancel()
-		done(k.call(ctx, f))
+		defer g.done()
+		done(k.call(g.ctx, f))
 	})
 }
 
@@ -89,13 +88,18 @@ func (s *session) everywhere(ctx context.Context, f func(ctx context.Context, i 
 	}
 	answers := make(chan answer, len(s.seats))
 	errs := make([]error, len(s.seats))
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errs, driver.ErrGone
+	}
+	g := s.group(len(s.seats))
 	for i := range s.seats {
 		errs[i] = errWaiting
-		if !s.goAt(i, func(ctx context.Context, p *place) error { return f(ctx, i, p) },
-			func(err error) { answers <- answer{i, err} }) {
-			return errs, driver.ErrGone
-		}
+		s.goAtLocked(g, i, func(ctx context.Context, p *place) error { return f(ctx, i, p) },
+			func(err error) { answers <- answer{i, err} })
 	}
+	s.mu.Unlock()
 	for range s.seats {
 		select {
 		case a := <-answers:
@@ -148,7 +152,7 @@ func (s *session) Close(ctx context.Context) error {
 	}
 	s.closed = true
 	for _, k := range s.seats {
-		s.calls.Go(func() { k.vacate(s.ctx, left) })
+		s.crew.do(func() { k.vacate(s.ctx, left) })
 	}
 	s.mu.Unlock()
 	s.e.mu.Lock()
@@ -158,7 +162,7 @@ func (s *session) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { // ends soon after finish at the latest
 		defer close(done)
-		s.calls.Wait()
+		s.crew.close()
 	}()
 	select {
 	case <-done:
@@ -195,11 +199,11 @@ func (s *session) blank(c driver.Claim) *wish {
 }
 
 // callAtLocked makes a call about a claim at node i, after the one before it.
-func (s *session) callAtLocked(i int, w *wish, f func(context.Context, *place) error, done func(error)) {
+func (s *session) callAtLocked(g *group, i int, w *wish, f func(context.Context, *place) error, done func(error)) {
 	before, back := w.last[i], make(chan struct{})
 	w.last[i] = back
 	w.pending++
-	s.goAtLocked(i, func(ctx context.Context, p *place) error {
+	s.goAtLocked(g, i, func(ctx context.Context, p *place) error {
 		after(ctx, before)
 		return f(ctx, p)
 	}, func(err error) {

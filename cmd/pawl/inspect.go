@@ -23,7 +23,11 @@ func (a *app) inspectCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			nodes := nodeViews(cmd.Context(), c, name)
 			if a.json {
+				for i := range all {
+					all[i].Nodes = holding(nodes, all[i].ID)
+				}
 				return a.printJSON(all)
 			}
 			fmt.Fprintf(a.out, "%s in %s\n", plain(name), st.shown)
@@ -32,6 +36,9 @@ func (a *app) inspectCommand() *cobra.Command {
 			}
 			for _, v := range all {
 				fmt.Fprint(a.out, v.describe())
+			}
+			for _, n := range nodes {
+				fmt.Fprint(a.out, n.describe())
 			}
 			return nil
 		},

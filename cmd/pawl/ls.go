@@ -32,6 +32,8 @@ type claimView struct {
 	Left    float64 `json:"left,omitempty"`    // seconds until it expires unless it is renewed
 	Ahead   int     `json:"ahead,omitempty"`   // claims before it in line, while waiting
 	Foreign bool    `json:"foreign,omitempty"` // held by a program that is not pawl
+
+	Nodes []string `json:"nodes,omitempty"` // of a quorum, that hold it; shown by inspect
 }
 
 // viewOf shows an entry as a claimView. The fence is the engine's own token; the

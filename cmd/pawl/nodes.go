@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/quorum"
+)
+
+// nodeView is what one node of a quorum knows of a lock.
+type nodeView struct {
+	Node    string
+	Holders []claimView
+	Error   string
+}
+
+// nodeViews asks each node of a store that is a quorum; nil: it is none.
+func nodeViews(ctx context.Context, c *pawl.Client, name string) []nodeView {
+	q, ok := c.Engine().(interface {
+		Views(ctx context.Context, prefix string) []quorum.View
+	})
+	if !ok {
+		return nil
+	}
+	var all []nodeView
+	for _, v := range q.Views(ctx, name) {
+		n := nodeView{Node: v.Node}
+		if v.Err != nil {
+			n.Error = v.Err.Error()
+		}
+		for _, e := range v.Entries {
+			if e.Name == name {
+				n.Holders = append(n.Holders, viewOf(e, 0))
+			}
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// describe tells of a node in a line.
+func (n nodeView) describe() string {
+	says := "free"
+	switch {
+	case n.Error != "":
+		says = "no answer: " + plain(n.Error)
+	case len(n.Holders) > 0:
+		var held []string
+		for _, v := range n.Holders {
+			held = append(held, fmt.Sprintf("held by %s, ends in %s", v.ID[:min(8, len(v.ID))], brief(duration(v.Left))))
+		}
+		says = strings.Join(held, "; ")
+	}
+	return fmt.Sprintf("  node    %s  %s\n", plain(n.Node), says)
+}
+
+// holding names the nodes that hold a claim.
+func holding(nodes []nodeView, id string) (names []string) {
+	for _, n := range nodes {
+		if slices.ContainsFunc(n.Holders, func(v claimView) bool { return v.ID == id }) {
+			names = append(names, n.Node)
+		}
+	}
+	return names
+}
