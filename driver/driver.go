@@ -186,8 +186,9 @@ type Records interface {
 // A node votes, that is grants and confirms, only while it is certain that it
 // remembers every vote it gave. A node that has no memory of a quorum, because
 // it is new or was emptied, and one that was restarted and may have lost the end
-// of what it knew, does not vote until Rejoin. On a session that has enlisted,
-// Enter then answers [ErrNoVote] and does nothing.
+// of what it knew, does not vote until Rejoin, nor for a session that enlisted for
+// another quorum. On a session that has enlisted, Enter, Confirm and Beat then
+// answer [ErrNoVote] and do nothing.
 //
 // A token on a voting node is max(last+1, Claim.Propose), the proposal being cut
 // to a second ahead of the node's clock. Its Standing carries the node's epoch.
@@ -219,6 +220,7 @@ type Roll struct {
 	Votes bool
 	New   bool          // it remembers nothing of this quorum
 	Since time.Duration // how long it has known that it does not vote, by its own clock
+	Age   time.Duration // if it is new: for how long it has been there, so that it cannot have lost anything by a restart
 }
 
 // A Grant is a lease as helpers beside the engine see it. Err is nil only while

@@ -189,6 +189,9 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	if s.endedLocked() {
 		return driver.ErrGone
 	}
+	if !s.votesLocked() {
+		return driver.ErrNoVote
+	}
 	now := time.Now()
 	for n, c := range live {
 		l, i := s.findLocked(c, now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -21,6 +22,7 @@ type roll struct {
 // A vote is a session's part in a quorum.
 type vote struct {
 	enlisted bool
+	list     string
 	life     uint64 // the memory that the last Enlist has seen
 }
 
@@ -47,8 +49,11 @@ func (e *Engine) Forget() {
 }
 
 // votesLocked reports whether a session may enter: one that is no part of a
-// quorum always may.
-func (s *session) votesLocked() bool { return !s.vote.enlisted || s.engine.roll.votes }
+// quorum always may, one of another quorum than the engine's never.
+func (s *session) votesLocked() bool {
+	r := &s.engine.roll
+	return !s.vote.enlisted || r.votes && r.list == s.vote.list
+}
 
 // mintLocked makes the next token.
 func (s *session) mintLocked(c driver.Claim, now time.Time) uint64 {
@@ -77,11 +82,15 @@ func (s *session) Enlist(ctx context.Context, list string) (driver.Roll, error) 
 	default:
 		return driver.Roll{}, fmt.Errorf("memlock: this node serves another quorum: %w", driver.ErrDenied)
 	}
-	s.vote = vote{enlisted: true, life: r.life}
+	s.vote = vote{enlisted: true, list: list, life: r.life}
 	if r.votes {
 		return driver.Roll{Votes: true}, nil
 	}
-	return driver.Roll{New: true, Since: now.Sub(r.since)}, nil
+	roll := driver.Roll{New: true, Since: now.Sub(r.since), Age: now.Sub(r.since)}
+	if r.life == 0 { // it has never forgotten anything
+		roll.Age = math.MaxInt64
+	}
+	return roll, nil
 }
 
 // Confirm raises the mark if the grant still stands.
@@ -142,10 +151,13 @@ func (s *session) Rejoin(ctx context.Context, high, epoch uint64) error {
 	if s.endedLocked() {
 		return driver.ErrGone
 	}
-	if r := &e.roll; !s.vote.enlisted || r.list == "" || r.life != s.vote.life || r.epoch >= epoch {
+	if r := &e.roll; !s.vote.enlisted || r.list != s.vote.list || r.life != s.vote.life || r.epoch >= epoch {
 		return driver.ErrConflict
 	}
 	e.last = max(e.last, high)
+	if !e.roll.votes { // what was lost was below the clock
+		e.last = max(e.last, uint64(time.Now().UnixMicro()))
+	}
 	e.roll.epoch, e.roll.votes = epoch, true
 	return nil
 }

@@ -26,8 +26,11 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	p := &pulse{s: s, claims: claims, said: said, heard: make([]bool, len(s.seats))}
 	errs, err := s.everywhere(ctx, func(ctx context.Context, i int, at *place) error {
 		err := at.Beat(ctx, claims, said[i])
+		if errors.Is(err, driver.ErrNoVote) {
+			s.e.mender.kick()
+		}
 		if errors.Is(err, driver.ErrGone) {
-			s.seats[i].drop(s.ctx)
+			s.seats[i].drop(s.ctx, at)
 			for k := range said[i] {
 				said[i][k] = driver.Standing{Gone: true}
 			}

@@ -38,7 +38,7 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	}
 	valid := s.o.TTL
 	if ok && time.Since(sent) >= valid {
-		ok, err = false, fmt.Errorf("quorum: the nodes took longer than the lease of %v lives: %w", valid, driver.ErrUnreachable)
+		ok = false // given back below: the next one must have the next Try
 	}
 	if !ok {
 		s.undo(ctx, w, t)
@@ -47,6 +47,9 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	s.e.entered(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return driver.Standing{}, driver.ErrGone
+	}
 	w.token = token
 	return driver.Standing{Held: true, Token: token, Valid: valid}, nil
 }
@@ -99,13 +102,15 @@ func (s *session) poll(ctx context.Context, w *wish) (*tally, <-chan vote, error
 // enterAtLocked asks one node.
 func (s *session) enterAtLocked(g *group, i int, w *wish, c driver.Claim, ballots chan<- vote) {
 	var st driver.Standing
+	var at *place
 	s.callAtLocked(g, i, w, func(ctx context.Context, p *place) (err error) {
+		at = p
 		st, err = p.Enter(ctx, c)
 		return err
 	}, func(err error) {
 		switch {
 		case errors.Is(err, driver.ErrGone):
-			s.seats[i].drop(s.ctx)
+			s.seats[i].drop(s.ctx, at)
 		case errors.Is(err, driver.ErrNoVote):
 			s.e.mender.kick()
 		}
@@ -241,7 +246,9 @@ func (s *session) defeat(ctx context.Context, w *wish, t *tally) (driver.Standin
 	st := t.refusal()
 	for _, v := range t.votes {
 		if v.granted() {
-			st.Pause = s.e.stumble(w.claim.Name)
+			if t.refusals() < t.majority { // else one rival holds it: its departure will be told
+				st.Pause = s.e.stumble(w.claim.Name)
+			}
 			if v.st.Epoch != t.epoch() {
 				s.e.mender.kick()
 			}

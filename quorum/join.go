@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -74,18 +75,19 @@ func (r *rollCall) ripe(i int) bool {
 }
 
 // founding reports whether the quorum has to be founded: every node answers, and
-// either none has ever voted, or too few vote and all others have been silent
-// for long enough.
+// either all are new and have been there for long enough, since nodes that were
+// started empty a moment ago may have lost what they knew; or too few vote, and
+// all others have been silent for long enough.
 func (r *rollCall) founding(readers int) bool {
-	fresh, ripe := true, true
+	aged, ripe := true, true
 	for i, roll := range r.rolls {
 		if r.errs[i] != nil {
 			return false
 		}
-		fresh = fresh && roll.New
+		aged = aged && roll.New && roll.Age >= r.silent
 		ripe = ripe && (roll.Votes || r.ripe(i))
 	}
-	return fresh || ripe && r.voting() < readers
+	return aged || ripe && r.voting() < readers
 }
 
 // fault says why no majority votes.
@@ -113,7 +115,7 @@ func (s *session) call(ctx context.Context, all bool) (*rollCall, error) {
 	r.errs, err = s.everywhere(ctx, func(ctx context.Context, i int, p *place) (err error) {
 		rolls[i], err = p.voter.Enlist(ctx, s.e.list)
 		if errors.Is(err, driver.ErrGone) {
-			s.seats[i].drop(s.ctx)
+			s.seats[i].drop(s.ctx, p)
 		}
 		return err
 	}, func(errs []error) bool {
@@ -230,6 +232,7 @@ func (s *session) rejoin(ctx context.Context, r *rollCall, i int) error {
 	to = mark{epoch: to.epoch + 1}
 	raised := s.raise(ctx, votes, to)
 	marks := s.marks(ctx, func(j int) bool { return raised[j] })
+	maps.DeleteFunc(marks, func(_ int, m mark) bool { return m.epoch < to.epoch }) // emptied since: it is not its mark
 	if len(marks) < s.e.readers() {
 		return fmt.Errorf("quorum: %d of %d marks were read", len(marks), s.e.readers())
 	}

@@ -14,6 +14,7 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	s.e.unwait(c, false)
 	s.mu.Lock()
 	w := s.claims[c.ID]
 	switch {

@@ -11,9 +11,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// maxPending bounds the calls that a node may owe one session an answer to. A
-// node that does not answer must not gather goroutines without end.
-const maxPending = 1024
+// maxPending bounds the calls that a node may owe one session an answer to once it
+// has not answered for a while: it must not gather goroutines without end. A node
+// that answers takes as many as come.
+const maxPending = 256
 
 // A seat is a session's place at one node. It is opened by the first call that
 // gets through, and again after the node has ended it.
@@ -25,6 +26,7 @@ type seat struct {
 	at      atomic.Pointer[place]
 	pending atomic.Int32
 	calls   sync.WaitGroup // the same
+	heard   atomic.Int64   // when it last answered, or was first asked, unix ns
 }
 
 // A place is an open session at a node.
@@ -71,7 +73,9 @@ func (k *seat) reach(ctx context.Context) (*place, error) {
 
 // call makes one call at the node and returns its error in the node's name.
 func (k *seat) call(ctx context.Context, f func(context.Context, *place) error) error {
-	if k.pending.Add(1) > maxPending {
+	now := time.Now().UnixNano()
+	k.heard.CompareAndSwap(0, now)
+	if k.pending.Add(1) > maxPending && now-k.heard.Load() > int64(limit(k.options.TTL)) {
 		k.pending.Add(-1)
 		return k.fault(fmt.Errorf("%d calls are unanswered: %w", maxPending, driver.ErrUnreachable))
 	}
@@ -79,6 +83,9 @@ func (k *seat) call(ctx context.Context, f func(context.Context, *place) error) 
 	p, err := k.reach(ctx)
 	if err == nil {
 		err = f(ctx, p)
+	}
+	if ctx.Err() == nil {
+		k.heard.Store(time.Now().UnixNano())
 	}
 	return k.fault(err)
 }
@@ -100,8 +107,8 @@ func (k *seat) vacate(ctx context.Context, left []*wish) {
 }
 
 // drop forgets a session that the node has ended.
-func (k *seat) drop(ctx context.Context) {
-	if p := k.at.Swap(nil); p != nil {
+func (k *seat) drop(ctx context.Context, p *place) {
+	if p != nil && k.at.CompareAndSwap(p, nil) {
 		_ = p.Close(ctx) // it has ended; this frees what the client keeps of it
 	}
 }

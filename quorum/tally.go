@@ -65,6 +65,16 @@ func (t *tally) refused() bool {
 	return t.lost() && (refused > t.nodes-t.majority || answered >= t.majority)
 }
 
+// refusals counts the nodes that refuse.
+func (t *tally) refusals() (n int) {
+	for _, v := range t.votes {
+		if v.err == nil && !v.st.Held {
+			n++
+		}
+	}
+	return n
+}
+
 // token returns the token of a claim that has won. It is agreed when a majority
 // granted this very value; otherwise it has to be confirmed.
 func token(grants []vote, majority int) (token uint64, agreed bool) {

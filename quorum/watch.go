@@ -31,7 +31,7 @@ type watch struct {
 	mu       sync.Mutex // guards what follows
 	open     int
 	counts   []uint64
-	seen     map[string][]uint64 // claim: the counts when its last Enter was sent
+	seen     map[string][]uint64 // claims that wait: the counts when their last Enter was sent, nil if it was not seen
 	changed  chan struct{}       // closed and made anew when a count rises
 	waiting  int
 	stumbles int // of this process, in a row
@@ -152,11 +152,16 @@ func (e *Engine) entering(c driver.Claim) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen[c.ID] = slices.Clone(w.counts)
+	if _, waits := w.seen[c.ID]; waits { // one who only tries is of no interest
+		w.seen[c.ID] = slices.Clone(w.counts)
+	}
 }
 
 // entered forgets a claim that is held: it waits no more.
-func (e *Engine) entered(c driver.Claim) {
+func (e *Engine) entered(c driver.Claim) { e.unwait(c, true) }
+
+// unwait forgets a claim that does not wait any more.
+func (e *Engine) unwait(c driver.Claim, held bool) {
 	e.mu.Lock()
 	w := e.watches[c.Name]
 	e.mu.Unlock()
@@ -166,7 +171,9 @@ func (e *Engine) entered(c driver.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.seen, c.ID)
-	w.stumbles = 0
+	if held {
+		w.stumbles = 0
+	}
 }
 
 // stumble returns how long to wait before the next attempt of a claim whose
@@ -207,6 +214,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 	defer timer.Stop()
 	w.mu.Lock()
 	seen := w.seen[c.ID]
+	w.seen[c.ID] = seen
 	w.mu.Unlock()
 	for {
 		risen, changed := false, (<-chan struct{})(w.ready)
@@ -224,6 +232,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 		case <-timer.C:
 			return driver.Standing{Ahead: -1}, nil
 		case <-ctx.Done():
+			s.e.unwait(c, false)
 			return driver.Standing{}, ctx.Err()
 		case <-s.ctx.Done():
 			return driver.Standing{}, driver.ErrGone
