@@ -52,10 +52,7 @@ func Start(t testing.TB, spec Spec) *Server {
 	spec = spec.withDefaults()
 	binary, beside, err := spec.locate()
 	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("%v; nothing may be missing with CI=true", err)
-		}
-		t.Skip(err)
+		absent(t, err)
 	}
 	const tries = 3
 	for try := 1; ; try++ {
@@ -69,6 +66,15 @@ func Start(t testing.TB, spec Spec) *Server {
 		}
 		t.Logf("%s: %v; a port was taken by another program, trying others", spec.Name, err)
 	}
+}
+
+// absent ends a test that something is missing for.
+func absent(t testing.TB, err error) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%v; nothing may be missing with CI=true", err)
+	}
+	t.Skip(err)
 }
 
 // Addr returns the address of the server's first port, as host:port.
