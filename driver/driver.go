@@ -209,9 +209,9 @@ type Voter interface {
 	Mark(ctx context.Context) (high, epoch uint64, err error)
 
 	// Rejoin raises the node's mark to high and its epoch to epoch, and lets a
-	// node vote that did not, if it is still in the state that this session's
-	// last Enlist has seen. ErrConflict: its epoch is not below epoch, or it lost
-	// its data again.
+	// node vote that did not, if it is still in the state that this session's last
+	// Enlist has seen or Rejoin has made. ErrConflict: its epoch is not below
+	// epoch, another has raised it meanwhile, or it lost its data again.
 	Rejoin(ctx context.Context, high, epoch uint64) error
 }
 

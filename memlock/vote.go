@@ -24,6 +24,7 @@ type vote struct {
 	enlisted bool
 	list     string
 	life     uint64 // the memory that the last Enlist has seen
+	epoch    uint64 // and the epoch, or that of the last Rejoin
 }
 
 // lead is how far ahead of the clock a proposed token may be.
@@ -82,7 +83,7 @@ func (s *session) Enlist(ctx context.Context, list string) (driver.Roll, error) 
 	default:
 		return driver.Roll{}, fmt.Errorf("memlock: this node serves another quorum: %w", driver.ErrDenied)
 	}
-	s.vote = vote{enlisted: true, list: list, life: r.life}
+	s.vote = vote{enlisted: true, list: list, life: r.life, epoch: r.epoch}
 	if r.votes {
 		return driver.Roll{Votes: true}, nil
 	}
@@ -151,14 +152,14 @@ func (s *session) Rejoin(ctx context.Context, high, epoch uint64) error {
 	if s.endedLocked() {
 		return driver.ErrGone
 	}
-	if r := &e.roll; !s.vote.enlisted || r.list != s.vote.list || r.life != s.vote.life || r.epoch >= epoch {
+	if r := &e.roll; !s.vote.enlisted || r.list != s.vote.list || r.life != s.vote.life || r.epoch != s.vote.epoch || r.epoch >= epoch {
 		return driver.ErrConflict
 	}
 	e.last = max(e.last, high)
 	if !e.roll.votes { // what was lost was below the clock
 		e.last = max(e.last, uint64(time.Now().UnixMicro()))
 	}
-	e.roll.epoch, e.roll.votes = epoch, true
+	e.roll.epoch, e.roll.votes, s.vote.epoch = epoch, true, epoch
 	return nil
 }
 

@@ -184,6 +184,7 @@ const confirmTries = 4
 // asked too, unless they granted more than the token.
 func (s *session) confirm(ctx context.Context, w *wish, t *tally, token uint64, ballots <-chan vote) (bool, error) {
 	c := w.node()
+	epoch := t.epoch() // of the votes it won by: one that comes late may be of a newer
 	answers := make(chan bool, t.nodes)
 	asked, agreed, denied := 0, 0, 0
 	ask := func(v vote) error {
@@ -218,7 +219,7 @@ func (s *session) confirm(ctx context.Context, w *wish, t *tally, token uint64, 
 			}
 		case v := <-ballots:
 			t.votes = append(t.votes, v)
-			if v.granted() && v.st.Epoch == t.epoch() && v.st.Token <= token {
+			if v.granted() && v.st.Epoch == epoch && v.st.Token <= token {
 				if err := ask(v); err != nil {
 					return false, err
 				}

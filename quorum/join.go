@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -219,7 +220,7 @@ func (s *session) found(ctx context.Context) {
 		return
 	}
 	to := top(marks)
-	to.epoch++
+	to.epoch = nextEpoch(to.epoch)
 	s.raise(ctx, all, to)
 }
 
@@ -229,7 +230,7 @@ func (s *session) found(ctx context.Context) {
 func (s *session) rejoin(ctx context.Context, r *rollCall, i int) error {
 	votes := func(j int) bool { return j != i && r.errs[j] == nil && r.rolls[j].Votes }
 	to := top(s.marks(ctx, func(j int) bool { return j == i || votes(j) }))
-	to = mark{epoch: to.epoch + 1}
+	to = mark{epoch: nextEpoch(to.epoch)}
 	raised := s.raise(ctx, votes, to)
 	marks := s.marks(ctx, func(j int) bool { return raised[j] })
 	maps.DeleteFunc(marks, func(_ int, m mark) bool { return m.epoch < to.epoch }) // emptied since: it is not its mark
@@ -243,12 +244,25 @@ func (s *session) rejoin(ctx context.Context, r *rollCall, i int) error {
 	return nil
 }
 
-// level raises nodes that vote in an older epoch than others: their votes count
-// for nothing as long as they do.
+// level gives nodes that vote in different epochs a new one: votes of an older one
+// count for nothing, and the newest may be one that a rejoin did not finish.
 func (s *session) level(ctx context.Context, r *rollCall) {
 	marks := s.marks(ctx, func(i int) bool { return r.errs[i] == nil && r.rolls[i].Votes })
 	newest := top(marks).epoch
-	s.raise(ctx, func(i int) bool { m, ok := marks[i]; return ok && m.epoch < newest }, mark{epoch: newest})
+	for _, m := range marks {
+		if m.epoch < newest {
+			s.raise(ctx, func(i int) bool { _, ok := marks[i]; return ok }, mark{epoch: nextEpoch(newest)})
+			return
+		}
+	}
+}
+
+// nextEpoch is above the last, and no other attempt's: two that raise epochs at
+// once must not take each other's for their own.
+func nextEpoch(last uint64) uint64 {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return (last>>32+1)<<32 | uint64(binary.BigEndian.Uint32(b[:]))
 }
 
 // A mender brings back nodes that do not vote, for as long as there are any that

@@ -1,0 +1,97 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+type gated struct {
+	*memlock.Engine
+	enter   chan struct{} // Enter waits for it; nil: at once
+	confirm error
+}
+
+func (g *gated) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+	s, err := g.Engine.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return &gatedSession{s, s.(driver.Voter), g}, nil
+}
+
+type gatedSession struct {
+	driver.Session
+	driver.Voter
+	g *gated
+}
+
+func (s *gatedSession) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
+	if s.g.enter != nil {
+		<-s.g.enter
+	}
+	c.Propose = 0
+	return s.Session.Enter(ctx, c)
+}
+
+func (s *gatedSession) Confirm(ctx context.Context, c driver.Claim, granted, token uint64) (bool, error) {
+	if s.g.confirm != nil {
+		return false, s.g.confirm
+	}
+	return s.Voter.Confirm(ctx, c, granted, token)
+}
+
+func TestALateGrantOfAnotherEpochConfirmsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var nodes []Node
+		var at []*gated
+		for i := range 3 {
+			at = append(at, &gated{Engine: memlock.New()})
+			nodes = append(nodes, Node{Name: fmt.Sprint("n", i+1), Engine: at[i]})
+		}
+		e, err := New(nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		s, err := e.Open(t.Context(), driver.SessionOptions{ID: "s", TTL: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		plain, _ := at[1].Engine.Open(t.Context(), driver.SessionOptions{ID: "p", TTL: time.Second})
+		for k := range 5 { // n2 counts further than the others
+			c := driver.Claim{ID: fmt.Sprintf("%02x", k), Try: 1, Name: "other", Need: 1, Limit: 1}
+			if _, err := plain.Enter(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			_ = plain.Leave(t.Context(), c)
+		}
+		at[1].confirm = driver.ErrUnreachable // n2's confirm is lost
+		at[2].enter = make(chan struct{})     // n3 hears of the claim late
+		got := make(chan driver.Standing, 1)
+		go func() {
+			st, _ := s.Enter(t.Context(), driver.Claim{ID: "aa", Try: 1, Name: "name", Need: 1, Limit: 1})
+			got <- st
+		}()
+		synctest.Wait()
+		m, _ := at[2].Engine.Open(t.Context(), driver.SessionOptions{ID: "m", TTL: time.Second})
+		v := m.(driver.Voter)
+		if _, err := v.Enlist(t.Context(), e.list); err != nil {
+			t.Fatal(err)
+		}
+		_, epoch, _ := v.Mark(t.Context())
+		if err := v.Rejoin(t.Context(), 0, epoch+1); err != nil { // a mender raises n3 first
+			t.Fatal(err)
+		}
+		close(at[2].enter)
+		if st := <-got; st.Held {
+			t.Errorf("held, though n1 confirmed in epoch %d and n3 in %d", epoch, epoch+1)
+		}
+	})
+}
