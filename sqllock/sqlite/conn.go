@@ -29,7 +29,10 @@ type conn struct {
 	ends  chan struct{} // closed by the store's close: nobody waits for another process any more
 	stmts []*sqlite3.Stmt
 	clock clock
-	files []vfs.FileHasMoved // of the connection that writes
+
+	// Of the connection that writes.
+	files []vfs.FileHasMoved
+	log   vfs.File
 
 	begin, commit, rollback, full, normal, version *sqlite3.Stmt
 }

@@ -143,8 +143,8 @@ func place(path string, network bool) (string, error) {
 
 func (s *store) open(ctx context.Context, path string, ck clock, cs *census) (err error) {
 	// A connection of a file: URL would read parameters out of the path.
-	name := (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
-	if s.w, err = openConn(ctx, name, ck, s.ends); err != nil {
+	s.path = (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
+	if s.w, err = openConn(ctx, s.path, ck, s.ends); err != nil {
 		return err
 	}
 	if err = s.w.initialize(ctx, cs); err != nil {
@@ -153,16 +153,7 @@ func (s *store) open(ctx context.Context, path string, ck clock, cs *census) (er
 	if err = s.w.prepare(); err != nil {
 		return err
 	}
-	if err = s.w.find(); err != nil {
-		return err
-	}
-	if s.r, err = openConn(ctx, name, ck, s.ends); err != nil {
-		return err
-	}
-	if err = s.r.db.Exec("PRAGMA query_only = ON"); err != nil {
-		return err
-	}
-	return s.r.prepare()
+	return s.w.find()
 }
 
 // buryAll ends what processes that died left behind, and their files.

@@ -32,7 +32,7 @@ func (e *Engine) clean(t *testing.T) error {
 		return fmt.Errorf("integrity_check: %s", got)
 	}
 	if got := e.text(t, fmt.Sprintf(`SELECT (SELECT count(*) FROM pawl_claim) || ' claims, '
-		|| (SELECT count(*) FROM pawl_head WHERE x_until > %d OR used <> 0 OR waiting <> 0) || ' names in use'`, e.store.r.clock.now())); got != "0 claims, 0 names in use" {
+		|| (SELECT count(*) FROM pawl_head WHERE x_until > %d OR used <> 0 OR waiting <> 0) || ' names in use'`, e.store.w.clock.now())); got != "0 claims, 0 names in use" {
 		return errors.New(got)
 	}
 	return nil
@@ -41,8 +41,8 @@ func (e *Engine) clean(t *testing.T) error {
 // text runs a query of one value on the connection that reads.
 func (e *Engine) text(t testing.TB, query string) (got string) {
 	t.Helper()
-	c := e.store.r
-	if err := c.acquire(context.Background()); err != nil {
+	c, err := e.store.reader(context.Background())
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.release()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
@@ -14,8 +15,12 @@ import (
 
 // store is a file with one connection that writes and one that reads.
 type store struct {
-	w, r *conn
+	path string // as a file: URL
+	w    *conn
 	ends chan struct{} // closed by close
+
+	mu sync.Mutex
+	r  *conn // made when first asked for: who takes a free lock reads nothing
 }
 
 var _ sqllock.Store = (*store)(nil)
@@ -78,7 +83,7 @@ func (c *conn) moved() error {
 	return nil
 }
 
-// find keeps the file and its log at hand for moved.
+// find keeps the file and its log at hand.
 func (c *conn) find() error {
 	for _, op := range []sqlite3.FcntlOpcode{sqlite3.FCNTL_FILE_POINTER, sqlite3.FCNTL_JOURNAL_POINTER} {
 		f, err := c.db.FileControl("main", op)
@@ -88,6 +93,7 @@ func (c *conn) find() error {
 		if m, ok := f.(vfs.FileHasMoved); ok {
 			c.files = append(c.files, m)
 		}
+		c.log, _ = f.(vfs.File) // the last one asked for
 	}
 	return nil
 }
@@ -95,28 +101,62 @@ func (c *conn) find() error {
 // Read carries out a statement on the connection that reads: what a flight of
 // this process has committed is seen by the next statement there.
 func (s *store) Read(ctx context.Context, step *sqllock.Step) error {
-	if err := s.r.acquire(ctx); err != nil {
+	r, err := s.reader(ctx)
+	if err != nil {
 		return err
 	}
-	defer s.r.release()
-	return classify(s.r.retry(ctx, func() error {
-		_, err := s.r.step(step, s.r.now())
+	defer r.release()
+	return classify(r.retry(ctx, func() error {
+		_, err := r.step(step, r.now())
 		return err
 	}))
 }
 
+// reader waits for the turn of the connection that reads.
+func (s *store) reader(ctx context.Context) (*conn, error) {
+	r, err := s.readers(ctx)
+	if err != nil {
+		return nil, classify(err)
+	}
+	return r, r.acquire(ctx)
+}
+
+// readers returns the connection that reads, and makes it for the first caller.
+func (s *store) readers(ctx context.Context) (_ *conn, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.ends:
+		return nil, errClosed
+	default:
+	}
+	if s.r != nil {
+		return s.r, nil
+	}
+	r, err := openConn(ctx, s.path, s.w.clock, s.ends)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(r.db.Exec("PRAGMA query_only = ON"), r.prepare()); err != nil {
+		return nil, errors.Join(err, r.close(nil))
+	}
+	s.r = r
+	return r, nil
+}
+
 // version changes whenever anybody else's connection has committed.
 func (s *store) version(ctx context.Context) (int64, error) {
-	if err := s.r.acquire(ctx); err != nil {
+	r, err := s.reader(ctx)
+	if err != nil {
 		return 0, err
 	}
-	defer s.r.release()
-	st := s.r.version
+	defer r.release()
+	st := r.version
 	var v int64
 	if st.Step() {
 		v = st.ColumnInt64(0)
 	}
-	err := st.Err()
+	err = st.Err()
 	_ = st.Reset() // repeats the error of Step
 	return v, classify(err)
 }
@@ -125,9 +165,31 @@ func (s *store) version(ctx context.Context) (int64, error) {
 // whether rows still name the process: it is asked when nothing can be written
 // here any more. It is called once.
 func (s *store) close(live string) (named bool, err error) {
+	s.mu.Lock()
 	close(s.ends)
-	err = s.r.close(nil)
-	return named, errors.Join(err, s.w.close(func() { named = s.w.names(live) }))
+	r := s.r
+	s.mu.Unlock()
+	err = r.close(nil)
+	return named, errors.Join(err, s.w.close(func() {
+		named = s.w.names(live)
+		s.w.leaveLog()
+	}))
+}
+
+// smallLog is how much of a log may stay behind: what the next to open the file
+// reads in a fraction of a millisecond.
+const smallLog = 128 << 10
+
+// leaveLog keeps a small log from being carried over into the file when the
+// last connection ends, which costs four syncs of the disk: a command that
+// takes a lock for a moment would mostly wait for them.
+func (c *conn) leaveLog() {
+	if c.log == nil {
+		return
+	}
+	if size, err := c.log.Size(); err == nil && size <= smallLog {
+		_, _ = c.db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true) // without it the syncs are paid
+	}
 }
 
 // fly runs a flight between BEGIN IMMEDIATE and COMMIT.
