@@ -17,13 +17,16 @@ var clockBase = time.Now()
 const clockLead = 64 * 365 * 24 * time.Hour
 
 // clock tells instants. Monotonic time comes from package time, so that a
-// synctest bubble moves it; asleep adds what the machine has slept, which only
-// ever grows.
+// synctest bubble moves it; asleep adds what the machine has slept until now,
+// which only ever grows.
 type clock struct {
-	asleep func() time.Duration
+	asleep func(now time.Time) time.Duration
 }
 
-func (k clock) now() instant { return instant(clockLead + time.Since(clockBase) + k.asleep()) }
+func (k clock) now() instant {
+	now := time.Now()
+	return instant(clockLead + now.Sub(clockBase) + k.asleep(now))
+}
 
 // wall turns an instant into a time for display and for Lease.Deadline.
 func (k clock) wall(i instant) time.Time { return time.Now().Add(i.sub(k.now())) }

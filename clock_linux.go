@@ -12,32 +12,76 @@ const (
 	clockBoottime  = 7 // goes on
 )
 
-// sleepNoise is the smallest difference taken for sleep. The two clocks are read
-// one after the other; what a preemption between the reads adds must not move a
-// deadline.
-const sleepNoise = int64(5 * time.Millisecond)
+const (
+	// sleepNoise is the smallest difference taken for sleep. The two clocks are
+	// read one after the other; what a preemption between the reads adds must not
+	// move a deadline.
+	sleepNoise = int64(5 * time.Millisecond)
 
-var (
-	awake = ahead()    // how far the boot clock was ahead when the process started
-	slept atomic.Int64 // the largest lead over awake that was seen and believed
+	// lookAgain is how long the kernel is not asked while the wall clock says that
+	// nothing happened.
+	lookAgain = int64(20 * time.Millisecond)
 )
 
-// machineAsleep returns for how long the machine has slept since the process started.
-func machineAsleep() time.Duration {
-	known := slept.Load()
-	lead := ahead() - awake
+var machine = newSleepMeter(ahead)
+
+// machineAsleep returns for how long the machine has slept since the process
+// started.
+func machineAsleep(now time.Time) time.Duration {
+	mono := int64(now.Sub(clockBase))
+	return time.Duration(machine.slept(mono, now.UnixNano()-mono))
+}
+
+// A sleepMeter tells how long the machine has slept. Two system calls cost more
+// than the rest of an uncontended lock, and package time cannot read the boot
+// clock, so the kernel is asked only when there may be news: a sleep puts the
+// wall clock ahead of the monotonic one. Somebody who sets it back by just as
+// much in the same moment hides that for lookAgain.
+type sleepMeter struct {
+	ahead func() int64 // how far the boot clock is ahead of the monotonic one
+	awake int64        // how far it was when the process started
+
+	// Written in this order and read in the other, so that who sees a look also
+	// sees what it found.
+	most  atomic.Int64 // the largest lead over awake that was seen and believed
+	drift atomic.Int64 // how far the wall clock was ahead at the last look
+	look  atomic.Int64 // when that was, on the monotonic clock
+}
+
+func newSleepMeter(ahead func() int64) *sleepMeter {
+	return &sleepMeter{ahead: ahead, awake: ahead()}
+}
+
+// slept answers for a moment on the monotonic clock at which the wall clock was
+// ahead of it by drift.
+func (m *sleepMeter) slept(mono, drift int64) int64 {
+	if since := mono - m.look.Load(); since >= 0 && since < lookAgain {
+		if moved := drift - m.drift.Load(); -sleepNoise < moved && moved < sleepNoise {
+			return m.most.Load()
+		}
+	}
+	most := m.ask()
+	m.drift.Store(drift)
+	m.look.Store(mono)
+	return most
+}
+
+// ask asks the kernel.
+func (m *sleepMeter) ask() int64 {
+	known := m.most.Load()
+	lead := m.ahead() - m.awake
 	if lead-known < sleepNoise {
-		return time.Duration(known)
+		return known
 	}
 	// Look again before believing it: the smaller of two readings is the truer.
-	lead = min(lead, ahead()-awake)
+	lead = min(lead, m.ahead()-m.awake)
 	for lead-known >= sleepNoise {
-		if slept.CompareAndSwap(known, lead) {
-			return time.Duration(lead)
+		if m.most.CompareAndSwap(known, lead) {
+			return lead
 		}
-		known = slept.Load()
+		known = m.most.Load()
 	}
-	return time.Duration(known)
+	return known
 }
 
 // ahead reads how far the boot clock is ahead of the monotonic one. A delay
@@ -49,7 +93,7 @@ func ahead() int64 {
 
 func read(id uintptr) int64 {
 	var ts syscall.Timespec
-	// RawSyscall: it does not block, and this is on the way of every lease check.
+	// RawSyscall: it does not block.
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&ts)), 0)
 	if errno != 0 {
 		return 0

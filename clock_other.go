@@ -16,8 +16,8 @@ var slept atomic.Int64
 // There is no portable clock that counts sleep here; a wall clock set forward
 // looks like sleep and ends leases early, which is the safe side, and one set
 // back changes nothing.
-func machineAsleep() time.Duration {
-	lead := int64(time.Now().Round(0).Sub(started) - time.Since(startedMono))
+func machineAsleep(now time.Time) time.Duration {
+	lead := int64(now.Round(0).Sub(started) - now.Sub(startedMono))
 	for {
 		known := slept.Load()
 		if lead-known < int64(100*time.Millisecond) {

@@ -162,7 +162,7 @@ func TestErrIsLostWhileManyNestedLeasesAreBeingEnded(t *testing.T) {
 	c := New(memlock.New())
 	defer c.Close()
 	var slept atomic.Int64
-	c.asleep = func() time.Duration { return time.Duration(slept.Load()) }
+	c.asleep = func(time.Time) time.Duration { return time.Duration(slept.Load()) }
 	for range 20 {
 		rw := c.RWMutex("a", WithReentry())
 		l := must(t)(rw.Lock(t.Context()))

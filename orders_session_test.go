@@ -21,7 +21,7 @@ func TestABeatThatFailsOnWakingDoesNotDisarmTheDeadline(t *testing.T) {
 		c := New(r)
 		defer c.Close()
 		var slept atomic.Int64
-		c.asleep = func() time.Duration { return time.Duration(slept.Load()) }
+		c.asleep = func(time.Time) time.Duration { return time.Duration(slept.Load()) }
 		reset := make(chan struct{})
 		r.beat = func(ctx context.Context, _ []driver.Claim, _ []driver.Standing, _ func(context.Context) error) error {
 			select {

@@ -76,7 +76,7 @@ func TestSleepBeyondTheLeaseIsSeenAtOnce(t *testing.T) {
 		c := New(memlock.New())
 		defer c.Close()
 		var slept atomic.Int64
-		c.asleep = func() time.Duration { return time.Duration(slept.Load()) }
+		c.asleep = func(time.Time) time.Duration { return time.Duration(slept.Load()) }
 		asked := must(t)(c.Mutex("asked").Lock(t.Context()))
 		told := must(t)(c.Mutex("told").Lock(t.Context()))
 		ctx := must(t)(c.Mutex("ctx").Lock(t.Context())).Context()
@@ -97,11 +97,11 @@ func TestSleepBeyondTheLeaseIsSeenAtOnce(t *testing.T) {
 
 // The clock itself: what it says of this machine must not move by preemption.
 func TestTheMachineIsNotTakenForAsleep(t *testing.T) {
-	before := machineAsleep()
+	before := machineAsleep(time.Now())
 	for range 20_000 {
-		machineAsleep()
+		machineAsleep(time.Now())
 	}
-	if after := machineAsleep(); after-before > time.Second {
+	if after := machineAsleep(time.Now()); after-before > time.Second {
 		t.Errorf("the machine seems to have slept %v during a busy loop", after-before)
 	}
 }
