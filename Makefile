@@ -9,12 +9,12 @@ BENCH        ?= .
 PREFIX       ?= /usr/local
 
 # Each is a target of its own; make test runs them in this order.
-STEPS   := deps fmt vet race norace cross
+STEPS   := deps fmt vet race norace e2e cross
 SYSTEMS := darwin/arm64 windows/amd64 linux/386
 
 REPORT := go run ./scripts/testreport
 
-.PHONY: help test $(STEPS) lint soak bench build install clean
+.PHONY: help test $(STEPS) lint soak bench model build install clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -46,6 +46,9 @@ race: ## every test but TestSoak…, with the race detector
 norace: ## TestNoRace…: ratios, heap and allocations, which -race would falsify
 	@$(REPORT) -count=1 -p 1 -run '^TestNoRace' ./... # one at a time: they measure
 
+e2e: ## tests that need other people's clients: a module of its own
+	@cd e2e && go vet ./... && CGO_ENABLED=1 go test -race -count=1 ./...
+
 cross: ## build and vet for other systems, tests included
 	@for system in $(SYSTEMS); do \
 		export CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system#*/}; \
@@ -64,6 +67,10 @@ soak: ## TestSoak…: long tests, each for SOAK (10m)
 
 bench: ## benchmarks; BENCH picks some
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+model: ## check the protocols with Spin; QUICK=1 for the small ones
+	@scripts/deps spin
+	@scripts/model
 
 build: ## bin/pawl, static
 	@if [ -d cmd/pawl ]; then CGO_ENABLED=0 go build -trimpath -o bin/pawl ./cmd/pawl; else CGO_ENABLED=0 go build -trimpath ./...; fi

@@ -29,6 +29,7 @@ func redis(args ...string) Spec {
 				"--daemonize", "no",
 				"--save", "",
 				"--appendonly", "no",
+				"--repl-diskless-sync-delay", "0", // a first replica need not wait for others
 			}, args...)
 		},
 		Ready: redisReady,

@@ -200,6 +200,8 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
+func (r *recorder) Skipf(format string, args ...any) { r.Skip(fmt.Sprintf(format, args...)) }
+
 func (r *recorder) Skip(args ...any) {
 	r.Logf("%s", fmt.Sprint(args...))
 	r.skipped = true

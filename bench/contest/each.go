@@ -1,0 +1,139 @@
+package contest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Alone is one goroutine that takes and gives back a name nobody else wants. The
+// servers' processor time is counted too.
+func Alone(servers ...int) Work {
+	w := Apart(1, servers...)
+	w.Name = "alone"
+	w.Does = "lock and unlock, 1 goroutine, nobody else wants the name"
+	return w
+}
+
+// Apart is n goroutines of one process that each take and give back a name of their
+// own. The servers' processor time is counted too.
+func Apart(n int, servers ...int) Work {
+	w := Work{
+		Name:  "apart",
+		Does:  fmt.Sprintf("lock and unlock, %d goroutines of one process, each with a name of its own", n),
+		Units: []Unit{{Name: "locks/s"}, {Name: "allocs/lock", Fewer: true}},
+		Begin: func(ctx context.Context, c Contender) (Rounds, error) {
+			locker, err := c.Open(ctx)
+			if err != nil {
+				return nil, err
+			}
+			names := make([]string, n)
+			for i := range names {
+				names[i] = fmt.Sprintf("bench/%d", i)
+			}
+			return &crowd{locker, names, servers}, nil
+		},
+	}
+	if canTick() {
+		w.Units = append(w.Units, Unit{Name: "client-µs/lock", Fewer: true}, Unit{Name: "server-µs/lock", Fewer: true})
+	}
+	return w
+}
+
+// A crowd is the goroutines of one process, with a name for each.
+type crowd struct {
+	locker  Locker
+	names   []string
+	servers []int // by process id
+}
+
+func (c *crowd) Close() error { return c.locker.Close() }
+
+func (c *crowd) Round(ctx context.Context, length time.Duration) ([]float64, error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	client, server := ticks(os.Getpid()), c.served()
+	turns, took, err := c.run(ctx, length)
+	if err != nil {
+		return nil, err
+	}
+	client, server = ticks(os.Getpid())-client, c.served()-server
+	runtime.ReadMemStats(&after)
+	total := 0
+	for _, t := range turns {
+		total += t
+	}
+	figures := []float64{
+		float64(total) / took.Seconds(),
+		float64(after.Mallocs-before.Mallocs) / float64(total),
+	}
+	if canTick() {
+		figures = append(figures, client.Seconds()*1e6/float64(total), server.Seconds()*1e6/float64(total))
+	}
+	return figures, nil
+}
+
+// served returns the processor time of the servers.
+func (c *crowd) served() (sum time.Duration) {
+	for _, pid := range c.servers {
+		sum += ticks(pid)
+	}
+	return sum
+}
+
+// run has every goroutine take its name again and again, and returns how often each
+// had it within the time. Nobody begins another turn afterwards; those under way are
+// waited for and not counted.
+func (c *crowd) run(ctx context.Context, length time.Duration) (turns []int, took time.Duration, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	turns = make([]int, len(c.names))
+	var over atomic.Bool
+	var group sync.WaitGroup
+	begun := time.Now()
+	for i, name := range c.names {
+		group.Go(func() {
+			for !over.Load() {
+				if err := turn(ctx, c.locker, name); err != nil {
+					if !over.Load() {
+						cancel(err) // all stop
+					}
+					return
+				}
+				if !over.Load() {
+					turns[i]++
+				}
+			}
+		})
+	}
+	select {
+	case <-time.After(length):
+		over.Store(true)
+		took = time.Since(begun)
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	// Some contenders sleep long before they look again.
+	late := time.AfterFunc(lateLimit, func() { cancel(nil) })
+	defer late.Stop()
+	group.Wait()
+	return turns, took, err
+}
+
+// lateLimit is how long those who wait may go on when a round is over.
+const lateLimit = 300 * time.Millisecond
+
+func turn(ctx context.Context, locker Locker, name string) error {
+	unlock, err := locker.Lock(ctx, name)
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", name, err)
+	}
+	if err := unlock(); err != nil {
+		return fmt.Errorf("unlock %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package contest
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Table writes the result for people, as Markdown that is also readable as it is.
+func (r *Result) Table(w io.Writer) {
+	length := ""
+	if r.Length > 0 {
+		length = fmt.Sprintf(" of %v", r.Length)
+	}
+	fmt.Fprintf(w, "### %s\n\n%s. %d rounds each%s, alternating; median (least to most).\n\n",
+		r.Name, capital(r.Does), r.rounds(), length)
+	lines := [][]string{{"who"}, {"---"}}
+	for _, u := range r.Units {
+		lines[0] = append(lines[0], u.Name)
+		lines[1] = append(lines[1], "--:")
+	}
+	for _, c := range r.Who {
+		line := []string{c.Name}
+		if err := r.Failed[c.Name]; err != nil {
+			line = append(line, "failed: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+		for i := range r.Units {
+			if figures := r.column(c.Name, i); len(figures) > 0 {
+				middle, _ := median(figures)
+				line = append(line, fmt.Sprintf("%s (%s to %s)",
+					number(middle), number(slices.Min(figures)), number(slices.Max(figures))))
+			}
+		}
+		lines = append(lines, line)
+	}
+	writeTable(w, lines)
+	r.writeVerdicts(w)
+	fmt.Fprintln(w)
+	if r.Others > quiet {
+		fmt.Fprintf(w, "Disturbed: other programs used up to %.0f %% of the machine during a round.\n\n", 100*r.Others)
+	}
+}
+
+func (r *Result) writeVerdicts(w io.Writer) {
+	verdicts := r.Verdicts()
+	if len(verdicts) == 0 {
+		return
+	}
+	lines := [][]string{{"figure", "of", "asked", "found", ""}, {"---", "---", "--:", "--:", "---"}}
+	for _, v := range verdicts {
+		sign, than, found, mark := "≥ ", "", "unknown", ""
+		if v.AtMost {
+			sign = "≤ "
+		}
+		if v.Than != "" {
+			than = " × " + v.Than
+		}
+		if v.Known {
+			found = ratio(v.Found)
+		}
+		switch {
+		case v.Kept:
+			mark = "kept"
+		case v.Missed():
+			mark = "**missed**"
+		}
+		lines = append(lines, []string{v.Unit.Name, v.Who, sign + ratio(v.Factor) + than, found, mark})
+	}
+	fmt.Fprintln(w)
+	writeTable(w, lines)
+}
+
+// Lines writes the result as Go writes benchmarks, for benchstat: one line for each
+// contender and round.
+func (r *Result) Lines(w io.Writer, part string) {
+	for _, c := range r.Who {
+		for _, figures := range r.Figures[c.Name] {
+			fmt.Fprintf(w, "Benchmark%s/%s/%s 1", capital(part), r.Name, strings.ReplaceAll(c.Name, " ", "-"))
+			for i, f := range figures {
+				fmt.Fprintf(w, " %s %s", strconv.FormatFloat(f, 'f', -1, 64), r.Units[i].Name)
+			}
+			fmt.Fprintln(w)
+		}
+	}
+}
+
+func (r *Result) rounds() (n int) {
+	for _, figures := range r.Figures {
+		n = max(n, len(figures))
+	}
+	return n
+}
+
+// writeTable pads the columns, so that the source reads well too.
+func writeTable(w io.Writer, lines [][]string) {
+	var widths []int
+	for _, line := range lines {
+		for i, cell := range line {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for _, line := range lines {
+		for i, width := range widths {
+			cell := ""
+			if i < len(line) {
+				cell = line[i]
+			}
+			fmt.Fprintf(w, "| %s%s ", cell, strings.Repeat(" ", width-len([]rune(cell))))
+		}
+		fmt.Fprintln(w, "|")
+	}
+}
+
+// number writes three digits and no more: the rest is noise.
+func number(f float64) string {
+	if f == 0 {
+		return "0"
+	}
+	digits := 2 - int(math.Floor(math.Log10(math.Abs(f))))
+	if digits < 0 {
+		scale := math.Pow10(-digits)
+		return strconv.FormatFloat(math.Round(f/scale)*scale, 'f', 0, 64)
+	}
+	text := strconv.FormatFloat(f, 'f', digits, 64)
+	if digits > 0 {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}
+
+// ratio writes two decimals below ten, as bounds are given.
+func ratio(f float64) string {
+	if f >= 10 {
+		return number(f)
+	}
+	return strconv.FormatFloat(f, 'f', 2, 64)
+}
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

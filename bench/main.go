@@ -1,0 +1,161 @@
+// Command bench measures pawl beside other locks and the bare commands of the same
+// servers, which it starts and ends itself.
+//
+//	go -C bench run .                         all of it, about three minutes
+//	go -C bench run . -rows alone,handoff     some rows
+//
+// It prints a table for people and lines for benchstat. After a run of all rows of a
+// part it writes that part of RESULTS.md, unless other programs used too much of the
+// machine meanwhile.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/redisbench"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// parts are what can be measured, by name. Each starts the servers it needs.
+var parts = []struct {
+	name string
+	open func(t testing.TB) contest.Part
+}{
+	{"redis", redisbench.Part},
+}
+
+type settings struct {
+	parts, rows, who string
+	rounds           int
+	check            bool
+	results, lines   string
+	profile          string
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.parts, "parts", "", "which servers, by comma; empty: all")
+	flag.StringVar(&s.rows, "rows", "", "which rows, by comma; empty: all")
+	flag.StringVar(&s.who, "who", "", "which contenders, by comma, each by the beginning of its name; empty: all")
+	flag.IntVar(&s.rounds, "rounds", 5, "rounds of each contender")
+	flag.BoolVar(&s.check, "check", false, "fail if a bound is missed")
+	flag.StringVar(&s.results, "results", "RESULTS.md", "the file for the tables of a whole part; empty: none")
+	flag.StringVar(&s.lines, "lines", "", "the file for benchstat's lines; empty: stdout")
+	flag.StringVar(&s.profile, "cpuprofile", "", "the file for a profile of this program, clients and all")
+	flag.Parse()
+	if flag.NArg() > 0 || s.rounds < 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Who hangs must not keep the program, and with it the machine: servers die with it.
+	context.AfterFunc(ctx, func() {
+		stop() // a second signal ends it at once
+		time.AfterFunc(10*time.Second, func() { fatal(errors.New("somebody did not come to an end")) })
+	})
+	err := s.run(ctx)
+	if err != nil {
+		fatal(err)
+	}
+}
+
+func fatal(err error) {
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	os.Exit(1)
+}
+
+func (s settings) run(ctx context.Context) (err error) {
+	lines := io.Writer(os.Stdout)
+	if s.lines != "" {
+		file, err := os.Create(s.lines)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		lines = file
+	}
+	if s.profile != "" {
+		file, err := os.Create(s.profile)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	for _, p := range parts {
+		if !among(s.parts, p.name) {
+			continue
+		}
+		var partErr error
+		outer := testserver.Outside(func(t testing.TB) {
+			partErr = s.measure(ctx, p.open(t), lines)
+		})
+		if err := errors.Join(outer, partErr); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// measure runs the rows of one part that were asked for.
+func (s settings) measure(ctx context.Context, part contest.Part, lines io.Writer) (err error) {
+	var results []contest.Result
+	for _, row := range part.Rows {
+		if !among(s.rows, row.Name) {
+			continue
+		}
+		row.Who = slices.DeleteFunc(slices.Clone(row.Who), func(c contest.Contender) bool { return !begins(s.who, c.Name) })
+		r := contest.Run(ctx, part, row, s.rounds)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.Table(os.Stdout)
+		fmt.Printf("(%v)\n\n", r.Took.Round(100*time.Millisecond))
+		r.Lines(lines, part.Name)
+		results = append(results, r)
+		err = errors.Join(err, faults(r, s.check))
+	}
+	if s.rows == "" && s.who == "" && s.results != "" {
+		if slices.ContainsFunc(results, func(r contest.Result) bool { return r.Disturbed() }) {
+			return errors.Join(err, errors.New("other programs used too much of the machine: these results are not kept"))
+		}
+		section := contest.Section(part, results, time.Now())
+		err = errors.Join(err, contest.WriteSection(s.results, section))
+	}
+	return err
+}
+
+// faults returns which bounds were missed, if that is asked for. A peer that fails is
+// shown in the table and is no fault of ours.
+func faults(r contest.Result, check bool) (err error) {
+	for _, v := range r.Verdicts() {
+		if check && v.Missed() {
+			err = errors.Join(err, fmt.Errorf("%s: %s: %s is %.2f, asked is %.2f", r.Name, v.Who, v.Unit.Name, v.Found, v.Factor))
+		}
+	}
+	return err
+}
+
+func among(list, name string) bool {
+	return list == "" || slices.Contains(strings.Split(list, ","), name)
+}
+
+func begins(list, name string) bool {
+	return list == "" || slices.ContainsFunc(strings.Split(list, ","), func(p string) bool { return strings.HasPrefix(name, p) })
+}

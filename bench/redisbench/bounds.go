@@ -1,0 +1,45 @@
+package redisbench
+
+import "github.com/pawl-go/pawl/bench/contest"
+
+// What pawl must reach. Against the bare commands each adapter is compared on its own
+// client; against peers the faster one, which is also what a URL opens, and the other
+// must not be behind those on the same client.
+var (
+	alone = []contest.Bound{
+		{Who: "pawl rueidis", Than: "bare rueidis", Factor: 0.65},
+		{Who: "pawl go-redis", Than: "bare go-redis", Factor: 0.65},
+		{Who: "pawl rueidis", Than: "rueidislock", Factor: 1},
+		{Who: "pawl rueidis", Than: "redsync", Factor: 1},
+		{Who: "pawl rueidis", Than: "redislock 100ms", Factor: 1},
+		{Who: "pawl go-redis", Than: "redsync", Factor: 1},
+		{Who: "pawl go-redis", Than: "redislock 100ms", Factor: 1},
+	}
+	apart = []contest.Bound{
+		{Who: "pawl rueidis", Than: "bare rueidis", Factor: 0.55},
+		{Who: "pawl go-redis", Than: "bare go-redis", Factor: 0.55},
+		{Who: "pawl rueidis", Than: "rueidislock", Factor: 1.3},
+		{Who: "pawl rueidis", Than: "redsync", Factor: 1.5},
+		{Who: "pawl rueidis", Than: "redislock 100ms", Factor: 1.2},
+		{Who: "pawl go-redis", Than: "redsync", Factor: 1},
+		{Who: "pawl go-redis", Than: "redislock 100ms", Factor: 1},
+	}
+	handoff = []contest.Bound{
+		{Who: "pawl rueidis", Than: "PING rueidis", Factor: 3, AtMost: true},
+		{Who: "pawl go-redis", Than: "PING go-redis", Factor: 3, AtMost: true},
+	}
+	line = []contest.Bound{
+		{Who: "pawl rueidis", Factor: 3, AtMost: true},
+		{Who: "pawl go-redis", Factor: 3, AtMost: true},
+		{Who: "pawl rueidis", Unit: 1, Factor: 0, AtMost: true},
+		{Who: "pawl go-redis", Unit: 1, Factor: 0, AtMost: true},
+	}
+	together = []contest.Bound{
+		{Who: "pawl rueidis", Than: "rueidislock", Factor: 20},
+		{Who: "pawl rueidis", Than: "redsync", Factor: 20},
+		{Who: "pawl rueidis", Than: "redislock 100ms", Factor: 20},
+		{Who: "pawl rueidis", Than: "redislock 5ms", Factor: 20},
+		{Who: "pawl rueidis", Unit: 1, Factor: 1},
+		{Who: "pawl go-redis", Unit: 1, Factor: 1},
+	}
+)

@@ -1,0 +1,98 @@
+// Package interop tests that pawl and other clients of the plain recipe (SET with NX
+// and PX, release by compare-and-delete) exclude each other on one key.
+package interop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+const (
+	key    = "shop/orders/42"
+	ttl    = 10 * time.Second
+	length = 30 * time.Second
+	each   = 4 // clients of each kind
+)
+
+// A client is one of those who want the key.
+type client struct {
+	name string
+	lock func(ctx context.Context) (unlock func() error, err error)
+	// rest is the longest pause between two holds. Those who stand in line hand the
+	// key on to each other, so that who only tries gets it in their pauses.
+	rest time.Duration
+}
+
+func TestPawlAndOtherClientsExcludeEachOtherOnOneKey(t *testing.T) {
+	t.Parallel()
+	server := testserver.Redis(t)
+	var clients []client
+	for i := range each {
+		clients = append(clients,
+			pawlClient(t, server.Addr(), i),
+			redsyncClient(t, server.Addr(), i),
+			redislockClient(t, server.Addr(), i),
+			bareClient(t, server.Addr(), i))
+	}
+	// Nobody's wait is cut short at the end: some would leave their key behind.
+	ctx, cancel := context.WithTimeout(t.Context(), length+time.Minute)
+	defer cancel()
+	begun := time.Now()
+	var inside, overlaps atomic.Int64
+	turns := make([]int, len(clients))
+	var group sync.WaitGroup
+	for i, c := range clients {
+		group.Go(func() {
+			for time.Since(begun) < length {
+				unlock, err := c.lock(ctx)
+				if err != nil {
+					t.Errorf("%s: lock: %v", c.name, err)
+					return
+				}
+				if inside.Add(1) != 1 {
+					overlaps.Add(1)
+				}
+				time.Sleep(rand.N(4 * time.Millisecond)) // the work
+				inside.Add(-1)
+				if err := unlock(); err != nil {
+					t.Errorf("%s: unlock: %v", c.name, err)
+					return
+				}
+				turns[i]++
+				time.Sleep(rand.N(c.rest))
+			}
+		})
+	}
+	group.Wait()
+	if n := overlaps.Load(); n != 0 {
+		t.Errorf("%d overlaps", n)
+	}
+	for i, c := range clients {
+		t.Logf("%-14s %5d turns", c.name, turns[i])
+		if turns[i] < 5 {
+			t.Errorf("%s had only %d turns in %v", c.name, turns[i], length)
+		}
+	}
+	expectFree(t, server.Addr())
+}
+
+// expectFree fails if somebody has left the key behind.
+func expectFree(t *testing.T, addr string) {
+	t.Helper()
+	value, err := dial(t, addr).Get(t.Context(), key).Result()
+	if !errors.Is(err, goredis.Nil) {
+		t.Errorf("the key is still %q, %v", value, err)
+	}
+}
+
+func name(kind string, i int) string { return fmt.Sprintf("%s %d", kind, i) }

@@ -1,0 +1,103 @@
+package testserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Outside runs f as a test is run, for a program that is not one, such as a
+// benchmark of several servers: what f starts ends when f does. A failure and a skip
+// are errors here, and both end f; what is logged goes to stderr when f has failed.
+func Outside(f func(t testing.TB)) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &outside{ctx: ctx}
+	done := make(chan struct{})
+	go func() { // Fatal and Skip end a goroutine; waited for below
+		defer close(done)
+		defer t.clean()
+		defer cancel() // before the cleanups, as in a test
+		f(t)
+	}()
+	<-done
+	if t.err != nil {
+		fmt.Fprint(os.Stderr, t.logged.String())
+	}
+	return t.err
+}
+
+// An outside stands in for a test where there is none. What it does not define is
+// not for servers, and panics.
+type outside struct {
+	testing.TB
+	ctx context.Context
+
+	mu       sync.Mutex // guards all below
+	cleanups []func()
+	logged   strings.Builder
+	err      error
+}
+
+func (o *outside) Helper()                  {}
+func (o *outside) Name() string             { return "outside" }
+func (o *outside) Context() context.Context { return o.ctx }
+
+func (o *outside) Failed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err != nil
+}
+
+func (o *outside) Cleanup(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cleanups = append(o.cleanups, f)
+}
+
+func (o *outside) Log(args ...any)                 { o.note(fmt.Sprint(args...), false) }
+func (o *outside) Logf(format string, args ...any) { o.note(fmt.Sprintf(format, args...), false) }
+
+func (o *outside) Error(args ...any)                 { o.note(fmt.Sprint(args...), true) }
+func (o *outside) Errorf(format string, args ...any) { o.note(fmt.Sprintf(format, args...), true) }
+
+func (o *outside) Fatal(args ...any)                 { o.end(fmt.Sprint(args...)) }
+func (o *outside) Fatalf(format string, args ...any) { o.end(fmt.Sprintf(format, args...)) }
+
+func (o *outside) Skip(args ...any)                 { o.end(fmt.Sprint(args...)) }
+func (o *outside) Skipf(format string, args ...any) { o.end(fmt.Sprintf(format, args...)) }
+
+func (o *outside) note(text string, failed bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if failed {
+		o.err = errors.Join(o.err, errors.New(text))
+		return
+	}
+	fmt.Fprintln(&o.logged, text)
+}
+
+func (o *outside) end(text string) {
+	o.note(text, true)
+	runtime.Goexit()
+}
+
+// clean runs the cleanups, the last first; they may add others.
+func (o *outside) clean() {
+	for {
+		o.mu.Lock()
+		n := len(o.cleanups)
+		if n == 0 {
+			o.mu.Unlock()
+			return
+		}
+		f := o.cleanups[n-1]
+		o.cleanups = o.cleanups[:n-1]
+		o.mu.Unlock()
+		f()
+	}
+}

@@ -1,0 +1,92 @@
+package testserver
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Slots is how many slots a cluster has.
+const Slots = 16384
+
+// A Cluster is a Redis Cluster of masters without replicas.
+type Cluster struct {
+	Nodes []*Server
+
+	t  testing.TB
+	id map[*Server]string
+}
+
+// RedisCluster starts a cluster of three masters, as [Redis] does, with the slots in
+// equal parts, and returns when all agree that it is well. The arguments are for
+// all three. A node that is silent for five seconds counts as failed.
+func RedisCluster(t testing.TB, args ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t, id: map[*Server]string{}}
+	const nodes = 3
+	for i := range nodes {
+		s := Start(t, clusterNode(args...))
+		c.Nodes = append(c.Nodes, s)
+		c.id[s] = fmt.Sprint(must(t, s.Addr(), "CLUSTER", "MYID"))
+		// Nodes that meet with the same epoch would first have to settle that.
+		must(t, s.Addr(), "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+		must(t, s.Addr(), "CLUSTER", "ADDSLOTSRANGE",
+			strconv.Itoa(i*Slots/nodes), strconv.Itoa((i+1)*Slots/nodes-1))
+		for _, other := range c.Nodes[:i] {
+			must(t, s.Addr(), "CLUSTER", "MEET", "127.0.0.1",
+				strconv.Itoa(other.Port()), strconv.Itoa(other.Ports()[1]))
+		}
+	}
+	c.AwaitOK()
+	return c
+}
+
+// Addrs returns the addresses of the nodes.
+func (c *Cluster) Addrs() (addrs []string) {
+	for _, s := range c.Nodes {
+		addrs = append(addrs, s.Addr())
+	}
+	return addrs
+}
+
+// AwaitOK waits until every node knows all others and says that every slot is
+// served. It must be called from the test's own goroutine.
+func (c *Cluster) AwaitOK() {
+	c.t.Helper()
+	for _, s := range c.Nodes {
+		await(c.t, "cluster node "+s.Addr(), func(ctx context.Context) error {
+			answer, err := ask(ctx, s.Addr(), "CLUSTER", "INFO")
+			if err != nil {
+				return err
+			}
+			text, _ := answer.(string)
+			for _, want := range []string{
+				"cluster_state:ok", fmt.Sprintf("cluster_slots_ok:%d", Slots),
+				fmt.Sprintf("cluster_known_nodes:%d", len(c.Nodes)),
+			} {
+				if !strings.Contains(text, want+"\r\n") {
+					return fmt.Errorf("%s lacks %q: %s", s.Addr(), want, text)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func clusterNode(args ...string) Spec {
+	spec := redis(args...)
+	settings := spec.Args
+	spec.Ports = 2 // clients, and the other nodes: port + 10000 need not be free, nor exist
+	spec.Args = func(s *Server) []string {
+		return append([]string{
+			"--cluster-enabled", "yes",
+			"--cluster-config-file", filepath.Join(s.Dir(), "nodes.conf"),
+			"--cluster-port", strconv.Itoa(s.Ports()[1]),
+			"--cluster-node-timeout", "5000", // a loaded machine must not look like a failure
+		}, settings(s)...)
+	}
+	return spec
+}

@@ -1,0 +1,160 @@
+package testserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// SentinelName is what the sentinels of [RedisSentinel] call their master.
+const SentinelName = "pawl"
+
+// A Sentinel is a Redis with replicas and the sentinels that watch it.
+type Sentinel struct {
+	Nodes     []*Server // the first was the master in the beginning
+	Sentinels []*Server
+
+	t testing.TB
+}
+
+// RedisSentinel starts a Redis master with two replicas, as [RedisReplica] does, and
+// three sentinels of which two must agree, and returns when all know each other.
+// The arguments are for the three nodes. A master that is silent for a second is
+// replaced; about two seconds after its end there is another.
+func RedisSentinel(t testing.TB, args ...string) *Sentinel {
+	t.Helper()
+	master := Start(t, replica("", args...))
+	c := &Sentinel{t: t, Nodes: []*Server{master}}
+	for range 2 {
+		c.Nodes = append(c.Nodes, RedisReplica(t, master.Addr(), args...))
+	}
+	for range 3 {
+		c.Sentinels = append(c.Sentinels, Start(t, sentinel(master)))
+	}
+	for _, s := range c.Sentinels {
+		await(t, "sentinel "+s.Addr(), func(ctx context.Context) error {
+			return expectFields(ctx, s.Addr(), map[string]string{
+				"flags": "master", "num-slaves": "2", "num-other-sentinels": "2",
+			})
+		})
+	}
+	return c
+}
+
+// Addrs returns the addresses of the sentinels.
+func (c *Sentinel) Addrs() (addrs []string) {
+	for _, s := range c.Sentinels {
+		addrs = append(addrs, s.Addr())
+	}
+	return addrs
+}
+
+// AwaitMaster waits until all sentinels that run agree on a master other than the
+// given ones, which itself knows that it is one, and returns it. It must be called
+// from the test's own goroutine.
+func (c *Sentinel) AwaitMaster(other ...*Server) *Server {
+	c.t.Helper()
+	var master *Server
+	await(c.t, "a new master", func(ctx context.Context) (err error) {
+		master, err = c.agreed(ctx)
+		if err != nil {
+			return err
+		}
+		for _, old := range other {
+			if master == old {
+				return fmt.Errorf("the master is still %s", old.Addr())
+			}
+		}
+		return expectInfo(ctx, master.Addr(), "replication", "role:master")
+	})
+	return master
+}
+
+// AwaitReplicas waits until the given node is a master that n replicas follow. It
+// must be called from the test's own goroutine.
+func (c *Sentinel) AwaitReplicas(master *Server, n int) {
+	c.t.Helper()
+	await(c.t, "replicas", func(ctx context.Context) error { return expectReplicas(ctx, master.Addr(), n) })
+}
+
+// agreed returns the master that all running sentinels name.
+func (c *Sentinel) agreed(ctx context.Context) (*Server, error) {
+	var master *Server
+	for _, s := range c.Sentinels {
+		if s.current().ended() {
+			continue
+		}
+		answer, err := ask(ctx, s.Addr(), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", SentinelName)
+		if err != nil {
+			return nil, err
+		}
+		named := c.node(answer)
+		if named == nil || master != nil && master != named {
+			return nil, fmt.Errorf("sentinel %s names %v", s.Addr(), answer)
+		}
+		master = named
+	}
+	if master == nil {
+		return nil, fmt.Errorf("no sentinel runs")
+	}
+	return master, nil
+}
+
+func (c *Sentinel) node(answer any) *Server {
+	pair, _ := answer.([]any)
+	if len(pair) != 2 {
+		return nil
+	}
+	addr := net.JoinHostPort(fmt.Sprint(pair[0]), fmt.Sprint(pair[1]))
+	for _, s := range c.Nodes {
+		if s.Addr() == addr {
+			return s
+		}
+	}
+	return nil
+}
+
+func sentinel(master *Server) Spec {
+	file := func(s *Server) string { return filepath.Join(s.Dir(), "sentinel.conf") }
+	return Spec{
+		Name:    "sentinel",
+		Package: "redis-server",
+		Binary:  File{"redis-server"},
+		Prepare: func(_ context.Context, s *Server) error {
+			// A file of its own, because it writes there what it learns.
+			return os.WriteFile(file(s), fmt.Appendf(nil, `bind 127.0.0.1
+port %[1]d
+sentinel monitor %[3]s 127.0.0.1 %[2]d 2
+sentinel down-after-milliseconds %[3]s 1000
+sentinel failover-timeout %[3]s 3000
+sentinel parallel-syncs %[3]s 2
+`, s.Port(), master.Port(), SentinelName), 0o600)
+		},
+		Args: func(s *Server) []string {
+			return []string{file(s), "--sentinel", "--dir", s.Dir(), "--daemonize", "no"}
+		},
+		Ready: redisReady,
+	}
+}
+
+// expectFields compares what a sentinel tells of its master.
+func expectFields(ctx context.Context, addr string, want map[string]string) error {
+	answer, err := ask(ctx, addr, "SENTINEL", "MASTER", SentinelName)
+	if err != nil {
+		return err
+	}
+	fields, _ := answer.([]any)
+	found := 0
+	for i := 0; i+1 < len(fields); i += 2 {
+		if value, ok := want[fmt.Sprint(fields[i])]; ok && value == fields[i+1] {
+			found++
+		}
+	}
+	if found < len(want) {
+		return fmt.Errorf("sentinel %s tells %v, want %v", addr, fields, want)
+	}
+	return nil
+}

@@ -1,0 +1,23 @@
+package testserver
+
+import "testing"
+
+// Valkey starts a Valkey of Debian unstable, as [Redis] starts a Redis: without
+// persistence, and with further arguments that are settings for its command line.
+// See [Sid] for where it comes from.
+func Valkey(t testing.TB, args ...string) *Server {
+	t.Helper()
+	return Start(t, valkey(Sid(t, "valkey-server"), args...))
+}
+
+func valkey(root Root, args ...string) Spec {
+	spec := redis(args...)
+	settings := spec.Args
+	spec.Name = "valkey"
+	spec.Package = "debootstrap"
+	spec.Binary = File{root.Loader()}
+	spec.Args = func(s *Server) []string {
+		return root.Args("usr/bin/valkey-server", settings(s)...)
+	}
+	return spec
+}

@@ -1,0 +1,83 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// beatChunk is how many claims one piece prolongs.
+const beatChunk = 500
+
+// Beat prolongs claims, a chunk a piece. Each answers for itself, and what one
+// node or one chunk does not answer costs the others nothing.
+func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	if err := s.silent(ctx); err != nil {
+		return err
+	}
+	var failed error
+	for from := 0; from < len(live) && ctx.Err() == nil; from += beatChunk {
+		to := min(from+beatChunk, len(live))
+		if err := s.beat(ctx, live[from:to], out[from:to]); err != nil {
+			failed = err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		failed = err
+	}
+	s.mu.Lock()
+	s.stuck = errors.Is(failed, context.DeadlineExceeded)
+	s.mu.Unlock()
+	if s.e.keys.cluster {
+		s.e.sweepEars()
+	}
+	return failed
+}
+
+func (s *session) beat(ctx context.Context, live []driver.Claim, out []driver.Standing) (failed error) {
+	e := s.e
+	calls := make([]Command, len(live))
+	for i := range live {
+		at, own := s.of(&live[i])
+		calls[i] = Command{at.hold, lookScript.call(2, []string{at.hold, at.line, own, s.millis, "1"})}
+	}
+	answers := make([]Answer, len(live))
+	runEach(ctx, lookScript, s.sender(), calls, answers)
+	for i := range live {
+		c, a := &live[i], &answers[i]
+		out[i] = driver.Standing{}
+		if a.Err != nil {
+			failed = e.faultAt(c.Name, a.Err)
+			continue
+		}
+		st, err := s.standing(c, a.Reply)
+		if err != nil {
+			failed = err
+			continue
+		}
+		st.Holder, st.Pause = nil, 0
+		out[i] = st
+		switch {
+		case st.Gone:
+			s.left(*c)
+		case st.Held: // should it still wait to be told, it is told now
+			s.told(c.ID, c.Try, st.Token)
+		}
+	}
+	return failed
+}
+
+// sender is how the next beat goes out: where the last had no answer in time its
+// connection may be dead without having said so, and a lease must not end for it.
+func (s *session) sender() func(context.Context, []Command, []Answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stuck {
+		return s.e.c.Fresh
+	}
+	return s.e.c.Each
+}

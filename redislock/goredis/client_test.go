@@ -1,0 +1,119 @@
+package goredis_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	redis "github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/redislock/goredis"
+)
+
+func scripted(request []byte) bool { return bytes.Contains(bytes.ToUpper(request), []byte("EVALSHA")) }
+
+func mutex(id, name string) driver.Claim {
+	return driver.Claim{ID: id, Try: 1, Name: name, Need: 1, Limit: 1, Queue: true}
+}
+
+func session(t *testing.T, e driver.Engine, ttl time.Duration) driver.Session {
+	t.Helper()
+	s, err := e.Open(t.Context(), driver.SessionOptions{ID: "a session", TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// calls counts how often clients have run scripts by digest.
+func calls(t *testing.T, c *redis.Client) (n int) {
+	t.Helper()
+	info, err := c.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
+	_, _ = fmt.Sscan(strings.Split(rest, ",")[0], &n) // none so far is 0
+	return n
+}
+
+func connect(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestAClientThatRetriesDoesNotRepeatALock(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	p := faultproxy.New(t, s.Addr())
+	direct := connect(t, s.Addr())
+	e := goredis.New(connect(t, p.Addr()))
+	defer e.Close()
+	one := session(t, e, time.Minute)
+	for i := range 5 {
+		if _, err := one.Enter(t.Context(), mutex("aa", "warm")); err != nil {
+			t.Fatal(err)
+		}
+		if err := one.Leave(t.Context(), mutex("aa", "warm")); err != nil {
+			t.Fatal(err)
+		}
+		before := calls(t, direct)
+		p.SwallowReplies(1, faultproxy.ThenCut(), faultproxy.Matching(scripted))
+		st, err := one.Enter(t.Context(), mutex(fmt.Sprintf("%x", i+1), "job"))
+		if !errors.Is(err, driver.ErrUnreachable) {
+			t.Fatalf("Enter, the reply to which was lost: %+v, %v, not ErrUnreachable", st, err)
+		}
+		if n := calls(t, direct) - before; n != 1 {
+			t.Fatalf("Enter was sent %d times", n)
+		}
+		p.Heal()
+		if err := one.Leave(t.Context(), mutex(fmt.Sprintf("%x", i+1), "job")); err != nil {
+			t.Fatalf("Leave of what was entered without an answer: %v", err)
+		}
+	}
+}
+
+func TestACallComesBackWhenItsCtxEnds(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	p := faultproxy.New(t, s.Addr())
+	e := goredis.New(connect(t, p.Addr()))
+	defer e.Close()
+	one := session(t, e, time.Minute)
+	p.BlackHole(faultproxy.Both)
+	for _, limit := range []time.Duration{time.Hour, 50 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		time.AfterFunc(50*time.Millisecond, cancel)
+		start := time.Now()
+		if _, err := one.Enter(ctx, mutex("aa", "job")); !errors.Is(err, ctx.Err()) || err == nil {
+			t.Errorf("Enter: %v, not ctx's error", err)
+		}
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("Enter came back after %v", took)
+		}
+		cancel()
+	}
+	p.Reset() // what waits for a reply must not keep Close waiting
+	p.Heal()
+}
+
+func TestServersThatDoNotKnowEachOtherAreRefused(t *testing.T) {
+	t.Parallel()
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
+	defer ring.Close()
+	e := goredis.New(ring)
+	defer e.Close()
+	_, err := e.Open(t.Context(), driver.SessionOptions{ID: "a session", TTL: time.Minute})
+	if !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("Open on a ring: %v, not ErrUnsupported", err)
+	}
+}

@@ -1,0 +1,300 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// T5: with the holder's link black-holed at every tenth of the renewal cycle, its
+// context has ended when the rival's Lock returns, every time.
+func TestTheHolderIsToldBeforeTheRivalHolds(t *testing.T) {
+	t.Parallel()
+	const (
+		ttl    = 2 * time.Second
+		phases = 10
+		each   = 20
+	)
+	s := testserver.Redis(t)
+	rival := open(t, "redis://"+s.Addr())
+	var wg sync.WaitGroup
+	for phase := range phases {
+		wg.Go(func() {
+			p := faultproxy.New(t, s.Addr())
+			c := open(t, "redis://"+p.Addr(), pawl.WithTTL(ttl))
+			var leases []*pawl.Lease
+			for i := range each {
+				l, err := c.Mutex(fmt.Sprintf("p%d/%d", phase, i)).Lock(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				leases = append(leases, l)
+			}
+			time.Sleep(ttl + time.Duration(phase)*ttl/3/phases) // past a first beat, then to the phase
+			p.BlackHole(faultproxy.Both)
+			var rivals sync.WaitGroup
+			for i, l := range leases {
+				rivals.Go(func() {
+					next, err := rival.Mutex(fmt.Sprintf("p%d/%d", phase, i)).Lock(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if l.Context().Err() == nil || l.Err() == nil {
+						t.Errorf("phase %d: two hold the name", phase)
+					}
+					if next.Fence() <= l.Fence() {
+						t.Errorf("token %d after %d", next.Fence(), l.Fence())
+					}
+					if err := next.Unlock(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			rivals.Wait()
+			p.Reset() // so that Close need not wait
+		})
+	}
+	wg.Wait()
+}
+
+// T9
+func TestWhatHappensToTheKeyBehindOurBackIsALoss(t *testing.T) {
+	t.Parallel()
+	const ttl = 900 * time.Millisecond
+	s := testserver.Redis(t)
+	at := newConsole(t, s.Addr())
+	c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
+	for about, words := range map[string][]string{
+		"deleted":     {"DEL", "pawl:deleted"},
+		"expired":     {"PEXPIRE", "pawl:expired", "1"},
+		"overwritten": {"SET", "pawl:overwritten", "another", "PX", "60000"},
+		"flushed":     {"FLUSHALL"},
+	} {
+		if about == "flushed" {
+			continue // last: it ends the others' too
+		}
+		t.Run(about, func(t *testing.T) {
+			l := lock(t, c.Mutex(about))
+			at.do(words...)
+			before := at.do("GET", "pawl:"+about)
+			lost(t, l, ttl)
+			if err := l.Unlock(); !errors.Is(err, pawl.ErrLost) {
+				t.Errorf("Unlock: %v, not ErrLost", err)
+			}
+			if after := at.do("GET", "pawl:"+about); after != before && about == "overwritten" || about != "overwritten" && after != "" {
+				t.Errorf("the key is %q", after)
+			}
+		})
+	}
+	t.Run("flushed", func(t *testing.T) {
+		l := lock(t, c.Mutex("flushed"))
+		r, err := c.RWMutex("shared").RLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		at.do("FLUSHALL")
+		lost(t, l, ttl)
+		lost(t, r, ttl)
+		next := lock(t, c.Mutex("flushed")) // T10
+		if next.Fence() <= l.Fence() {
+			t.Errorf("token %d after %d: data loss must not take tokens back", next.Fence(), l.Fence())
+		}
+		time.Sleep(2 * ttl)
+		if err := next.Err(); err != nil {
+			t.Errorf("a later hold is not renewed: %v", err)
+		}
+		unlock(t, next)
+	})
+}
+
+// T8: after Unlock nothing of ours touches the key any more.
+func TestRenewalNeverOutlivesUnlock(t *testing.T) {
+	t.Parallel()
+	const ttl = 150 * time.Millisecond
+	s := testserver.Redis(t)
+	at := newConsole(t, s.Addr())
+	c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
+	for i := range 20 {
+		l := lock(t, c.Mutex("name"))
+		time.Sleep(ttl/3 - 5*time.Millisecond + time.Duration(i)*time.Millisecond/2) // about when a beat is sent
+		unlock(t, l)
+		at.do("SET", "pawl:name", "another's", "PX", "100")
+		time.Sleep(110 * time.Millisecond)
+		if at.do("EXISTS", "pawl:name") != "0" {
+			t.Fatal("another's key was prolonged")
+		}
+	}
+}
+
+// T11
+func TestAReaderDoesNotRenewADeadOne(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Second
+	s, p := proxied(t)
+	living := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
+	dead := open(t, "redis://"+p.Addr(), pawl.WithTTL(ttl))
+	one, err := living.RWMutex("name").RLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dead.RWMutex("name").RLock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.BlackHole(faultproxy.Both)
+	until(t, 3*ttl, "down to one reader", func() bool {
+		n := 0
+		for _, err := range living.List(t.Context(), "name") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		return n == 1
+	})
+	unlock(t, one)
+	ctx, cancel := context.WithTimeout(t.Context(), ttl)
+	defer cancel()
+	w, err := living.RWMutex("name").Lock(ctx)
+	if err != nil {
+		t.Fatalf("a dead reader keeps a writer out: %v", err)
+	}
+	unlock(t, w)
+	p.Reset()
+}
+
+// T12
+func TestANestedHoldEndsWithItsLastUnlock(t *testing.T) {
+	t.Parallel()
+	const ttl = 300 * time.Millisecond
+	s := testserver.Redis(t)
+	at := newConsole(t, s.Addr())
+	c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl), pawl.WithReentry())
+	outer := lock(t, c.Mutex("name"))
+	ctx := outer.Context()
+	var inner []*pawl.Lease
+	for range 3 {
+		l, err := c.Mutex("name").Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, ctx = append(inner, l), l.Context()
+	}
+	for i := len(inner) - 1; i >= 0; i-- {
+		unlock(t, inner[i])
+	}
+	time.Sleep(2 * ttl)
+	if err := outer.Err(); err != nil || at.do("EXISTS", "pawl:name") != "1" {
+		t.Errorf("the outer hold after the inner ones: %v", err)
+	}
+	unlock(t, outer)
+	if at.do("EXISTS", "pawl:name") != "0" {
+		t.Error("the key is still there")
+	}
+}
+
+// T23: the subscription is cut while somebody waits.
+func TestAWaiterOutlivesItsSubscription(t *testing.T) {
+	t.Parallel()
+	s, p := proxied(t)
+	at := newConsole(t, s.Addr())
+	holder, waiter := open(t, "redis://"+s.Addr()), open(t, "redis://"+p.Addr())
+	for _, cut := range []func(){
+		func() { at.do("CLIENT", "KILL", "TYPE", "pubsub") },
+		p.Reset,
+	} {
+		l := lock(t, holder.Mutex("name"))
+		got := make(chan *pawl.Lease, 1)
+		go func() {
+			next, err := waiter.Mutex("name").Lock(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- next
+		}()
+		until(t, 5*time.Second, "in line", func() bool { return at.do("EXISTS", "pawl:\x01hname") == "1" })
+		cut()
+		time.Sleep(200 * time.Millisecond)
+		began := time.Now()
+		unlock(t, l)
+		select {
+		case next := <-got:
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("held %v after the release", took)
+			}
+			unlock(t, next)
+		case <-time.After(15 * time.Second):
+			t.Fatal("a waiter whose subscription was cut sleeps on")
+		}
+	}
+}
+
+// T23: everything is gone while somebody waits.
+func TestAWaiterOutlivesAFlush(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	at := newConsole(t, s.Addr())
+	const ttl = time.Second
+	holder, waiter := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl)), open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
+	l := lock(t, holder.Mutex("name"))
+	got := make(chan error, 1)
+	go func() {
+		next, err := waiter.Mutex("name").Lock(context.Background())
+		if err == nil {
+			err = next.Unlock()
+		}
+		got <- err
+	}()
+	until(t, 5*time.Second, "in line", func() bool { return at.do("EXISTS", "pawl:\x01hname") == "1" })
+	at.do("FLUSHALL")
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * ttl):
+		t.Fatal("a waiter whose place was flushed sleeps on")
+	}
+	lost(t, l, ttl)
+}
+
+// T25: a waiter gives up in the moment its turn comes.
+func TestACancelledWaiterPassesItsTurnOn(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	at := newConsole(t, s.Addr())
+	holder, other := open(t, "redis://"+s.Addr()), open(t, "redis://"+s.Addr())
+	for i := range 30 {
+		l := lock(t, holder.Mutex("name"))
+		ctx, cancel := context.WithCancel(t.Context())
+		gave := make(chan struct{})
+		go func() {
+			defer close(gave)
+			if l, err := other.Mutex("name").Lock(ctx); err == nil {
+				_ = l.Unlock()
+			}
+		}()
+		until(t, 5*time.Second, "in line", func() bool { return at.do("EXISTS", "pawl:\x01hname") == "1" })
+		go cancel()
+		if i%2 == 0 {
+			time.Sleep(time.Duration(i) * 20 * time.Microsecond)
+		}
+		unlock(t, l)
+		<-gave
+		try, stop := context.WithTimeout(t.Context(), 5*time.Second)
+		next, err := holder.Mutex("name").Lock(try)
+		stop()
+		if err != nil {
+			t.Fatalf("round %d: the turn of one who gave up is lost: %v", i, err)
+		}
+		unlock(t, next)
+	}
+}

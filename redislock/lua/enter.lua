@@ -1,0 +1,84 @@
+-- enter: a claim asks for its place, or asks again.
+--
+-- KEYS  1 the hold, 2 the line, 3 the fence
+-- ARGV  1 "p1 <id> <try> ", 2 " <limit> <session> <ttl> 0 <note>", 3 ttl in ms,
+--       4 "<need> <queue> <channel>", 5 a proposed token, if there is one
+-- ->    the token: held; or a standing: 2 waits, 3 may not wait; or {0} a later try
+--       is there; or {4} another limit is in use
+local id, try = string.match(ARGV[1], '^p1 (%x+) (%d+) $')
+local mylimit, session, _, note = string.match(ARGV[2], '^ (%d+) (%S+) (%d+) 0 (.*)$')
+local need, queue, channel = string.match(ARGV[4], '^(%d+) (%d) (.*)$')
+local ttl, units = tonumber(ARGV[3]), tonumber(need)
+local exclusive = units >= tonumber(mylimit)
+me = id
+
+-- The claim itself, if it is known: this is a repeat, or comes too late, or
+-- takes the place of an earlier try.
+settle()
+local mine, alone = find(id)
+if mine then
+  if tonumber(mine.try) > tonumber(try) then
+    save()
+    return {0}
+  end
+  if mine.try == try then
+    if alone then
+      call('PEXPIRE', main, ttl)
+    else
+      if mine.held then occupy(ttl) end
+      call('ZADD', lives, ms + ttl, id)
+      changed = true
+    end
+    save()
+    if alone or mine.held then return mine.token end
+    return standing(2, id)
+  end
+  if alone then
+    call('DEL', main)
+    value, departed = false, true
+  else
+    drop(mine)
+  end
+  settle()
+end
+
+if not exclusive and count > 0 and limit ~= mylimit then
+  save()
+  return {4}
+end
+local free = call('ZCARD', waits) == 0 and fits(exclusive, units, mylimit)
+if not free and queue == '0' then
+  save()
+  return standing(3)
+end
+
+-- The token is minted on arrival: the line is first come first served, so the
+-- order of arrival is the order of holding.
+local stamp = clock[1] * 1000000 + clock[2]
+if ARGV[5] then -- no proposal may run away with the fence
+  local most = math.min(tonumber(ARGV[5]), stamp + 1000000)
+  stamp = ARGV[6] and most or math.max(stamp, most) -- a quorum's nodes agree on the proposal, not on the time
+end
+local token = string.format('%.0f', math.max(stamp, (call('GET', KEYS[3]) or 0) + 1))
+call('SET', KEYS[3], token)
+
+if free and exclusive then
+  call('SET', main, ARGV[1] .. token .. ARGV[2], 'PX', ttl)
+  save()
+  return token
+end
+local held = free and '1' or '0'
+call('HSET', side, id, table.concat({held, now, try, token, need, mylimit, ARGV[3], queue, session, channel .. '\2' .. note}, ' '))
+call('ZADD', lives, ms + ttl, id)
+changed = true
+if not exclusive then count, limit = count + 1, mylimit end
+if free then
+  used = used + units
+  occupy(ttl)
+  save()
+  return token
+end
+place = place + 1
+call('ZADD', waits, place, id)
+save()
+return standing(2, id)

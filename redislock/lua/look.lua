@@ -1,0 +1,27 @@
+-- look: how a claim stands, with its life prolonged or not. It never makes one.
+--
+-- KEYS  1 the hold, 2 the line
+-- ARGV  1 "p1 <id> <try> ", 2 ttl in ms, 3 whether to prolong
+-- ->    the token: held; or a standing: 2 waits; or {0} unknown
+local id, try = string.match(ARGV[1], '^p1 (%x+) (%d+) $')
+local ttl = tonumber(ARGV[2])
+me = id
+settle()
+local mine, alone = find(id)
+if not mine or mine.try ~= try then
+  save()
+  return {0}
+end
+if alone then -- let in just now
+  save()
+  return mine.token
+end
+if ARGV[3] == '1' then
+  if mine.held then occupy(ttl) end
+  call('PEXPIRE', side, ttl) -- before ZADD, which is refused as a first write when memory is out
+  call('ZADD', lives, ms + ttl, id)
+  changed = true
+end
+save()
+if mine.held then return mine.token end
+return standing(2, id)

@@ -1,0 +1,20 @@
+-- take: the head of enter for an exclusive claim. A name that nobody holds, waits
+-- for or watches is taken here; whatever else there is, line.lua and enter.lua
+-- below it deal with. Every call in here is paid by every lock, so there are four.
+--
+-- KEYS  1 the hold, 2 the line, 3 the fence
+-- ARGV  as enter.lua
+-- ->    the token
+if not ARGV[5] and redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
+  local time = redis.call('TIME')
+  local token = time[1] .. string.sub('00000' .. time[2], -6)
+  local last = redis.call('GETSET', KEYS[3], token)
+  if last and (#last > #token or #last == #token and last >= token) then
+    -- The clock stands still or was set back: count on. A double holds 2^53.
+    token = string.format('%.0f', last + 1)
+    redis.call('SET', KEYS[3], token)
+  end
+  redis.call('SET', KEYS[1], ARGV[1] .. token .. ARGV[2], 'PX', ARGV[3])
+  return token
+end
+

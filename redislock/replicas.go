@@ -1,0 +1,75 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// runAndWait runs a script, and on the same connection in the same piece WAIT,
+// which counts what its own connection wrote and nothing else. It returns how
+// many replicas have it.
+func (e *Engine) runAndWait(ctx context.Context, sc *script, key string, call []string) (r Reply, replicas int, err error) {
+	wait := []string{"WAIT", strconv.Itoa(e.o.replicas), strconv.FormatInt(e.o.timeout.Milliseconds(), 10)}
+	out, err := e.c.Together(ctx, key, [][]string{call, wait})
+	if err == nil && code(out[0].Err) == "NOSCRIPT" {
+		out, err = e.c.Together(ctx, key, [][]string{sc.whole(call), wait})
+	}
+	if err != nil {
+		return Reply{}, 0, err
+	}
+	if out[0].Err != nil {
+		return Reply{}, 0, out[0].Err
+	}
+	return out[0].Reply, int(out[1].Int), out[1].Err
+}
+
+// grant runs a script that may grant c. Where the engine waits for replicas, a
+// grant that too few have is undone.
+func (s *session) grant(ctx context.Context, c *driver.Claim, sc *script, key string, call []string) (Reply, error) {
+	e := s.e
+	if e.o.replicas == 0 {
+		return e.send(ctx, sc, key, call)
+	}
+	r, replicas, err := e.runAndWait(ctx, sc, key, call)
+	switch {
+	case r.Text == "": // not granted, so nothing that replicas must know
+		return r, err
+	case err != nil:
+		return Reply{}, s.undo(ctx, c, err)
+	case replicas < e.o.replicas:
+		return Reply{}, s.undo(ctx, c, fmt.Errorf("a grant of %q reached %d of %d replicas within %v and was given back",
+			c.Name, replicas, e.o.replicas, e.o.timeout))
+	}
+	return r, nil
+}
+
+// undo gives back what was granted and must not be used.
+func (s *session) undo(ctx context.Context, c *driver.Claim, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.ttl, time.Second))
+	defer cancel()
+	_ = s.depart(ctx, *c) // the caller leaves it again: it was told that nothing is certain
+	return shortage{why}
+}
+
+// A shortage is an error that is no fault of the connection.
+type shortage struct{ error }
+
+func (s shortage) Unwrap() error { return s.error }
+
+// confirm makes sure that a grant which was told, not asked for, is one that
+// enough replicas have.
+func (s *session) confirm(ctx context.Context, c *driver.Claim, token uint64) (driver.Standing, error) {
+	if s.e.o.replicas == 0 {
+		return driver.Standing{Held: true, Token: token, Ahead: -1}, nil
+	}
+	at, own := s.of(c)
+	r, err := s.grant(ctx, c, lookScript, at.hold, lookScript.call(2, []string{at.hold, at.line, own, s.millis, "1"}))
+	if err != nil {
+		return driver.Standing{}, s.e.faultAt(c.Name, err)
+	}
+	return s.standing(c, r)
+}

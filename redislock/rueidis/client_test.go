@@ -1,0 +1,298 @@
+package rueidis_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/redislock/rueidis"
+)
+
+// soon bounds what must happen without waiting for a timer, on a busy machine.
+const soon = 5 * time.Second
+
+func scripted(request []byte) bool { return bytes.Contains(request, []byte("EVALSHA")) }
+
+func mutex(id, name string) driver.Claim {
+	return driver.Claim{ID: id, Try: 1, Name: name, Need: 1, Limit: 1, Queue: true}
+}
+
+// connect makes a client with the library's own defaults.
+func connect(t *testing.T, addr string) redis.Client {
+	t.Helper()
+	c, err := redis.NewClient(redis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func session(t *testing.T, e driver.Engine, ttl time.Duration) driver.Session {
+	t.Helper()
+	s, err := e.Open(t.Context(), driver.SessionOptions{ID: "a session", TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// calls counts how often clients have run scripts by digest.
+func calls(t *testing.T, addr string) (n int) {
+	t.Helper()
+	c := connect(t, addr)
+	info, err := c.Do(t.Context(), c.B().Info().Section("commandstats").Build()).ToString()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
+	_, _ = fmt.Sscan(strings.Split(rest, ",")[0], &n) // none so far is 0
+	return n
+}
+
+func TestAClientThatRetriesDoesNotRepeatALock(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	p := faultproxy.New(t, s.Addr())
+	e := rueidis.New(connect(t, p.Addr()))
+	defer e.Close()
+	one := session(t, e, time.Minute)
+	for i := range 20 { // on whichever connection it goes out
+		if _, err := one.Enter(t.Context(), mutex("aa", "warm")); err != nil {
+			t.Fatal(err)
+		}
+		if err := one.Leave(t.Context(), mutex("aa", "warm")); err != nil {
+			t.Fatal(err)
+		}
+		before := calls(t, s.Addr())
+		p.SwallowReplies(1, faultproxy.ThenCut(), faultproxy.Matching(scripted))
+		st, err := one.Enter(t.Context(), mutex(fmt.Sprintf("%x", i+1), "job"))
+		if !errors.Is(err, driver.ErrUnreachable) {
+			t.Fatalf("Enter, the reply to which was lost: %+v, %v, not ErrUnreachable", st, err)
+		}
+		if n := calls(t, s.Addr()) - before; n != 1 {
+			t.Fatalf("Enter was sent %d times", n)
+		}
+		p.Heal()
+		if err := one.Leave(t.Context(), mutex(fmt.Sprintf("%x", i+1), "job")); err != nil {
+			t.Fatalf("Leave of what was entered without an answer: %v", err)
+		}
+	}
+}
+
+func TestACallComesBackWhenItsCtxEnds(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	p := faultproxy.New(t, s.Addr())
+	e := rueidis.New(connect(t, p.Addr()))
+	defer e.Close()
+	one := session(t, e, time.Minute)
+	if _, err := one.Enter(t.Context(), mutex("aa", "held")); err != nil {
+		t.Fatal(err)
+	}
+	p.BlackHole(faultproxy.Both)
+	calls := map[string]func(context.Context) error{
+		"Enter": func(ctx context.Context) error { _, err := one.Enter(ctx, mutex("bb", "job")); return err },
+		"Leave": func(ctx context.Context) error { return one.Leave(ctx, mutex("aa", "held")) },
+		"Beat": func(ctx context.Context) error {
+			return one.Beat(ctx, []driver.Claim{mutex("aa", "held")}, make([]driver.Standing, 1))
+		},
+		"Evict": func(ctx context.Context) error {
+			return e.Evict(ctx, driver.Entry{Claim: mutex("aa", "held"), Held: true})
+		},
+	}
+	for name, call := range calls {
+		for _, how := range []string{"cancelled", "too late"} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				if how == "too late" {
+					ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+				} else {
+					time.AfterFunc(50*time.Millisecond, cancel)
+				}
+				defer cancel()
+				start := time.Now()
+				if err := call(ctx); !errors.Is(err, ctx.Err()) {
+					t.Errorf("%v, not ctx's error", err)
+				}
+				if took := time.Since(start); took > soon/2 {
+					t.Errorf("it came back after %v", took)
+				}
+			})
+		}
+	}
+	p.Reset() // what waits for a reply must not keep Close waiting
+	p.Heal()
+}
+
+// TestALeaseOutlivesConnectionsThatDieSilently: all connections there are stop to
+// carry anything, and new ones work, as when a firewall has forgotten them.
+func TestALeaseOutlivesConnectionsThatDieSilently(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	s := testserver.Redis(t)
+	f := newForgetful(t, s.Addr())
+	c, err := pawl.Open(t.Context(), "redis://"+f.addr(), pawl.WithTTL(ttl))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 3 {
+		l, err := c.Mutex("job").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.forget()
+		select {
+		case <-l.Context().Done():
+			t.Fatalf("the lease ended: %v", context.Cause(l.Context()))
+		case <-time.After(2 * ttl):
+		}
+		if err := l.Unlock(); err != nil {
+			t.Fatalf("Unlock: %v", err)
+		}
+	}
+}
+
+// A forgetful is a proxy that can stop to serve the connections it has.
+type forgetful struct {
+	t      *testing.T
+	l      net.Listener
+	target string
+	work   sync.WaitGroup
+
+	mu    sync.Mutex // guards conns
+	conns []net.Conn
+	gone  chan struct{} // closed when those of now are forgotten; guarded by mu
+}
+
+func newForgetful(t *testing.T, target string) *forgetful {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &forgetful{t: t, l: l, target: target, gone: make(chan struct{})}
+	f.work.Go(f.accept)
+	t.Cleanup(func() {
+		l.Close()
+		f.forget()
+		f.mu.Lock()
+		for _, c := range f.conns {
+			c.Close()
+		}
+		f.mu.Unlock()
+		f.work.Wait()
+	})
+	return f
+}
+
+func (f *forgetful) addr() string { return f.l.Addr().String() }
+
+func (f *forgetful) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.gone)
+	f.gone = make(chan struct{})
+}
+
+func (f *forgetful) accept() {
+	for {
+		near, err := f.l.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", f.target)
+		if err != nil {
+			near.Close()
+			continue
+		}
+		f.mu.Lock()
+		f.conns = append(f.conns, near, far)
+		gone := f.gone
+		f.mu.Unlock()
+		f.work.Go(func() { pass(far, near, gone) })
+		f.work.Go(func() { pass(near, far, gone) })
+	}
+}
+
+// pass carries bytes until they are forgotten; then it swallows them.
+func pass(to io.Writer, from io.Reader, gone <-chan struct{}) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		select {
+		case <-gone:
+			continue
+		default:
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func TestAServerThatForbidsScriptsIsUsedWithoutThem(t *testing.T) {
+	t.Parallel()
+	rights := []string{"ACL", "SETUSER", "bare", "on", ">secret", "~*", "+@all", "-@scripting"}
+	s := testserver.Valkey(t)
+	admin := connect(t, s.Addr())
+	if err := admin.Do(t.Context(), admin.B().Arbitrary(rights...).Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := open(t.Context(), "redis://bare:secret@"+s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if f := e.Features(); f != (driver.Features{}) {
+		t.Errorf("an engine without scripts says it can do %+v", f)
+	}
+	c := mutex("aa", "job")
+	c.Queue = false
+	if st, err := session(t, e, time.Minute).Enter(t.Context(), c); err != nil || !st.Held {
+		t.Errorf("Enter: %+v, %v", st, err)
+	}
+	if _, err := open(t.Context(), "redis://bare:secret@"+s.Addr()+"?wait=1"); err == nil {
+		t.Error("waiting for replicas is possible without scripts")
+	}
+
+	// Redis 7 has no command that compares.
+	old := testserver.Redis(t)
+	admin = connect(t, old.Addr())
+	if err := admin.Do(t.Context(), admin.B().Arbitrary(rights...).Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = open(t.Context(), "redis://bare:secret@"+old.Addr())
+	if !errors.Is(err, driver.ErrDenied) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("a user without scripts: %v, not ErrDenied", err)
+	}
+	if _, err = open(t.Context(), "redis://"+old.Addr()+"?scripts=never"); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("a server without commands that compare: %v, not ErrUnsupported", err)
+	}
+}
+
+func open(ctx context.Context, store string) (driver.Engine, error) {
+	u, err := url.Parse(store)
+	if err != nil {
+		return nil, err
+	}
+	opener, _ := driver.Lookup(u.Scheme)
+	return opener(ctx, u)
+}

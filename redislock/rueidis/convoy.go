@@ -1,0 +1,259 @@
+package rueidis
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// A convoy is one connection for trips to the server and back, one at a time. A
+// caller who finds it idle makes a trip alone and reads the reply itself. Calls
+// that come meanwhile make the next trip together, with the convoy's goroutine;
+// where several of them take or give back locks, one command does it for all. On
+// the client's own connections each call is passed on by one goroutine that writes
+// for all and another that reads for all; a lock is two calls and nothing else, so
+// that is most of what it costs.
+//
+// There are two, so that the server works for one while the callers of the other
+// go on.
+//
+// Convoys are for a single node: behind sentinels and in a cluster the client
+// changes servers, and would not take these connections along. Whoever cannot use
+// one, because it is not there or its trip takes long, uses the client's own.
+type convoy struct {
+	leave chan struct{} // buffered by one: the goroutine is to go on from who was alone
+	stop  chan struct{} // closed by end
+
+	mu     sync.Mutex            // guards what follows
+	d      redis.DedicatedClient // nil: there is no connection
+	making bool
+	ended  bool
+	busy   bool      // a trip is under way, or about to begin
+	failed bool      // the connection did, for who was alone
+	left   time.Time // when the trip began
+	next   []*rider
+}
+
+// A rider is one call that waits for the next trip.
+type rider struct {
+	words []string
+	kind  redislock.Kind
+	redislock.Answer
+	walk bool          // it was not sent, and is to use another connection
+	back chan struct{} // buffered by one
+}
+
+const (
+	longTrip   = 50 * time.Millisecond // whoever comes later does not wait for its end
+	mostRiders = 256
+)
+
+var riders = sync.Pool{New: func() any { return &rider{back: make(chan struct{}, 1)} }}
+
+func newConvoy() *convoy {
+	return &convoy{leave: make(chan struct{}, 1), stop: make(chan struct{})}
+}
+
+// ride makes a call by convoy; ok is false if it has to be made otherwise.
+func (c *client) ride(ctx context.Context, key string, words []string) (r redislock.Reply, err error, ok bool) {
+	for _, v := range c.convoys {
+		if d := c.idle(v); d != nil {
+			r, err = c.rideAlone(ctx, v, d, key, words)
+			return r, err, true
+		}
+	}
+	if len(c.convoys) == 0 {
+		return r, nil, false
+	}
+	w := riders.Get().(*rider)
+	w.words, w.kind, w.walk = words, redislock.KindOf(words), false
+	if !c.board(w) {
+		riders.Put(w)
+		return r, nil, false
+	}
+	select {
+	case <-w.back:
+		a, walk := w.Answer, w.walk
+		w.Answer, w.words = redislock.Answer{}, nil
+		riders.Put(w)
+		return a.Reply, a.Err, !walk
+	case <-ctx.Done():
+		return r, ctx.Err(), true // the rider is the convoy's now
+	}
+}
+
+// idle takes a convoy that nobody uses, for a trip alone.
+func (c *client) idle(v *convoy) redis.DedicatedClient {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.d == nil {
+		c.makeConvoyLocked(v)
+		return nil
+	}
+	if v.busy || v.ended {
+		return nil
+	}
+	v.busy, v.left = true, time.Now()
+	return v.d
+}
+
+// rideAlone is the trip of one call. It ends exactly at ctx's deadline; where ctx
+// is cancelled before, rueidis needs up to a second to let go of a silent
+// connection. An answer that came after ctx had ended is none: whoever asked has
+// been told that the outcome is unknown, or is about to be.
+func (c *client) rideAlone(ctx context.Context, v *convoy, d redis.DedicatedClient, key string, words []string) (redislock.Reply, error) {
+	timed := context.Background()
+	if _, ok := ctx.Deadline(); ok {
+		timed = ctx
+	}
+	stop := context.AfterFunc(ctx, d.Close)
+	res := d.Do(timed, c.command(d.B(), key, words))
+	ended := !stop()
+	v.alighted(ended || res.NonRedisError() != nil)
+	if ended {
+		return redislock.Reply{}, ctx.Err()
+	}
+	return answer(res)
+}
+
+// alighted ends a trip alone. Those who came meanwhile, and the end of a lost
+// connection, are left to the convoy's goroutine.
+func (v *convoy) alighted(lost bool) {
+	v.mu.Lock()
+	v.failed = lost
+	more := lost || v.ended || len(v.next) > 0
+	v.busy = more
+	v.mu.Unlock()
+	if more {
+		v.leave <- struct{}{} // there is room: it is sent once for each trip alone
+	}
+}
+
+// board lets a rider wait for the convoy that is back first.
+func (c *client) board(w *rider) bool {
+	var best *convoy
+	var left time.Time
+	for _, v := range c.convoys {
+		v.mu.Lock()
+		if v.boardableLocked() && (best == nil || v.left.Before(left)) {
+			best, left = v, v.left
+		}
+		v.mu.Unlock()
+	}
+	if best == nil || time.Since(left) > longTrip {
+		return false
+	}
+	best.mu.Lock()
+	defer best.mu.Unlock()
+	if !best.boardableLocked() { // it has come back just now
+		return false
+	}
+	best.next = append(best.next, w)
+	return true
+}
+
+func (v *convoy) boardableLocked() bool {
+	return v.d != nil && v.busy && !v.failed && !v.ended && len(v.next) < mostRiders
+}
+
+// drive makes the trips of those who travel together. It ends with the convoy, and
+// gives the connection back, or with the connection.
+func (v *convoy) drive(release func()) {
+	t := trip{d: v.d}
+	for {
+		select {
+		case <-v.leave:
+		case <-v.stop:
+			if v.isBusy() { // whoever is alone brings the connection back
+				<-v.leave
+			}
+			v.strand()
+			release()
+			return
+		}
+		if v.isLost() {
+			v.strand().Close()
+			return
+		}
+		for t.load = v.depart(t.load); len(t.load) > 0; t.load = v.depart(t.load) {
+			if t.run(); t.lost {
+				v.strand().Close()
+				return
+			}
+		}
+	}
+}
+
+func (v *convoy) isBusy() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.busy
+}
+
+func (v *convoy) isLost() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.failed
+}
+
+// depart takes those who wait; none ends the convoy's being busy.
+func (v *convoy) depart(load []*rider) []*rider {
+	clear(load)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	load, v.next = v.next, load[:0]
+	v.busy, v.left = len(load) > 0, time.Now()
+	return load
+}
+
+// strand ends the use of a connection; those who wait for it go another way.
+func (v *convoy) strand() redis.DedicatedClient {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	d := v.d
+	v.d, v.busy, v.failed = nil, false, false
+	for _, w := range v.next {
+		w.walk = true
+		w.back <- struct{}{}
+	}
+	v.next = nil
+	return d
+}
+
+// makeConvoyLocked connects in the background: that may take long, and until then
+// there are other connections.
+func (c *client) makeConvoyLocked(v *convoy) {
+	if v.making || v.ended {
+		return
+	}
+	v.making = true
+	c.tasks.Go(func() { // ends with the convoy, or by the client's dial limit; Close waits for it
+		d, release := c.c.Dedicate()
+		// The client does not say whether it has connected.
+		err := d.Do(context.Background(), d.B().Ping().Build()).NonRedisError()
+		v.mu.Lock()
+		v.making = false
+		if err != nil || v.ended {
+			v.mu.Unlock()
+			d.Close()
+			return
+		}
+		v.d = d
+		v.mu.Unlock()
+		v.drive(release)
+	})
+}
+
+// end lets the convoy's goroutine end when it is back.
+func (v *convoy) end() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.ended {
+		v.ended = true
+		close(v.stop)
+	}
+}

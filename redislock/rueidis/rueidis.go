@@ -1,0 +1,269 @@
+// Package rueidis brings package redislock the rueidis client, which sends the
+// commands of many goroutines in few packets by itself. Opened by URL, pawl uses
+// Redis through it.
+//
+// URLs: "redis://user:password@host:6379/db", "rediss://" with TLS,
+// "redis-sentinel://host1,host2/master/db", "redis-cluster://host1,host2". See
+// docs/redis.md for the parameters.
+package rueidis
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// New returns an engine on a client the program already has, which stays open.
+// Whatever the client is set to, it does not repeat the engine's commands.
+func New(c redis.Client, opts ...redislock.Option) driver.Engine {
+	return redislock.New(newClient(c, false), opts...)
+}
+
+// client is what redislock asks of Redis.
+type client struct {
+	c       redis.Client
+	owned   bool           // to be closed with the engine
+	convoys []*convoy      // none where there is more than one server
+	tasks   sync.WaitGroup // calls that went on after their ctx had ended, and the convoy's; Close waits for them
+}
+
+func newClient(c redis.Client, owned bool) *client {
+	cl := &client{c: c, owned: owned}
+	if c.Mode() == redis.ClientModeStandalone {
+		cl.convoys = []*convoy{newConvoy(), newConvoy()}
+	}
+	return cl
+}
+
+func (c *client) Clustered() bool { return c.c.Mode() == redis.ClientModeCluster }
+
+func (c *client) Close() error {
+	for _, v := range c.convoys {
+		v.end()
+	}
+	c.tasks.Wait()
+	if c.owned {
+		c.c.Close()
+	}
+	return nil
+}
+
+// undated is a ctx without a deadline. Given one, rueidis would read the reply in
+// the caller's goroutine and not notice that ctx was cancelled before it.
+type undated struct{ context.Context }
+
+func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// command builds a command; key is one of its words, or "" if none of them is one.
+func (c *client) command(b redis.Builder, key string, words []string) redis.Completed {
+	for i, w := range words {
+		if w == key && i > 0 {
+			return b.Arbitrary(words[:i]...).Keys(key).Args(words[i+1:]...).Build()
+		}
+	}
+	return b.Arbitrary(words...).Build()
+}
+
+func (c *client) Do(ctx context.Context, key string, words []string) (redislock.Reply, error) {
+	if r, err, ok := c.ride(ctx, key, words); ok {
+		return r, err
+	}
+	for begun := time.Now(); ; {
+		r, err := answer(c.c.Do(undated{ctx}, c.command(c.c.B(), key, words)))
+		again, err := unsent(ctx, begun, err)
+		if !again {
+			return r, err
+		}
+	}
+}
+
+func (c *client) Each(ctx context.Context, cmds []redislock.Command, out []redislock.Answer) {
+	at := make([]int, len(cmds))
+	for i := range at {
+		at[i] = i
+	}
+	for begun := time.Now(); len(cmds) > 0; {
+		var more []redislock.Command
+		var moreAt []int
+		for i, res := range c.c.DoMulti(undated{ctx}, c.commands(c.c.B(), cmds)...) {
+			r, err := answer(res)
+			again, err := unsent(ctx, begun, err)
+			out[at[i]] = redislock.Answer{Reply: r, Err: err}
+			if again {
+				more, moreAt = append(more, cmds[i]), append(moreAt, at[i])
+			}
+		}
+		cmds, at = more, moreAt
+	}
+}
+
+// unsent reports whether a command was not sent because another caller gave up:
+// rueidis connects once for all who want a connection, in the ctx of the first.
+// Such an error must not look like the end of one's own ctx either.
+func unsent(ctx context.Context, begun time.Time, err error) (again bool, _ error) {
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return false, err
+	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" && time.Since(begun) < dialLimit {
+		return true, err
+	}
+	return false, errors.New(err.Error())
+}
+
+func (c *client) commands(b redis.Builder, cmds []redislock.Command) []redis.Completed {
+	all := make([]redis.Completed, len(cmds))
+	for i := range cmds {
+		all[i] = c.command(b, cmds[i].Key, cmds[i].Words)
+	}
+	return all
+}
+
+// Fresh makes a connection and closes it: one that was kept for the next time
+// could be dead by then. A cluster client gives none that spans nodes, and drops
+// those that do not answer its pings.
+func (c *client) Fresh(ctx context.Context, cmds []redislock.Command, out []redislock.Answer) {
+	if c.Clustered() {
+		c.Each(ctx, cmds, out)
+		return
+	}
+	answers := make([]redislock.Answer, len(cmds))
+	ended, err := c.alone(ctx, false, func(d redis.DedicatedClient) (failed error) {
+		for i, r := range d.DoMulti(undated{ctx}, c.commands(d.B(), cmds)...) {
+			answers[i].Reply, answers[i].Err = answer(r)
+			failed = errors.Join(failed, r.NonRedisError())
+		}
+		return failed
+	})
+	if ended {
+		copy(out, answers)
+		return
+	}
+	for i := range out { // answers may still be written to
+		out[i].Err = err
+	}
+}
+
+// alone calls use with a connection of its own, which is closed if use fails or it
+// is not to be kept. It comes back when ctx ends, also where a connection is not to
+// be had, and reports whether use has ended.
+func (c *client) alone(ctx context.Context, keep bool, use func(redis.DedicatedClient) error) (ended bool, err error) {
+	done := make(chan error, 1)
+	c.tasks.Go(func() { // ends by ctx, or by the time limits of the client; Close waits for it
+		d, release := c.c.Dedicate()
+		defer release()
+		err := use(d)
+		done <- err
+		if err != nil || !keep {
+			d.Close()
+		}
+	})
+	select {
+	case err := <-done:
+		return true, err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// Together sends a blocking command at the end, for which rueidis takes one
+// connection that nobody shares for the whole piece.
+func (c *client) Together(ctx context.Context, key string, cmds [][]string) ([]redislock.Answer, error) {
+	if c.Clustered() {
+		return c.togetherAt(ctx, key, cmds)
+	}
+	b := c.c.B()
+	all := make([]redis.Completed, len(cmds))
+	for i, words := range cmds[:len(cmds)-1] {
+		all[i] = c.command(b, key, words)
+	}
+	all[len(cmds)-1] = b.Arbitrary(cmds[len(cmds)-1]...).Blocking()
+	out, err := answers(c.c.DoMulti(undated{ctx}, all...))
+	_, err = unsent(ctx, time.Time{}, err)
+	return out, err
+}
+
+// togetherAt is Together in a cluster, on a connection to the node of key. A
+// redirection must not tear the piece apart, so it is followed by asking for the
+// key with a command of its own, from which the client learns where it is now.
+func (c *client) togetherAt(ctx context.Context, key string, cmds [][]string) ([]redislock.Answer, error) {
+	for try := 0; ; try++ {
+		var out []redislock.Answer
+		_, err := c.alone(ctx, true, func(d redis.DedicatedClient) (err error) {
+			b := d.B()
+			all := make([]redis.Completed, len(cmds))
+			for i, words := range cmds {
+				all[i] = c.command(b, key, words)
+			}
+			out, err = answers(d.DoMulti(undated{ctx}, all...))
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if try > 0 || !moved(out[0].Err) {
+			return out, nil
+		}
+		if _, err := c.Do(ctx, key, []string{"EXISTS", key}); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// moved reports whether a node says that a key is another's now.
+func moved(err error) bool {
+	var served redislock.ServerError
+	return errors.As(err, &served) && strings.HasPrefix(string(served), "MOVED ")
+}
+
+func answers(rs []redis.RedisResult) ([]redislock.Answer, error) {
+	out := make([]redislock.Answer, len(rs))
+	for i, r := range rs {
+		if err := r.NonRedisError(); err != nil {
+			return nil, err
+		}
+		out[i].Reply, out[i].Err = answer(r)
+	}
+	return out, nil
+}
+
+// answer makes sense of a result. An error of the server is one of redislock's.
+func answer(r redis.RedisResult) (redislock.Reply, error) {
+	m, err := r.ToMessage()
+	if err != nil {
+		if redis.IsRedisNil(err) {
+			return redislock.Reply{Null: true}, nil
+		}
+		if e, ok := redis.IsRedisErr(err); ok {
+			return redislock.Reply{}, redislock.ServerError(e.Error())
+		}
+		return redislock.Reply{}, err
+	}
+	return reply(m), nil
+}
+
+func reply(m redis.RedisMessage) (r redislock.Reply) {
+	switch {
+	case m.IsNil():
+		r.Null = true
+	case m.IsInt64():
+		r.Int, _ = m.AsInt64()
+	case m.IsArray():
+		all, _ := m.ToArray()
+		r.Array = make([]redislock.Reply, len(all))
+		for i := range all {
+			r.Array[i] = reply(all[i])
+		}
+	default:
+		r.Text, _ = m.ToString()
+	}
+	return r
+}

@@ -1,0 +1,175 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// pttl is what is left of a key, by the server.
+func (c *console) pttl(key string) time.Duration {
+	c.t.Helper()
+	ms, err := strconv.ParseInt(c.do("PTTL", key), 10, 64)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// T7: only durations are sent, so it does not matter what the client's clock or the
+// server's show.
+func TestClocksThatDifferByAnHourDoNotMatter(t *testing.T) {
+	t.Parallel()
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(step.String(), func(t *testing.T) {
+			t.Parallel()
+			const ttl = 600 * time.Millisecond
+			clock := testserver.NewClock(t)
+			clock.Step(step)
+			s := testserver.RedisOn(t, clock)
+			at := newConsole(t, s.Addr())
+			c, rival := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl)), open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
+			l := lock(t, c.Mutex("name"))
+			if left := at.pttl("pawl:name"); left <= 0 || left > ttl {
+				t.Errorf("the key lives for %v", left)
+			}
+			if _, err := rival.Mutex("name").TryLock(t.Context()); !errors.Is(err, pawl.ErrHeld) {
+				t.Errorf("TryLock beside a holder: %v", err)
+			}
+			time.Sleep(2 * ttl)
+			if err := l.Err(); err != nil {
+				t.Errorf("not renewed: %v", err)
+			}
+			unlock(t, l)
+			r, err := rival.RWMutex("shared").RLock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * ttl)
+			if err := r.Err(); err != nil {
+				t.Errorf("a reader is not renewed: %v", err)
+			}
+			unlock(t, r)
+		})
+	}
+}
+
+// The server's clock is stepped while a lock is held. Forward ends it early, and
+// the holder is told; back must not keep the name taken for an hour. Tokens rise.
+func TestAServersClockThatIsSteppedMidHold(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Second
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(step.String(), func(t *testing.T) {
+			t.Parallel()
+			clock := testserver.NewClock(t)
+			s := testserver.RedisOn(t, clock)
+			dead := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl), pawl.WithoutRenewal())
+			held := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
+			left, kept := lock(t, dead.Mutex("left")), lock(t, held.Mutex("kept"))
+			reader, err := dead.RWMutex("read").RLock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			clock.Step(step)
+			rival := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
+			ctx, cancel := context.WithTimeout(t.Context(), 4*ttl)
+			defer cancel()
+			next, err := rival.Mutex("left").Lock(ctx)
+			if err != nil {
+				t.Fatalf("a name that nobody renews is not free within 4 TTL: %v", err)
+			}
+			if next.Fence() <= left.Fence() {
+				t.Errorf("token %d after %d", next.Fence(), left.Fence())
+			}
+			unlock(t, next)
+			w, err := rival.RWMutex("read").Lock(ctx)
+			if err != nil {
+				t.Fatalf("a name that a dead reader shares is not free within 4 TTL: %v", err)
+			}
+			if w.Fence() <= reader.Fence() {
+				t.Errorf("token %d after %d", w.Fence(), reader.Fence())
+			}
+			unlock(t, w)
+			if step > 0 {
+				lost(t, kept, 2*ttl)
+			} else if err := kept.Err(); err != nil {
+				t.Errorf("a clock set back ended a hold that is renewed: %v", err)
+			}
+		})
+	}
+}
+
+// T13, T37
+func TestEveryHoldHasTheTTLItAskedFor(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	at := newConsole(t, s.Addr())
+	c := open(t, "redis://"+s.Addr())
+	for _, ttl := range []time.Duration{300 * time.Millisecond, 5 * time.Second, time.Minute} {
+		name := ttl.String()
+		expect := func(how, key string, l *pawl.Lease, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatalf("%s: %v", how, err)
+			}
+			if left := at.pttl(key); left > ttl || left < ttl/2 {
+				t.Errorf("%s for %v: the key lives for %v", how, ttl, left)
+			}
+			if left := time.Until(l.Deadline()); left > ttl {
+				t.Errorf("%s for %v: the deadline is in %v", how, ttl, left)
+			}
+			unlock(t, l)
+		}
+		m, rw, sem := c.Mutex(name, pawl.WithTTL(ttl)), c.RWMutex(name, pawl.WithTTL(ttl)), c.Semaphore(name, 3, pawl.WithTTL(ttl))
+		l, err := m.Lock(t.Context())
+		expect("Lock", "pawl:"+name, l, err)
+		l, err = m.TryLock(t.Context())
+		expect("TryLock", "pawl:"+name, l, err)
+		l, err = rw.RLock(t.Context())
+		expect("RLock", "pawl:"+name, l, err)
+		l, err = rw.Lock(t.Context())
+		expect("RWMutex.Lock", "pawl:"+name, l, err)
+		l, err = sem.Acquire(t.Context(), 2)
+		expect("Acquire", "pawl:"+name, l, err)
+	}
+	a, b := lock(t, c.Mutex("a", pawl.WithTTL(300*time.Millisecond))), lock(t, c.Mutex("b", pawl.WithTTL(time.Minute)))
+	time.Sleep(700 * time.Millisecond)
+	if a.Err() != nil || b.Err() != nil {
+		t.Errorf("two TTLs beside each other: %v, %v", a.Err(), b.Err())
+	}
+	if left := at.pttl("pawl:a"); left > 300*time.Millisecond {
+		t.Errorf("the short one lives for %v", left)
+	}
+	unlock(t, a)
+	unlock(t, b)
+}
+
+// T15
+func TestNoTTLMeansAcquiredWithoutAKey(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	at := newConsole(t, s.Addr())
+	c := open(t, "redis://"+s.Addr())
+	for _, ttl := range []time.Duration{0, -1, -time.Hour, math.MaxInt64, math.MinInt64} {
+		if l, err := c.Mutex("name", pawl.WithTTL(ttl)).TryLock(t.Context()); !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("TTL %v: %v, %v", ttl, l, err)
+		}
+	}
+	for _, ttl := range []time.Duration{1, time.Microsecond, 1500 * time.Microsecond, math.MaxInt32 * time.Millisecond * 2} {
+		l, err := c.Mutex("name", pawl.WithTTL(ttl)).TryLock(t.Context())
+		if err != nil {
+			continue // too short to be held, or refused: both are said
+		}
+		if left := at.pttl("pawl:name"); left <= 0 && l.Err() == nil {
+			t.Errorf("TTL %v: held, and the key's is %v", ttl, left)
+		}
+		_ = l.Unlock()
+	}
+}

@@ -1,0 +1,225 @@
+package redislock
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+//go:embed lua/roll.lua
+var rollLua string
+
+//go:embed lua/enlist.lua
+var enlistLua string
+
+//go:embed lua/rejoin.lua
+var rejoinLua string
+
+//go:embed lua/vote.lua
+var voteLua string
+
+//go:embed lua/confirm.lua
+var confirmLua string
+
+var (
+	enlistScript  = newScript(rollLua, enlistLua)
+	rejoinScript  = newScript(rollLua, rejoinLua)
+	voteScript    = newScript(rollLua, voteLua, lineLua, enterLua)
+	confirmScript = newScript(rollLua, confirmLua)
+)
+
+// The codes of a node that did not vote, see lua/vote.lua.
+const (
+	codeSilent = 5
+	codeEpoch  = 6
+)
+
+// A ballot is a session's part in a quorum.
+type ballot struct {
+	list  string
+	life  string // the memory of the node that the last Enlist has seen
+	epoch string // the last one heard of
+	seen  string // the one that the last Enlist has seen, or Rejoin has made
+}
+
+// roll is the key of what the node knows of its quorum.
+func (l layout) roll() string { return l.prefix + mark + "q" }
+
+// Enlist makes the session one of a quorum's. A cluster is no node of one.
+func (s *session) Enlist(ctx context.Context, list string) (driver.Roll, error) {
+	if err := s.begin(ctx); err != nil {
+		return driver.Roll{}, err
+	}
+	e := s.e
+	if e.keys.cluster {
+		return driver.Roll{}, fmt.Errorf("redislock: a cluster cannot be one node of a quorum: %w", driver.ErrUnsupported)
+	}
+	r, err := e.run(ctx, enlistScript, 1, []string{e.keys.roll(), list})
+	if err != nil {
+		return driver.Roll{}, fault(err)
+	}
+	if r.Int == 1 {
+		return driver.Roll{}, fmt.Errorf("redislock: a quorum's node must be a Redis 7 or newer that shows its run id in INFO: %w", driver.ErrUnsupported)
+	}
+	if len(r.Array) < 5 {
+		return driver.Roll{}, fmt.Errorf("redislock: this node serves a quorum of other nodes, or of the same with another longest ttl (its key is %q): %w", e.keys.roll(), driver.ErrDenied)
+	}
+	votes, silent := r.Array[0].Text, millis(r.Array[1].Int)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.vote = &ballot{list: list, life: r.Array[2].Text, epoch: r.Array[3].Text, seen: r.Array[3].Text}
+	if votes == "1" {
+		return driver.Roll{Votes: true}, nil
+	}
+	return driver.Roll{New: votes == "n", Since: silent, Age: time.Duration(r.Array[4].Int) * time.Second}, nil
+}
+
+// Mark returns the fence and the epoch.
+func (s *session) Mark(ctx context.Context) (high, epoch uint64, err error) {
+	if err := s.begin(ctx); err != nil {
+		return 0, 0, err
+	}
+	e := s.e
+	answers := make([]Answer, 2)
+	fence := e.keys.fence("")
+	e.c.Each(ctx, []Command{{fence, []string{"GET", fence}}, {e.keys.roll(), []string{"HGET", e.keys.roll(), "epoch"}}}, answers)
+	if err := errors.Join(answers[0].Err, answers[1].Err); err != nil {
+		return 0, 0, fault(err)
+	}
+	return uint64(count(answers[0].Text)), uint64(count(answers[1].Text)), nil
+}
+
+// Rejoin raises mark and epoch, and lets the node vote.
+func (s *session) Rejoin(ctx context.Context, high, epoch uint64) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	v := s.ballot()
+	if v == nil {
+		return driver.ErrConflict
+	}
+	e := s.e
+	r, err := e.run(ctx, rejoinScript, 2, []string{e.keys.roll(), e.keys.fence(""), v.life,
+		strconv.FormatUint(high, 10), strconv.FormatUint(epoch, 10), v.seen})
+	if err != nil {
+		return fault(err)
+	}
+	if r.Int == 0 {
+		return driver.ErrConflict
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.seen = strconv.FormatUint(epoch, 10)
+	return nil
+}
+
+// Confirm raises the mark if the grant still stands.
+func (s *session) Confirm(ctx context.Context, c driver.Claim, granted, token uint64) (bool, error) {
+	if err := s.begin(ctx); err != nil {
+		return false, err
+	}
+	if token >= 1<<53 {
+		return false, fmt.Errorf("redislock: token %d is out of range", token)
+	}
+	e := s.e
+	v := s.ballot()
+	if v == nil {
+		return false, driver.ErrNoVote
+	}
+	r, err := e.runChecked(ctx, confirmScript, 4, []string{e.keys.hold(c.Name), e.keys.line(c.Name), e.keys.fence(c.Name), e.keys.roll(),
+		own(&c), strconv.FormatUint(granted, 10), strconv.FormatUint(token, 10), v.list})
+	switch {
+	case err != nil:
+		return false, e.faultAt(c.Name, err)
+	case len(r.Array) > 0:
+		return false, driver.ErrNoVote
+	}
+	return r.Int == 1, nil
+}
+
+// runChecked runs a script of a quorum. Where the server does not know it, the
+// server may have been restarted: then the script looks before it votes.
+func (e *Engine) runChecked(ctx context.Context, sc *script, keys int, args []string) (Reply, error) {
+	call := sc.call(keys, args)
+	r, err := e.c.Do(ctx, args[0], call)
+	if code(err) == "NOSCRIPT" {
+		r, err = e.c.Do(ctx, args[0], append(sc.whole(call), "1"))
+	}
+	return r, err
+}
+
+func (s *session) ballot() *ballot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.vote
+}
+
+// silent reports, before a beat, whether the node of a quorum does not vote: what
+// it holds may then be older than what it has forgotten.
+func (s *session) silent(ctx context.Context) error {
+	v := s.ballot()
+	if v == nil {
+		return nil
+	}
+	roll, err := s.Enlist(ctx, v.list)
+	if err == nil && !roll.Votes {
+		err = driver.ErrNoVote
+	}
+	return err
+}
+
+// epochs bounds how often a vote is repeated because the node was in another
+// epoch than the client knew.
+const epochs = 3
+
+// ask is the granting script of a session that votes. A node that is in another
+// epoch, or does not vote, has done nothing.
+func (s *session) ask(ctx context.Context, c *driver.Claim, v *ballot, args []string) (Reply, uint64, error) {
+	e := s.e
+	propose := c.Propose
+	if propose == 0 {
+		propose = 1
+	}
+	for range epochs {
+		s.mu.Lock()
+		epoch := v.epoch
+		s.mu.Unlock()
+		words := append([]string{}, args...)
+		words = append(words[:3], append([]string{e.keys.roll()}, words[3:]...)...)
+		words[5] = " " + strconv.Itoa(c.Limit) + s.tail + inEpoch(epoch, c.Note)
+		words = append(words, strconv.FormatUint(propose, 10), epoch, v.list)
+		r, err := e.runChecked(ctx, voteScript, 4, words)
+		if err != nil {
+			return Reply{}, 0, err
+		}
+		if len(r.Array) == 2 && r.Array[0].Int == codeEpoch {
+			s.mu.Lock()
+			v.epoch = r.Array[1].Text
+			s.mu.Unlock()
+			continue
+		}
+		if len(r.Array) == 1 && r.Array[0].Int == codeSilent {
+			return Reply{}, 0, driver.ErrNoVote
+		}
+		return r, uint64(count(epoch)), nil
+	}
+	return Reply{}, 0, fmt.Errorf("redislock: the node's epoch changed %d times: %w", epochs, driver.ErrNoVote)
+}
+
+// stamp stands around what a quorum's node notes of a grant, ahead of its note.
+const stamp = "\x03"
+
+func inEpoch(epoch, note string) string { return stamp + epoch + stamp + note }
+
+var stampForm = regexp.MustCompile("^\x03[0-9]+(,[0-9]+)?\x03")
+
+// unstamped is a note as its claim has it.
+func unstamped(note string) string { return note[len(stampForm.FindString(note)):] }
+
+var _ driver.Voter = (*session)(nil)

@@ -1,0 +1,426 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// A field is servers behind proxies.
+type field struct {
+	servers []*testserver.Server
+	proxies []*faultproxy.Proxy
+	query   string
+}
+
+// brief is the query of tests whose leases are short.
+const brief = "max-ttl=6s"
+
+func newField(t *testing.T, n int, query string) *field {
+	t.Helper()
+	f := &field{servers: servers(t, n), query: query}
+	for _, s := range f.servers {
+		f.proxies = append(f.proxies, faultproxy.New(t, s.Addr()))
+	}
+	f.ripen(t)
+	return f
+}
+
+// ripen waits until new servers have been there for max-ttl: a moment ago they
+// might have lost what they knew.
+func (f *field) ripen(t *testing.T) {
+	t.Helper()
+	ttl, err := time.ParseDuration(strings.TrimPrefix(f.query, "max-ttl="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := regexp.MustCompile(`uptime_in_seconds:(\d+)`)
+	for i := range f.servers {
+		until(t, 2*ttl+10*time.Second, "there for long enough", func() bool {
+			info, err := f.at(t, i, "INFO", "server").ToString()
+			m := up.FindStringSubmatch(info)
+			if err != nil || m == nil {
+				return false
+			}
+			seconds, _ := strconv.Atoi(m[1]) // digits
+			return time.Duration(seconds)*time.Second > ttl+ttl/50+2*time.Millisecond
+		})
+	}
+}
+
+func (f *field) hosts() (all []string) {
+	for _, p := range f.proxies {
+		all = append(all, p.Addr())
+	}
+	return all
+}
+
+// client opens a client as another process would have.
+func (f *field) client(t *testing.T, opts ...pawl.Option) *pawl.Client {
+	t.Helper()
+	c, err := pawl.Open(t.Context(), "redlock://"+strings.Join(f.hosts(), ",")+"?"+f.query, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// at sends one command to one server, past its proxy.
+func (f *field) at(t *testing.T, i int, words ...string) redis.RedisResult {
+	t.Helper()
+	c, err := redis.NewClient(redis.ClientOption{InitAddress: []string{f.servers[i].Addr()}, ForceSingleClient: true, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.Do(t.Context(), c.B().Arbitrary(words...).Build())
+}
+
+// votes reports whether a server votes.
+func (f *field) votes(t *testing.T, i int) bool {
+	t.Helper()
+	votes, err := f.at(t, i, "HGET", "pawl:\x01q", "votes").ToString()
+	return err == nil && votes == "1"
+}
+
+// until waits for something that is on its way.
+func until(t *testing.T, limit time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for began := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > limit {
+			t.Fatalf("after %v: not %s", limit, what)
+		}
+	}
+}
+
+func lock(t *testing.T, c *pawl.Client, name string) *pawl.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	lease, err := c.Mutex(name).Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func unlock(t *testing.T, l *pawl.Lease) {
+	t.Helper()
+	if err := l.Unlock(); err != nil {
+		t.Errorf("Unlock: %v", err)
+	}
+}
+
+// T17
+func TestAMinorityThatDoesNotAnswerCostsNoTime(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	f := newField(t, 5, brief)
+	c := f.client(t, pawl.WithTTL(ttl))
+	unlock(t, lock(t, c, "warm"))
+	for holes := 1; holes <= 2; holes++ {
+		f.proxies[holes-1].BlackHole(faultproxy.Both)
+		for range 10 {
+			began := time.Now()
+			l := lock(t, c, "name")
+			locked := time.Since(began)
+			unlock(t, l)
+			if took := time.Since(began); locked > ttl/10 || took > ttl/5 {
+				t.Errorf("with %d of 5 silent: locked after %v, given back after %v", holes, locked, took)
+			}
+		}
+		l := lock(t, c, "renewed")
+		time.Sleep(ttl + ttl/2)
+		if err := l.Err(); err != nil {
+			t.Errorf("with %d of 5 silent a lease was not renewed: %v", holes, err)
+		}
+		unlock(t, l)
+	}
+	// A client that is opened now must not wait for them either.
+	began := time.Now()
+	unlock(t, lock(t, f.client(t, pawl.WithTTL(ttl)), "late"))
+	if took := time.Since(began); took > ttl/2 {
+		t.Errorf("opening beside two silent nodes and locking took %v", took)
+	}
+}
+
+// T18
+func TestAGrantThatTookLongerThanItsLeaseIsGivenBack(t *testing.T) {
+	t.Parallel()
+	const ttl = 500 * time.Millisecond
+	f := newField(t, 3, brief)
+	c := f.client(t, pawl.WithTTL(ttl))
+	unlock(t, lock(t, c, "warm"))
+	for _, p := range f.proxies[:2] {
+		p.Delay(faultproxy.ToClient, ttl)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*ttl)
+	defer cancel()
+	if l, err := c.Mutex("name").Lock(ctx); err == nil {
+		t.Errorf("locked with %v left by answers that took as long as the lease lives", time.Until(l.Deadline()))
+	}
+	for _, p := range f.proxies {
+		p.Heal()
+	}
+	unlock(t, lock(t, f.client(t, pawl.WithTTL(ttl)), "name"))
+}
+
+// T19: of four nodes each rival gets two, again and again.
+func TestATieOfFourEnds(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 4, brief)
+	const rivals, rounds = 4, 10
+	done := make(chan error, rivals)
+	for range rivals {
+		c := f.client(t, pawl.WithTTL(5*time.Second))
+		go func() {
+			for range rounds {
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				l, err := c.Mutex("name").Lock(ctx)
+				cancel()
+				if err == nil {
+					err = l.Unlock()
+				}
+				if err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range rivals {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// T19: the node's answers are lost, its votes are not; the next try must not
+// meet them as a rival's.
+func TestOwnLeftoversDoNotBlockTheNextTry(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second
+	f := newField(t, 3, brief)
+	c := f.client(t, pawl.WithTTL(ttl))
+	unlock(t, lock(t, c, "warm"))
+	for _, p := range f.proxies[:2] {
+		p.SwallowReplies(1, faultproxy.ThenCut(), faultproxy.Matching(func(request []byte) bool { return strings.Contains(string(request), "name") }))
+	}
+	began := time.Now()
+	l := lock(t, c, "name")
+	if took := time.Since(began); took > ttl/2+time.Second {
+		t.Errorf("locked after %v: a vote of one's own was in the way", took)
+	}
+	unlock(t, l)
+	for i := range f.servers {
+		until(t, 2*time.Second, "given back everywhere", func() bool {
+			n, err := f.at(t, i, "EXISTS", "pawl:name").ToInt64()
+			return err == nil && n == 0
+		})
+	}
+}
+
+// T19: the majority did not wait for it, but what it grants late is given back too.
+func TestAStragglerIsGivenBack(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 3, brief)
+	c := f.client(t, pawl.WithTTL(5*time.Second))
+	unlock(t, lock(t, c, "warm"))
+	f.proxies[2].Delay(faultproxy.ToServer, 300*time.Millisecond)
+	l := lock(t, c, "name")
+	unlock(t, l)
+	f.proxies[2].Heal()
+	time.Sleep(400 * time.Millisecond) // what was delayed has arrived by then
+	until(t, 2*time.Second, "given back", func() bool {
+		n, err := f.at(t, 2, "EXISTS", "pawl:name").ToInt64()
+		return err == nil && n == 0
+	})
+}
+
+// T20
+func TestANodeThatLostItsDataVotesOnlyAfterEveryOldLease(t *testing.T) {
+	t.Parallel()
+	for about, lose := range map[string]func(t *testing.T, f *field, i int){
+		"restarted": func(_ *testing.T, f *field, i int) { f.servers[i].Kill(); f.servers[i].Restart() },
+		"emptied": func(t *testing.T, f *field, i int) {
+			if err := f.at(t, i, "FLUSHALL").Error(); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			const ttl, maxTTL = 2 * time.Second, 3 * time.Second
+			f := newField(t, 3, "max-ttl=3s")
+			c, rival := f.client(t, pawl.WithTTL(ttl), pawl.WithoutRenewal()), f.client(t, pawl.WithTTL(ttl))
+			unlock(t, lock(t, c, "warm"))
+			f.proxies[2].BlackHole(faultproxy.Both) // the holder has nodes 0 and 1
+			l := lock(t, c, "name")
+			f.proxies[2].Heal()
+			before := l.Fence()
+			lost := time.Now()
+			lose(t, f, 1) // one of the two forgets it; 1 and 2 would be a majority
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			next, err := rival.Mutex("name").Lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Err() == nil {
+				t.Error("two hold the name")
+			}
+			if next.Fence() <= before {
+				t.Errorf("token %d after %d", next.Fence(), before)
+			}
+			unlock(t, next)
+			until(t, 3*maxTTL, "voting again", func() bool { return f.votes(t, 1) })
+			if silent := time.Since(lost); silent < maxTTL {
+				t.Errorf("it votes again after %v", silent)
+			}
+			unlock(t, lock(t, rival, "name"))
+		})
+	}
+}
+
+// A holder that keeps its majority does not notice that a node comes and goes.
+func TestAHoldOutlivesNodesThatAreLostOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Second
+	f := newField(t, 3, "max-ttl=1s")
+	c := f.client(t, pawl.WithTTL(ttl))
+	l := lock(t, c, "name")
+	for i := range f.servers {
+		if err := f.at(t, i, "FLUSHALL").Error(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, 10*time.Second, "voting again", func() bool { return f.votes(t, i) || l.Err() != nil })
+		until(t, 10*time.Second, "holding there again", func() bool {
+			n, err := f.at(t, i, "EXISTS", "pawl:name").ToInt64()
+			return err == nil && n == 1 || l.Err() != nil
+		})
+	}
+	if err := l.Err(); err != nil {
+		t.Errorf("lost: %v", err)
+	}
+	unlock(t, l)
+}
+
+// T21
+func TestAStaleKeyOnAMinorityBlocksNobody(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 3, brief)
+	if err := f.at(t, 0, "SET", "pawl:name", "somebody else, for ever").Error(); err != nil {
+		t.Fatal(err)
+	}
+	c := f.client(t, pawl.WithTTL(5*time.Second))
+	for range 5 {
+		began := time.Now()
+		unlock(t, lock(t, c, "name"))
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+	}
+	if value, err := f.at(t, 0, "GET", "pawl:name").ToString(); err != nil || value != "somebody else, for ever" {
+		t.Errorf("the other's key is now %q, %v", value, err)
+	}
+}
+
+func TestClientsThatNameOtherNodesAreRefused(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 4, brief)
+	three := &field{servers: f.servers[:3], proxies: f.proxies[:3], query: brief}
+	unlock(t, lock(t, three.client(t, pawl.WithTTL(5*time.Second)), "name"))
+	for about, url := range map[string]string{
+		"a node more":     "redlock://" + strings.Join(f.hosts(), ",") + "?" + brief,
+		"another max-ttl": "redlock://" + strings.Join(three.hosts(), ",") + "?max-ttl=2m",
+	} {
+		c, err := pawl.Open(t.Context(), url, pawl.WithTTL(5*time.Second))
+		if err == nil {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			_, err = c.Mutex("name").TryLock(ctx)
+			cancel()
+			c.Close()
+		}
+		if !errors.Is(err, driver.ErrDenied) {
+			t.Errorf("%s: %v, not ErrDenied", about, err)
+		}
+	}
+	reversed := &field{query: brief, servers: f.servers[:3], proxies: []*faultproxy.Proxy{f.proxies[2], f.proxies[0], f.proxies[1]}}
+	unlock(t, lock(t, reversed.client(t, pawl.WithTTL(5*time.Second)), "name"))
+}
+
+func TestALostMajorityIsSaidAndSurvived(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Second
+	f := newField(t, 3, brief)
+	c := f.client(t, pawl.WithTTL(ttl))
+	l := lock(t, c, "name")
+	for _, p := range f.proxies[:2] {
+		p.Refuse()
+		p.Reset()
+	}
+	select {
+	case <-l.Context().Done():
+	case <-time.After(2 * ttl):
+		t.Error("the holder was not told")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), ttl)
+	_, err := c.Mutex("other").TryLock(ctx)
+	cancel()
+	if !errors.Is(err, pawl.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without a majority: %v", err)
+	}
+	for _, p := range f.proxies {
+		p.Heal()
+	}
+	unlock(t, lock(t, c, "name"))
+}
+
+func TestBadURLs(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"redlock://":                          "no hosts",
+		"redlock://a":                         "three",
+		"redlock://a,b":                       "three",
+		"redlock://a,b,a":                     "twice",
+		"redlock://a,,b":                      "not at all",
+		"redlock://a,b,c?colour=red":          "known: max-ttl",
+		"redlock://a,b,c?max-ttl=never":       "max-ttl",
+		"redlock://u:secret@a,b,c?wait=1":     "unknown parameter",
+		"redlock://u:secret@a:99999,b:x,c:-1": "",
+	} {
+		_, err := pawl.Open(t.Context(), url)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %q and no password", url, err, want)
+		}
+	}
+	c, err := pawl.Open(t.Context(), "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+	if err == nil {
+		c.Close()
+	}
+	if !errors.Is(err, pawl.ErrUnreachable) {
+		t.Errorf("nobody there: %v, not ErrUnreachable", err)
+	}
+}
+
+func TestSemaphoresAreRefused(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 3, brief)
+	_, err := f.client(t, pawl.WithTTL(5*time.Second)).Semaphore("name", 3).TryAcquire(t.Context(), 1)
+	if !errors.Is(err, pawl.ErrUnsupported) {
+		t.Errorf("%v, not ErrUnsupported", err)
+	}
+}

@@ -1,0 +1,162 @@
+package redlock_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+func seat(t *testing.T, e driver.Engine, id string, ttl time.Duration) driver.Session {
+	t.Helper()
+	s, err := e.Open(t.Context(), driver.SessionOptions{ID: id, TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestServersThatAllLostTheirDataAreSilentForEveryOldLease(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 3, brief)
+	l := lock(t, f.client(t, pawl.WithTTL(4*time.Second)), "name")
+	for _, s := range f.servers {
+		s.Kill()
+	}
+	for _, s := range f.servers {
+		s.Restart() // without its data
+	}
+	ctx := t.Context()
+	c, err := pawl.Open(ctx, "redlock://"+f.hosts()[0]+","+f.hosts()[1]+","+f.hosts()[2]+"?"+brief, pawl.WithTTL(4*time.Second))
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	next, err := c.Mutex("name").TryLock(ctx)
+	if err == nil && l.Err() == nil {
+		t.Errorf("two hold the name: until %v and %v", time.Until(l.Deadline()), time.Until(next.Deadline()))
+	}
+}
+
+func TestAClientThatWasForgottenCannotVoteInAnotherQuorum(t *testing.T) {
+	t.Parallel()
+	const ttl = 4 * time.Second
+	f := newField(t, 5, brief)
+	direct := addrs(f.servers) // the new quorum reaches servers without the proxies
+	three := open(t, f.hosts()[:3], brief)
+	defer three.Close()
+	forgotten := seat(t, three, "forgotten", ttl)
+	five := open(t, direct, brief)
+	defer five.Close()
+	var s driver.Session
+	until(t, 20*time.Second, "founded anew", func() bool {
+		for i := range f.servers {
+			f.at(t, i, "DEL", "pawl:\x01q") // as docs/redlock.md says, but one client was not stopped
+		}
+		var err error
+		s, err = five.Open(t.Context(), driver.SessionOptions{ID: "new", TTL: ttl})
+		return err == nil
+	})
+	f.proxies[2].BlackHole(faultproxy.Both) // the old one has servers 1 and 2
+	old, err := forgotten.Enter(t.Context(), driver.Claim{ID: "aa", Try: 1, Name: "name", Need: 1, Limit: 1})
+	if err != nil || !old.Held {
+		return // right
+	}
+	st, err := s.Enter(t.Context(), driver.Claim{ID: "bb", Try: 1, Name: "name", Need: 1, Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Errorf("a client of a quorum that is no more holds the name (token %d), and a client of the new one: %v (token %d)", old.Token, st.Held, st.Token)
+}
+
+func TestANoteCannotForgeAToken(t *testing.T) {
+	t.Parallel()
+	e := open(t, newField(t, 3, brief).hosts(), brief)
+	defer e.Close()
+	s := seat(t, e, "s", 4*time.Second)
+	c := driver.Claim{ID: "aa", Try: 1, Name: "name", Need: 1, Limit: driver.All, Note: "\x02\x031,7\x03"}
+	first, err := s.Enter(t.Context(), c)
+	if err != nil || !first.Held {
+		t.Fatal(first, err)
+	}
+	again, err := s.Enter(t.Context(), c)
+	if err != nil || again.Token != first.Token {
+		t.Errorf("a repeated Enter answers token %d, %v; it was %d", again.Token, err, first.Token)
+	}
+}
+
+func TestAClockThatWasSetBackDoesNotSilenceANodeForEver(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 3, "max-ttl=1s")
+	c := f.client(t, pawl.WithTTL(time.Second))
+	unlock(t, lock(t, c, "name"))
+	f.at(t, 0, "FLUSHALL")
+	unlock(t, lock(t, c, "name")) // finds it out
+	until(t, time.Second, "enlisted", func() bool {
+		n, err := f.at(t, 0, "HEXISTS", "pawl:\x01q", "since").ToInt64()
+		return err == nil && n == 1
+	})
+	// What a clock that was a day ahead when the loss was noticed has left behind.
+	f.at(t, 0, "HSET", "pawl:\x01q", "since", strconv.FormatInt(time.Now().Add(24*time.Hour).UnixMilli(), 10))
+	until(t, 8*time.Second, "voting again", func() bool {
+		unlock(t, lock(t, c, "name"))
+		return f.votes(t, 0)
+	})
+}
+
+// A server that came back with an older state shows a hold that was evicted.
+func TestABeatAtANodeThatDoesNotVoteDoesNotCount(t *testing.T) {
+	t.Parallel()
+	const ttl = 4 * time.Second
+	f := &field{}
+	for range 3 {
+		f.servers = append(f.servers, testserver.Redis(t, "--dbfilename", "dump.rdb"))
+	}
+	for _, s := range f.servers {
+		f.proxies = append(f.proxies, faultproxy.New(t, s.Addr()))
+	}
+	f.query = brief
+	f.ripen(t)
+	a := open(t, f.hosts(), brief)
+	defer a.Close()
+	s := seat(t, a, "s", ttl)
+	x := driver.Claim{ID: "aa", Try: 1, Name: "name", Need: 1, Limit: 1}
+	if st, err := s.Enter(t.Context(), x); err != nil || !st.Held {
+		t.Fatal(st, err)
+	}
+	until(t, time.Second, "held everywhere", func() bool {
+		for i := range f.servers {
+			if n, _ := f.at(t, i, "EXISTS", "pawl:name").ToInt64(); n == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	if err := f.at(t, 0, "SAVE").Error(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 { // an operator evicts it; server 3 is out of the operator's reach
+		f.at(t, i, "DEL", "pawl:name")
+	}
+	y := driver.Claim{ID: "bb", Try: 1, Name: "name", Need: 1, Limit: 1}
+	b := open(t, f.hosts(), brief)
+	defer b.Close()
+	rival := seat(t, b, "rival", ttl)
+	if st, err := rival.Enter(t.Context(), y); err != nil || !st.Held {
+		t.Fatal(st, err)
+	}
+	f.servers[0].Kill()
+	f.servers[0].Restart() // with the snapshot
+	out := make([]driver.Standing, 1)
+	for began := time.Now(); time.Since(began) < 2*time.Second && out[0].Valid == 0; time.Sleep(20 * time.Millisecond) {
+		_ = s.Beat(t.Context(), []driver.Claim{x}, out) // what was not learnt is not learnt
+	}
+	if out[0].Held {
+		t.Errorf("the evicted claim was renewed for %v by a node that does not vote, while another holds it: %s", out[0].Valid, fmt.Sprint(out[0]))
+	}
+}

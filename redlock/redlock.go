@@ -1,0 +1,142 @@
+// Package redlock is Redlock with fencing tokens: a lock that a majority of
+// independent Redis servers holds. See package quorum for how it works and for
+// why its tokens are unique, and docs/redlock.md for when to use it.
+//
+// Use it where there are several Redis servers that do not replicate to each
+// other, and a lock must survive the loss of any minority of them. Where there is
+// one Redis, or one with replicas, package redislock does more and costs less;
+// where there is etcd or ZooKeeper, a real consensus gives a line as well.
+//
+// URLs: redlock://host1,host2,host3, or redlock://user:password@host1:6379,…/db
+// with the parameters of redis:// that concern one server, and max-ttl, the
+// longest TTL a session may have (1m). Every client must name the same hosts, in
+// any order but in the same words, and the same max-ttl: the servers refuse
+// those who name others.
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/quorum"
+	"github.com/pawl-go/pawl/redislock/rueidis"
+)
+
+func init() { driver.Register("redlock", open) }
+
+// New returns an engine on clients of independent Redis servers, by names that
+// must be the same in every process. The clients stay the caller's. With clients
+// of another library, make engines of them and call [quorum.New].
+func New(clients map[string]redis.Client, opts ...quorum.Option) (*quorum.Engine, error) {
+	var nodes []quorum.Node
+	for name, c := range clients {
+		nodes = append(nodes, quorum.Node{Name: name, Engine: rueidis.New(c)})
+	}
+	return quorum.New(nodes, opts...)
+}
+
+// known are the parameters of a URL that are passed on to each server's.
+var known = []string{"prefix", "allow-eviction", "tls", "tls-ca", "tls-cert", "tls-key", "tls-name"}
+
+// owned is an engine with the servers' own engines, which it closes.
+type owned struct {
+	*quorum.Engine
+	nodes []*node
+}
+
+// Close ends the engine and its connections.
+func (o *owned) Close() error {
+	errs := []error{o.Engine.Close()}
+	for _, n := range o.nodes {
+		errs = append(errs, n.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
+	nodes, opts, err := parse(u)
+	if err != nil {
+		return nil, err
+	}
+	var all []quorum.Node
+	for _, n := range nodes {
+		all = append(all, quorum.Node{Name: n.name, Engine: n})
+	}
+	e, err := quorum.New(all, opts...)
+	if err != nil {
+		return nil, driver.BadURL("%s", strings.TrimPrefix(err.Error(), "quorum: "))
+	}
+	o := &owned{e, nodes}
+	if err := o.reach(ctx); err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	return o, nil
+}
+
+// parse makes a URL for each server of one for all.
+func parse(u *url.URL) (nodes []*node, opts []quorum.Option, err error) {
+	if u.Opaque != "" || u.Host == "" {
+		return nil, nil, driver.BadURL("redlock: the URL has no hosts: write redlock://host1,host2,host3")
+	}
+	q := u.Query()
+	for key, values := range q {
+		if key == "max-ttl" {
+			d, err := time.ParseDuration(values[len(values)-1])
+			if err != nil || d < time.Millisecond {
+				return nil, nil, driver.BadURL("redlock: max-ttl=%q is not a duration of a millisecond or more", values[len(values)-1])
+			}
+			opts = append(opts, quorum.WithMaxTTL(d))
+		} else if !slices.Contains(known, key) {
+			return nil, nil, driver.BadURL("redlock: unknown parameter %q (known: max-ttl, %s)", key, strings.Join(known, ", "))
+		}
+	}
+	q.Del("max-ttl")
+	seen := map[string]bool{}
+	for host := range strings.SplitSeq(u.Host, ",") {
+		if host == "" || seen[host] {
+			return nil, nil, driver.BadURL("redlock: host %q is named twice or not at all", host)
+		}
+		seen[host] = true
+		one := *u
+		one.Scheme, one.Host, one.RawQuery = "redis", host, q.Encode()
+		nodes = append(nodes, newNode(host, &one))
+	}
+	return nodes, opts, nil
+}
+
+// reach connects to the servers and comes back when a majority is there, or as
+// soon as the URL has shown to be wrong. The others are reached when they answer.
+func (o *owned) reach(ctx context.Context) error {
+	answers := make(chan error, len(o.nodes))
+	for _, n := range o.nodes {
+		n.tasks.Go(func() {
+			_, err := n.reach(ctx)
+			answers <- err
+		})
+	}
+	reached := 0
+	var errs []error
+	for range o.nodes {
+		err := <-answers // comes soon after ctx has ended
+		if errors.Is(err, driver.ErrURL) {
+			return err
+		}
+		if err == nil {
+			reached++
+		} else {
+			errs = append(errs, err)
+		}
+		if reached > len(o.nodes)/2 {
+			return nil
+		}
+	}
+	return fmt.Errorf("redlock: %d of %d servers were reached, %d are needed: %w", reached, len(o.nodes), len(o.nodes)/2+1, errors.Join(errs...))
+}
