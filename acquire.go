@@ -87,6 +87,7 @@ func (q *quest) seat(ctx context.Context) error {
 			s.part(q.cl)
 			q.cl = q.cl.anew() // a claim never moves: its old session's calls may still look at it
 		}
+		q.cl.identify()
 		s, err := q.c.session(ctx, q.cl)
 		if err == nil {
 			q.cl.s = s
@@ -147,6 +148,10 @@ func (q *quest) await(ctx context.Context) (done bool, err error) {
 func (q *quest) waits() {
 	if !q.told {
 		q.told = true
+		if q.cl.o.observer == nil {
+			return
+		}
+		q.cl.identify()
 		q.cl.observe(Event{Kind: Waiting})
 	}
 }

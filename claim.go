@@ -55,6 +55,14 @@ func (cl *claim) anew() *claim {
 	return &claim{Claim: c, o: cl.o, gate: cl.gate}
 }
 
+// identify gives a new claim its ID, which one that gets the lock from inside the
+// process never needs.
+func (cl *claim) identify() {
+	if cl.ID == "" {
+		cl.ID = newID()
+	}
+}
+
 func (cl *claim) is(st state) bool {
 	if cl.s == nil {
 		return st == entering

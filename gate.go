@@ -80,7 +80,7 @@ func (g *gate) drop() {
 }
 
 // lock takes a claim through the gate; passed says that it came from inside.
-func (g *gate) lock(ctx context.Context, q *quest) (passed bool, err error) {
+func (g *gate) lock(ctx *call, q *quest) (passed bool, err error) {
 	g.mu.Lock()
 	if !g.running && len(g.line) == 0 && !g.turnOpenLocked() {
 		g.running = true
@@ -92,14 +92,16 @@ func (g *gate) lock(ctx context.Context, q *quest) (passed bool, err error) {
 	g.armLocked()
 	g.mu.Unlock()
 	q.waits()
+	ends, closes := ctx.ends()
 	select {
 	case t := <-w.turn:
 		return g.take(ctx, q, t)
-	case <-ctx.Done():
-		q.last = g.withdraw(w)
-		q.cl = nil
-		return false, q.stopped(ctx)
+	case <-ends:
+	case <-closes:
 	}
+	q.last = g.withdraw(w)
+	q.cl = nil
+	return false, q.stopped(ctx)
 }
 
 // take uses the turn that a waiter got.

@@ -149,9 +149,13 @@ func (s *session) nextLook(now instant) instant {
 	if s.beatableLocked() {
 		look = min(look, s.rhythm.due(s.ttl))
 	}
-	s.ticking = s.held > 0
+	if s.held > 0 {
+		look = min(look, s.next)
+	}
+	// Whoever locks and unlocks over and over must not wake the keeper each time.
+	s.ticking, s.granted = s.held > 0 || s.granted, false
 	if s.ticking {
-		look = min(look, s.next, now.add(min(s.margin, maxTick)))
+		look = min(look, now.add(min(s.margin, maxTick)))
 	}
 	for _, d := range s.leaving {
 		look = min(look, d.due())

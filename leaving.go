@@ -210,8 +210,8 @@ func (s *session) leftBy(cl *claim) {
 // ours any more; after one that was not, it is the answer to that one.
 func (s *session) leave(cl *claim) error {
 	bound := min(cl.deadline().sub(s.c.now()), maxBlock)
-	ctx, cancel := context.WithTimeout(s.ctx, bound)
-	defer cancel()
+	ctx := newCall(s.ctx, bound)
+	defer ctx.end()
 	pause := time.Millisecond
 	for asked := false; ; asked = true {
 		err := s.d.Leave(ctx, cl.Claim)

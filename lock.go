@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -165,8 +166,8 @@ func (k *lock) acquire(ctx context.Context, chain *Lease, need int, try bool) (*
 	if k.o.limited && k.o.wait == 0 {
 		try = true
 	}
-	wait, cancel := k.bound(ctx, try)
-	defer cancel()
+	wait := k.bound(ctx, try)
+	defer wait.end()
 	own, carried := k.owner(ctx)
 	if chain == nil {
 		chain = carried
@@ -181,7 +182,10 @@ func (k *lock) acquire(ctx context.Context, chain *Lease, need int, try bool) (*
 		}
 		return l, err
 	}
-	start := k.c.now()
+	var start instant
+	if k.o.observer != nil {
+		start = k.c.now()
+	}
 	for {
 		cl, passed, err := k.claim(wait, need, try)
 		if err != nil {
@@ -197,24 +201,17 @@ func (k *lock) acquire(ctx context.Context, chain *Lease, need int, try bool) (*
 }
 
 // bound returns ctx, ended also by WithWait and by Close.
-func (k *lock) bound(ctx context.Context, try bool) (context.Context, context.CancelFunc) {
-	limit := func() {}
+func (k *lock) bound(ctx context.Context, try bool) *call {
 	if k.o.limited && !try {
-		ctx, limit = context.WithTimeoutCause(ctx, k.o.wait, errWaited)
+		return &call{Context: ctx, closing: k.c.ctx, until: time.Now().Add(k.o.wait), why: errWaited}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(k.c.ctx, func() { cancel(ErrClosed) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-		limit()
-	}
+	return &call{Context: ctx, closing: k.c.ctx}
 }
 
 // claim obtains a held claim, through the gate where there is one.
-func (k *lock) claim(ctx context.Context, need int, try bool) (cl *claim, passed bool, err error) {
+func (k *lock) claim(ctx *call, need int, try bool) (cl *claim, passed bool, err error) {
 	q := &quest{c: k.c, try: try, cl: &claim{o: &k.o, Claim: driver.Claim{
-		ID: newID(), Try: 1, Name: k.name, Need: need, Limit: k.limit,
+		Try: 1, Name: k.name, Need: need, Limit: k.limit,
 		Queue: !try && k.c.features.Queue, Note: k.o.note,
 	}}}
 	if need < k.limit || k.o.fair || k.o.fixed {

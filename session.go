@@ -34,6 +34,7 @@ type session struct {
 	live     []*claim   // the claims that joined; beaten once their Enter was answered
 	held     int        // how many of live are held
 	ticking  bool       // the keeper looks often enough for held claims
+	granted  bool       // something was, since the keeper looked
 	next     instant    // no held claim's deadline is before this
 	promised instant    // until when the store promised the session itself
 	leaving  []*departure
@@ -126,9 +127,9 @@ func (s *session) poke() {
 // enter asks the engine for cl once. A claim whose answer is known joins the live.
 func (s *session) enter(ctx context.Context, cl *claim) (driver.Standing, error) {
 	cl.sent = s.c.now()
-	call, cancel := context.WithTimeout(ctx, s.ttl) // a later grant would be worth nothing
+	call := newCall(ctx, s.ttl) // a later grant would be worth nothing
 	st, err := s.d.Enter(call, cl.Claim)
-	cancel()
+	call.end()
 	if err != nil {
 		if !refused(err) {
 			cl.unanswered = cl.sent
@@ -181,6 +182,7 @@ func (s *session) grant(cl *claim, st driver.Standing) bool {
 		s.next = cl.deadline()
 	}
 	s.held++
+	s.granted = true
 	if !s.ticking {
 		s.ticking = true
 		s.poke()

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	redis "github.com/redis/go-redis/v9"
 
@@ -59,15 +60,20 @@ func command(ctx context.Context, words []string) once {
 // within runs call and comes back when ctx ends, which go-redis by itself would
 // not notice while it reads. It reports whether call has ended.
 func (c *client) within(ctx context.Context, call func()) bool {
-	if ctx.Done() == nil {
-		call()
-		return true
-	}
 	done := make(chan struct{})
 	c.tasks.Go(func() { // ends by the client's time limits; Close waits for it
 		defer close(done)
 		call()
 	})
+	// To wait for the end of a ctx can cost as much as the call, and calls are
+	// short: so only the long ones do.
+	slow := time.NewTimer(patience)
+	defer slow.Stop()
+	select {
+	case <-done:
+		return true
+	case <-slow.C:
+	}
 	select {
 	case <-done:
 		return true
@@ -75,6 +81,15 @@ func (c *client) within(ctx context.Context, call func()) bool {
 		return false
 	}
 }
+
+// patience is how long a call waits before it looks whether its ctx has ended.
+const patience = 5 * time.Millisecond
+
+// unwatched is a ctx whose end within sees to; go-redis keeps to the deadline at
+// most.
+type unwatched struct{ context.Context }
+
+func (unwatched) Done() <-chan struct{} { return nil }
 
 // supported refuses a client whose servers do not know each other.
 func (c *client) supported() error {
@@ -90,7 +105,7 @@ func (c *client) Do(ctx context.Context, _ string, words []string) (redislock.Re
 		return redislock.Reply{}, err
 	}
 	cmd := command(ctx, words)
-	if !c.within(ctx, func() { _ = c.c.Process(ctx, cmd) }) {
+	if !c.within(ctx, func() { _ = c.c.Process(unwatched{ctx}, cmd) }) {
 		return redislock.Reply{}, ctx.Err()
 	}
 	return answer(cmd)
@@ -126,7 +141,7 @@ func (c *client) pipe(ctx context.Context, on piper, all [][]string, out []redis
 		cmds[i] = command(ctx, words)
 		_ = p.Process(ctx, cmds[i]) // queued; the answer is the command's
 	}
-	if !c.within(ctx, func() { _, _ = p.Exec(ctx) }) {
+	if !c.within(ctx, func() { _, _ = p.Exec(unwatched{ctx}) }) {
 		for i := range out {
 			out[i].Err = ctx.Err()
 		}

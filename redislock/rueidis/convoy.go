@@ -7,6 +7,7 @@ import (
 
 	redis "github.com/redis/rueidis"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -36,6 +37,8 @@ type convoy struct {
 	failed bool      // the connection did, for who was alone
 	left   time.Time // when the trip began
 	next   []*rider
+	slow   chan struct{} // closed and replaced when those who wait should look at their ctx
+	alarm  *time.Timer   // calls alarmed; runs while somebody waits
 }
 
 // A rider is one call that waits for the next trip.
@@ -49,13 +52,16 @@ type rider struct {
 
 const (
 	longTrip   = 50 * time.Millisecond // whoever comes later does not wait for its end
+	patience   = 5 * time.Millisecond  // who has waited so long looks whether its ctx has ended
 	mostRiders = 256
 )
 
 var riders = sync.Pool{New: func() any { return &rider{back: make(chan struct{}, 1)} }}
 
 func newConvoy() *convoy {
-	return &convoy{leave: make(chan struct{}, 1), stop: make(chan struct{})}
+	v := &convoy{leave: make(chan struct{}, 1), stop: make(chan struct{}), slow: make(chan struct{})}
+	v.alarm = time.AfterFunc(patience, v.alarmed) // short, and it touches only the convoy: nobody need wait for it
+	return v
 }
 
 // ride makes a call by convoy; ok is false if it has to be made otherwise.
@@ -71,18 +77,45 @@ func (c *client) ride(ctx context.Context, key string, words []string) (r redisl
 	}
 	w := riders.Get().(*rider)
 	w.words, w.kind, w.walk = words, redislock.KindOf(words), false
-	if !c.board(w) {
+	slow := c.board(w)
+	if slow == nil {
 		riders.Put(w)
 		return r, nil, false
 	}
+	if err := w.wait(ctx, slow); err != nil {
+		return r, err, true // the rider is the convoy's now
+	}
+	a, walk := w.Answer, w.walk
+	w.Answer, w.words = redislock.Answer{}, nil
+	riders.Put(w)
+	return a.Reply, a.Err, !walk
+}
+
+// wait waits for the answer. To wait for the end of a ctx can cost more than all
+// the rest of the call, and trips are short: so it does that only once slow says
+// that this one is not.
+func (w *rider) wait(ctx context.Context, slow <-chan struct{}) error {
 	select {
 	case <-w.back:
-		a, walk := w.Answer, w.walk
-		w.Answer, w.words = redislock.Answer{}, nil
-		riders.Put(w)
-		return a.Reply, a.Err, !walk
+		return nil
+	case <-slow:
+	}
+	select {
+	case <-w.back:
+		return nil
 	case <-ctx.Done():
-		return r, ctx.Err(), true // the rider is the convoy's now
+		return ctx.Err()
+	}
+}
+
+// alarmed tells those who have waited long.
+func (v *convoy) alarmed() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	close(v.slow)
+	v.slow = make(chan struct{})
+	if v.busy {
+		v.alarm.Reset(patience)
 	}
 }
 
@@ -110,7 +143,7 @@ func (c *client) rideAlone(ctx context.Context, v *convoy, d redis.DedicatedClie
 	if _, ok := ctx.Deadline(); ok {
 		timed = ctx
 	}
-	stop := context.AfterFunc(ctx, d.Close)
+	stop := driver.AfterCancel(ctx, d.Close)
 	res := d.Do(timed, c.command(d.B(), key, words))
 	ended := !stop()
 	v.alighted(ended || res.NonRedisError() != nil)
@@ -133,8 +166,9 @@ func (v *convoy) alighted(lost bool) {
 	}
 }
 
-// board lets a rider wait for the convoy that is back first.
-func (c *client) board(w *rider) bool {
+// board lets a rider wait for the convoy that is back first. It returns the
+// convoy's slow; nil if there is none to wait for.
+func (c *client) board(w *rider) (slow <-chan struct{}) {
 	var best *convoy
 	var left time.Time
 	for _, v := range c.convoys {
@@ -145,15 +179,18 @@ func (c *client) board(w *rider) bool {
 		v.mu.Unlock()
 	}
 	if best == nil || time.Since(left) > longTrip {
-		return false
+		return nil
 	}
 	best.mu.Lock()
 	defer best.mu.Unlock()
 	if !best.boardableLocked() { // it has come back just now
-		return false
+		return nil
+	}
+	if len(best.next) == 0 {
+		best.alarm.Reset(patience)
 	}
 	best.next = append(best.next, w)
-	return true
+	return best.slow
 }
 
 func (v *convoy) boardableLocked() bool {
@@ -207,6 +244,11 @@ func (v *convoy) depart(load []*rider) []*rider {
 	defer v.mu.Unlock()
 	load, v.next = v.next, load[:0]
 	v.busy, v.left = len(load) > 0, time.Now()
+	if v.busy {
+		v.alarm.Reset(patience)
+	} else {
+		v.alarm.Stop()
+	}
 	return load
 }
 
@@ -216,6 +258,7 @@ func (v *convoy) strand() redis.DedicatedClient {
 	defer v.mu.Unlock()
 	d := v.d
 	v.d, v.busy, v.failed = nil, false, false
+	v.alarm.Stop()
 	for _, w := range v.next {
 		w.walk = true
 		w.back <- struct{}{}

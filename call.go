@@ -1,0 +1,147 @@
+package pawl
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A call is the context of one call to an engine, or of a wait: it ends with its
+// parent, at a time of its own, and when the client is closed. Nearly all calls
+// are over before anybody waits for that end, and to tell a parent of its child
+// and to set a timer costs as much as everything else that the core does for a
+// free lock. So the context is made when somebody asks for Done.
+type call struct {
+	context.Context                 // the parent
+	until           time.Time       // zero: it has no time of its own
+	why             error           // the cause of its end at that time; nil: the usual one
+	closing         context.Context // the client's, which ends with cause ErrClosed; nil: that does not concern it
+
+	mu    sync.Mutex      // guards what follows
+	full  context.Context // made by fill; nil: nobody has asked
+	undo  func()
+	ended bool
+}
+
+// newCall returns a call that ends limit from now.
+func newCall(parent context.Context, limit time.Duration) *call {
+	return &call{Context: parent, until: time.Now().Add(limit)}
+}
+
+// end ends the call: it is over, or nobody waits for it any more.
+func (c *call) end() {
+	c.mu.Lock()
+	c.ended = true
+	undo := c.undo
+	c.mu.Unlock()
+	if undo != nil {
+		undo()
+	}
+}
+
+// Deadline returns the earlier of the parent's and its own.
+func (c *call) Deadline() (time.Time, bool) {
+	at, ok := c.Context.Deadline()
+	if c.until.IsZero() || ok && at.Before(c.until) {
+		return at, ok
+	}
+	return c.until, true
+}
+
+// Done returns a channel that is closed when the call ends.
+func (c *call) Done() <-chan struct{} { return c.fill().Done() }
+
+// ends returns two channels, one of which is closed when the call ends: Done for
+// a wait that is mostly short.
+func (c *call) ends() (one, other <-chan struct{}) {
+	if !c.until.IsZero() || c.closing == nil {
+		return c.Done(), nil
+	}
+	return c.Context.Done(), c.closing.Done()
+}
+
+// Err reports whether the call has ended.
+func (c *call) Err() error {
+	c.mu.Lock()
+	full := c.full
+	c.mu.Unlock()
+	if full == nil && !c.over() {
+		return nil
+	}
+	return c.fill().Err()
+}
+
+// over reports whether a call that is not filled has ended.
+func (c *call) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended || c.Context.Err() != nil || c.closing != nil && c.closing.Err() != nil ||
+		!c.until.IsZero() && !time.Now().Before(c.until)
+}
+
+// Value returns what the parent carries. To package context, which asks for the
+// cause by it, it is a context of that package.
+func (c *call) Value(key any) any {
+	if c.Err() != nil {
+		return c.fill().Value(key)
+	}
+	c.mu.Lock()
+	full := c.full
+	c.mu.Unlock()
+	if full != nil {
+		return full.Value(key)
+	}
+	return c.Context.Value(key)
+}
+
+// fill makes the context.
+func (c *call) fill() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.full != nil {
+		return c.full
+	}
+	ctx, limit := c.Context, context.CancelFunc(func() {})
+	if !c.until.IsZero() {
+		ctx, limit = context.WithDeadlineCause(ctx, c.until, c.why)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := func() bool { return true }
+	if c.closing != nil {
+		if c.closing.Err() != nil {
+			cancel(context.Cause(c.closing)) // not in a moment: now
+		}
+		stop = context.AfterFunc(c.closing, func() { cancel(context.Cause(c.closing)) })
+	}
+	if c.ended {
+		cancel(nil)
+	}
+	c.full = ctx
+	c.undo = func() {
+		stop()
+		cancel(nil)
+		limit()
+	}
+	return ctx
+}
+
+// AfterCancel is what driver.AfterCancel calls.
+func (c *call) AfterCancel(f func()) (stop func() bool) {
+	c.mu.Lock()
+	full := c.full
+	c.mu.Unlock()
+	if full != nil {
+		return context.AfterFunc(full, f)
+	}
+	inner := driver.AfterCancel(c.Context, f)
+	if c.closing == nil {
+		return inner
+	}
+	outer := context.AfterFunc(c.closing, f)
+	return func() bool {
+		a, b := inner(), outer()
+		return a && b
+	}
+}

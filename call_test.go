@@ -1,0 +1,115 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A call must end like a context of package context, whoever has asked it for
+// what before its end.
+func TestACallEndsLikeAContext(t *testing.T) {
+	ours := errors.New("ours")
+	type key struct{}
+	ends := []struct {
+		name  string
+		end   func(c *call, cancel, closing context.CancelCauseFunc)
+		err   error
+		cause error
+	}{
+		{"by its parent", func(_ *call, cancel, _ context.CancelCauseFunc) { cancel(ours) }, context.Canceled, ours},
+		{"by Close", func(_ *call, _, closing context.CancelCauseFunc) { closing(ErrClosed) }, context.Canceled, ErrClosed},
+		{"by its time", func(*call, context.CancelCauseFunc, context.CancelCauseFunc) { time.Sleep(time.Second) }, context.DeadlineExceeded, errWaited},
+		{"by its user", func(c *call, _, _ context.CancelCauseFunc) { c.end() }, context.Canceled, context.Canceled},
+	}
+	before := []struct {
+		name string
+		ask  func(c *call)
+	}{
+		{"nothing", func(*call) {}},
+		{"Err", func(c *call) { _ = c.Err() }},
+		{"Done", func(c *call) { c.Done() }},
+		{"Value", func(c *call) { c.Value(key{}) }},
+		{"a child", func(c *call) { _, cancel := context.WithCancel(c); t.Cleanup(cancel) }},
+	}
+	for _, e := range ends {
+		for _, b := range before {
+			t.Run(e.name+" after "+b.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					parent, cancel := context.WithCancelCause(context.WithValue(context.Background(), key{}, "value"))
+					defer cancel(nil)
+					closing, shut := context.WithCancelCause(context.Background())
+					defer shut(nil)
+					c := &call{Context: parent, closing: closing, until: time.Now().Add(time.Second), why: errWaited}
+					defer c.end()
+					b.ask(c)
+					if c.Err() != nil {
+						t.Fatalf("ended before its end: %v", c.Err())
+					}
+					e.end(c, cancel, shut)
+					synctest.Wait()
+					if c.Err() != e.err || context.Cause(c) != e.cause {
+						t.Errorf("Err %v, cause %v; want %v, %v", c.Err(), context.Cause(c), e.err, e.cause)
+					}
+					select {
+					case <-c.Done():
+					default:
+						t.Error("Done is not closed")
+					}
+					if c.Value(key{}) != "value" {
+						t.Error("the parent's value is gone")
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestAWaiterOfACallIsToldOfItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		c := newCall(newCall(parent, 2*time.Second), time.Hour)
+		defer c.end()
+		if at, ok := c.Deadline(); !ok || time.Until(at) != 2*time.Second {
+			t.Errorf("deadline in %v", time.Until(at))
+		}
+		began := time.Now()
+		<-c.Done()
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("told after %v", took)
+		}
+	})
+}
+
+func TestAfterCancelIsToldOfEveryEndButTheDeadline(t *testing.T) {
+	for _, by := range []string{"parent", "close", "nobody"} {
+		synctest.Test(t, func(t *testing.T) {
+			parent, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			closing, shut := context.WithCancel(context.Background())
+			defer shut()
+			c := newCall(&call{Context: parent, closing: closing}, time.Minute)
+			defer c.end()
+			told := make(chan struct{}, 2)
+			stop := driver.AfterCancel(c, func() { told <- struct{}{} })
+			switch by {
+			case "parent":
+				cancel()
+			case "close":
+				shut()
+			}
+			synctest.Wait()
+			if n := len(told); (n > 0) != (by != "nobody") {
+				t.Errorf("ended by %s: told %d times", by, n)
+			}
+			if stop() != (by == "nobody") {
+				t.Errorf("ended by %s: stop says otherwise", by)
+			}
+		})
+	}
+}
