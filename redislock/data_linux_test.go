@@ -151,7 +151,7 @@ func TestAStoppedProcessSeesTheLossFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := newConsole(t, s.Addr())
-	until(t, 20*time.Second, "held by the process", func() bool { return at.do("EXISTS", "pawl:name") == "1" })
+	until(t, 20*time.Second, "held by the process", func() bool { return at.do("EXISTS", "watching") == "1" })
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -170,9 +170,11 @@ func TestAStoppedProcessSeesTheLossFirst(t *testing.T) {
 // stopped holds the lock until it notices that it slept.
 func stopped(t *testing.T, addr string) {
 	c := open(t, "redis://"+addr, pawl.WithTTL(time.Second))
-	l := lock(t, c.Mutex("name"))
 	at := newConsole(t, addr)
-	for last := time.Now(); ; {
+	l := lock(t, c.Mutex("name"))
+	last := time.Now()
+	at.do("SET", "watching", "1") // it may be stopped from here on
+	for {
 		now := time.Now()
 		err := l.Err() // before anything else that this process does
 		if slept := now.Sub(last); slept > time.Second/2 {
