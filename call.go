@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
 // A call is the context of one call to an engine, or of a wait: it ends with its
@@ -135,7 +133,7 @@ func (c *call) AfterCancel(f func()) (stop func() bool) {
 	if full != nil {
 		return context.AfterFunc(full, f)
 	}
-	inner := driver.AfterCancel(c.Context, f)
+	inner := afterCancel(c.Context, f)
 	if c.closing == nil {
 		return inner
 	}
@@ -145,3 +143,15 @@ func (c *call) AfterCancel(f func()) (stop func() bool) {
 		return a && b
 	}
 }
+
+func afterCancel(ctx context.Context, f func()) (stop func() bool) {
+	if c, ok := ctx.(*call); ok {
+		return c.AfterCancel(f)
+	}
+	if ctx.Done() == nil {
+		return stopped
+	}
+	return context.AfterFunc(ctx, f)
+}
+
+func stopped() bool { return true }

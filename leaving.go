@@ -210,7 +210,7 @@ func (s *session) leftBy(cl *claim) {
 // ours any more; after one that was not, it is the answer to that one.
 func (s *session) leave(cl *claim) error {
 	bound := min(cl.deadline().sub(s.c.now()), maxBlock)
-	ctx := newCall(s.ctx, bound)
+	ctx := newCall(context.Background(), bound) // finish waits as long: nothing else need end it
 	defer ctx.end()
 	pause := time.Millisecond
 	for asked := false; ; asked = true {
