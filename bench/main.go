@@ -26,6 +26,7 @@ import (
 
 	"github.com/pawl-go/pawl/bench/contest"
 	"github.com/pawl-go/pawl/bench/redisbench"
+	"github.com/pawl-go/pawl/bench/redlockbench"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -35,6 +36,7 @@ var parts = []struct {
 	open func(t testing.TB) contest.Part
 }{
 	{"redis", redisbench.Part},
+	{"redlock", redlockbench.Part},
 }
 
 type settings struct {

@@ -115,6 +115,10 @@ func (e *Engine) Features() driver.Features { return e.features }
 
 var errClosed = errors.New("quorum: engine is closed")
 
+// SecondRounds returns how many grants have needed a second round, which costs one
+// more trip to the nodes: they had not all granted the same token.
+func (e *Engine) SecondRounds() uint64 { return e.seconds.Load() }
+
 // Open starts a session on the nodes that answer; a majority must vote.
 func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
 	if o.TTL > e.maxTTL {

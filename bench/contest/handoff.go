@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -53,8 +52,7 @@ func (r *relay) Round(ctx context.Context, length time.Duration) ([]float64, err
 		}
 		times = append(times, float64(took)/float64(time.Microsecond))
 	}
-	slices.Sort(times)
-	return []float64{times[len(times)/2], times[len(times)*99/100]}, nil
+	return quantiles(times), nil
 }
 
 func (r *relay) handoff(ctx context.Context) (time.Duration, error) {

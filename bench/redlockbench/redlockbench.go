@@ -1,0 +1,165 @@
+// Package redlockbench measures Redlock on five Redis servers: beside one server
+// alone, with one of the five silent, and beside redsync on the same five.
+package redlockbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	syncredis "github.com/go-redsync/redsync/v4/redis"
+	pool "github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+	_ "github.com/pawl-go/pawl/redislock/rueidis" // redis:
+	_ "github.com/pawl-go/pawl/redlock"           // redlock:
+)
+
+// ttl is that of every lease. Servers vote once they have run for the longest TTL,
+// so it is short.
+const ttl = 2 * time.Second
+
+const nodes = 5
+
+// Part starts the servers and returns what is to be measured on them.
+func Part(t testing.TB) contest.Part {
+	one := testserver.Redis(t)
+	pids := []int{one.PID()}
+	start := func() (addrs []string) {
+		for range nodes {
+			s := testserver.Redis(t)
+			pids, addrs = append(pids, s.PID()), append(addrs, s.Addr())
+		}
+		return addrs
+	}
+	healthy, degraded := start(), start()
+	silent := faultproxy.New(t, degraded[0])
+	degraded[0] = silent.Addr()
+	for _, addrs := range [][]string{healthy, degraded} {
+		if err := found(addrs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	silent.BlackHole(faultproxy.Both)
+	return contest.Part{
+		Name: "redlock",
+		About: append([]string{
+			"Redis servers on the same machine, without persistence: five that all answer, five of which one is silent (it takes connections and answers nothing), and one alone",
+			fmt.Sprintf("leases of %v", ttl),
+		}, contest.Versions("github.com/redis/", "github.com/go-redsync/")...),
+		PIDs: pids,
+		Rows: rows(one.Addr(), healthy, degraded),
+	}
+}
+
+func rows(one string, addrs, degraded []string) []contest.Row {
+	var (
+		single  = contest.Contender{Name: "pawl one server", Open: openPawl("redis://" + one)}
+		healthy = contest.Contender{Name: "pawl redlock", Open: openRedlock(addrs)}
+		silent  = contest.Contender{Name: "pawl redlock, one silent", Open: openRedlock(degraded)}
+		peer    = contest.Contender{Name: "redsync", Open: openRedsync(addrs)}
+	)
+	return []contest.Row{
+		{
+			Work: contest.Latency(), Length: 600 * time.Millisecond, Who: []contest.Contender{single, healthy, silent, peer},
+			Bounds: []contest.Bound{
+				{Who: healthy.Name, Than: single.Name, Factor: 2.5, AtMost: true},
+				{Who: silent.Name, Than: healthy.Name, Factor: 2, AtMost: true},
+			},
+		},
+		{
+			Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: []contest.Contender{healthy, silent, peer},
+			Bounds: []contest.Bound{{Who: healthy.Name, Factor: 5000, AtMost: true}},
+		},
+	}
+}
+
+// found lets the servers vote for the first time, which needs all of them.
+func found(addrs []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 4*ttl)
+	defer cancel()
+	l, err := openRedlock(addrs)(ctx)
+	if err != nil {
+		return err
+	}
+	unlock, err := l.Lock(ctx, "bench/first")
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return errors.Join(unlock(), l.Close())
+}
+
+// pawlOn is pawl as a program has it.
+type pawlOn struct{ client *pawl.Client }
+
+func (p *pawlOn) Close() error { return p.client.Close() }
+
+func (p *pawlOn) Lock(ctx context.Context, name string) (func() error, error) {
+	lease, err := p.client.Mutex(name).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return lease.Unlock, nil
+}
+
+func openRedlock(addrs []string) func(context.Context) (contest.Locker, error) {
+	return openPawl(fmt.Sprintf("redlock://%s?max-ttl=%v", strings.Join(addrs, ","), ttl))
+}
+
+func openPawl(url string) func(context.Context) (contest.Locker, error) {
+	return func(ctx context.Context) (contest.Locker, error) {
+		c, err := pawl.Open(ctx, url, pawl.WithTTL(ttl))
+		if err != nil {
+			return nil, err
+		}
+		return &pawlOn{c}, nil
+	}
+}
+
+// redsyncPeer is redsync on the same servers.
+type redsyncPeer struct {
+	clients []*goredis.Client
+	sync    *redsync.Redsync
+}
+
+func openRedsync(addrs []string) func(context.Context) (contest.Locker, error) {
+	return func(context.Context) (contest.Locker, error) {
+		p := &redsyncPeer{}
+		var pools []syncredis.Pool
+		for _, addr := range addrs {
+			c := goredis.NewClient(&goredis.Options{Addr: addr, MaxRetries: -1})
+			p.clients = append(p.clients, c)
+			pools = append(pools, pool.NewPool(c))
+		}
+		p.sync = redsync.New(pools...)
+		return p, nil
+	}
+}
+
+func (p *redsyncPeer) Close() error {
+	var errs []error
+	for _, c := range p.clients {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (p *redsyncPeer) Lock(ctx context.Context, name string) (func() error, error) {
+	mutex := p.sync.NewMutex("redsync:"+name, redsync.WithExpiry(ttl), redsync.WithTries(math.MaxInt))
+	if err := mutex.LockContext(ctx); err != nil {
+		return nil, err
+	}
+	return func() error {
+		_, err := mutex.UnlockContext(context.Background())
+		return err
+	}, nil
+}

@@ -1,0 +1,185 @@
+/*
+ * mend: what lets nodes vote, as in quorum/join.go. Part of quorum.pml.
+ *
+ * A mender makes one attempt to let a node vote that lost its data: it raises the
+ * epoch on so many of those that vote that every majority has one of them, reads
+ * their marks, and only then lets the node vote. Its calls are single steps, any
+ * of which may be late or never come, so that an attempt may be left half done.
+ * A founder lets nodes vote of which none ever has.
+ */
+#ifndef MENDERS
+#define MENDERS WIPES
+#endif
+#ifndef FOUNDERS
+#define FOUNDERS 0
+#endif
+#ifndef LEVEL
+#define LEVEL 0 /* who votes in an older epoch is raised to the newest; for three nodes */
+#endif
+
+/* What protects the tokens. */
+#ifndef ENOUGH
+#define ENOUGH (NODES - NODES / 2) /* nodes of which every majority has one */
+#endif
+#ifndef FIRST
+#define FIRST 1 /* epochs are raised before marks are read */
+#endif
+#ifndef LIFE
+#define LIFE 1 /* a node that lost its data since it was seen is not touched */
+#endif
+#ifndef MARK
+#define MARK 1 /* the mark of a node that was emptied since it was raised does not count */
+#endif
+#ifndef OWN
+#define OWN 1 /* no two attempts use the same epoch */
+#endif
+#ifndef SEEN
+#define SEEN 1 /* a node whose epoch changed since it was seen is not touched */
+#endif
+#ifndef AGED
+#define AGED 1 /* founding: a node that was emptied is not taken for a new one */
+#endif
+
+/* Whoever mends or founds is a hand. Epochs of their own are told apart by their
+ * last two bits. */
+#define HANDS (MENDERS + FOUNDERS)
+#if HANDS
+bit  same[NODES * HANDS]; /* a node has kept its data since this hand has seen it */
+byte hands;               /* hands that differ in nothing begin in turn */
+#endif
+#if FOUNDERS
+bit  emptied[NODES];
+#define STRANGE(n) emptied[n] = 1; UNSAME(n)
+#else
+#define STRANGE(n) UNSAME(n)
+#endif
+#if HANDS > 2
+#define UNSAME(n)  same[n] = 0; same[NODES + n] = 0; same[2 * NODES + n] = 0
+#elif HANDS > 1
+#define UNSAME(n)  same[n] = 0; same[NODES + n] = 0
+#elif HANDS > 0
+#define UNSAME(n)  same[n] = 0
+#else
+#define UNSAME(n)  skip
+#endif
+
+#define NEXT(e)     (OWN -> ((e) / 4 + 1) * 4 + me : (e) + 1)
+#define alive(n)    (!LIFE || same[me * NODES + n])
+#define raisable(n) (alive(n) && epoch[n] < to && (!SEEN || epoch[n] == saw[n]))
+#define voter(n)    votes[n]
+
+#define newest_vote MAX(votes[0] * epoch[0], MAX(votes[1] * epoch[1], votes[2] * epoch[2]))
+inline level(n) {
+  d_step { open && votes[n] && epoch[n] < newest_vote ->
+    epoch[n] = newest_vote; printf("node %d is levelled to epoch %d\n", n, epoch[n]) }
+}
+
+#if MENDERS
+inline see(n)  { voting[n] = votes[n]; saw[n] = votes[n] * epoch[n]; same[me * NODES + n] = 1 }
+
+/* The new epoch is above all that answered; one that votes may not have. */
+inline note(n) {
+  if
+  :: (voting[n] || n == w) && epoch[n] > to -> to = epoch[n]
+  :: voting[n] || epoch[n] <= to -> skip
+  fi
+}
+
+inline raise(n) {
+  d_step { EPOCHS && to && voting[n] && raisable(n) && open ->
+    printf("mender %d raises node %d to epoch %d\n", me, n, to);
+    epoch[n] = to; votes[n] = 1; voting[n] = 0; saw[n] = 0; raised[n] = !joined }
+}
+
+#define up(n)   raised[n]
+#define owed(n) voting[n]
+#if !EPOCHS
+#define readable(n) (voting[n] && !read[n])
+#elif !FIRST
+#define readable(n) (n != w && votes[n] && !read[n])
+#else
+#define readable(n) (raised[n] && !read[n] && SUM(up) >= ENOUGH && (!MARK || epoch[n] >= to))
+#endif
+
+inline mark(n) {
+  d_step { to && !joined && done < ENOUGH && readable(n) && open ->
+    printf("mender %d reads the mark of node %d: %d\n", me, n, count[n]);
+    read[n] = 1; done++; high = MAX(high, count[n]) }
+}
+
+inline unheed(n) { raised[n] = 0; read[n] = 0 }
+
+inline join() {
+  d_step { !joined && done >= ENOUGH && (!EPOCHS || SUM(up) >= ENOUGH) && open ->
+    if
+    :: alive(w) && epoch[w] < to ->
+       printf("mender %d lets node %d vote, from %d in epoch %d\n", me, w, high, to);
+       count[w] = MAX(count[w], high); epoch[w] = to; votes[w] = 1
+    :: else
+    fi;
+    joined = 1; high = 0; done = 0; w = 0; ALL(unheed);
+    if :: SUM(owed) == 0 -> to = 0 :: else fi
+  }
+}
+
+proctype Mender(byte me) {
+  byte w, to, high, done, saw[NODES];
+  bit voting[NODES], raised[NODES], read[NODES], joined;
+  atomic {
+    open && hands == me && SUM(voter) >= ENOUGH && SUM(voter) < NODES -> hands++;
+    if
+    :: !votes[0] -> w = 0
+    :: !votes[1] -> w = 1
+    :: !votes[2] -> w = 2
+#if NODES > 3
+    :: !votes[3] -> w = 3
+#endif
+#if NODES > 4
+    :: !votes[4] -> w = 4
+#endif
+    fi;
+    d_step { ALL(see) }
+    ALL(note);
+    to = NEXT(to);
+    printf("mender %d wants node %d to vote in epoch %d\n", me, w, to)
+  }
+  do
+  EACH(raise)
+  EACH(mark)
+  :: join()
+  od
+}
+#endif
+
+#if FOUNDERS
+#define seen(n) known[n]
+#define told(n) read[n]
+
+inline enlist(n) {
+  d_step { !known[n] && !votes[n] && !(AGED && emptied[n]) && open ->
+    printf("founder %d sees that node %d is new\n", me, n);
+    known[n] = 1; saw[n] = epoch[n]; same[me * NODES + n] = 1 }
+}
+
+inline look(n) {
+  d_step { SUM(seen) == NODES && !read[n] && open ->
+    read[n] = 1; high = MAX(high, count[n]); to = MAX(to, NEXT(epoch[n])) }
+}
+
+inline install(n) {
+  d_step { SUM(told) == NODES && !done[n] && raisable(n) && open ->
+    printf("founder %d lets node %d vote, from %d in epoch %d\n", me, n, high, to);
+    done[n] = 1; epoch[n] = to; count[n] = MAX(count[n], high); votes[n] = 1 }
+}
+
+proctype Founder(byte me) {
+  byte to, high, saw[NODES];
+  bit known[NODES], read[NODES], done[NODES];
+  atomic { hands == me -> hands++; if EACH(enlist) fi }
+  do
+  EACH(enlist)
+  EACH(look)
+  EACH(install)
+  od
+}
+#endif
