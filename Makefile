@@ -5,7 +5,7 @@ LINTER   := bin/golangci-lint-$(GOLANGCI)
 
 SOAK         ?= 10m # how long each soak test runs
 SOAK_TIMEOUT ?= 6h  # for all soak tests of one package together
-BENCH        ?= .
+BENCH        ?=
 PREFIX       ?= /usr/local
 
 # Each is a target of its own; make test runs them in this order.
@@ -46,8 +46,10 @@ race: ## every test but TestSoak…, with the race detector
 norace: ## TestNoRace…: ratios, heap and allocations, which -race would falsify
 	@$(REPORT) -count=1 -p 1 -run '^TestNoRace' ./... # one at a time: they measure
 
-e2e: ## tests that need other people's clients: a module of its own
-	@cd e2e && go vet ./... && CGO_ENABLED=1 go test -race -count=1 ./...
+e2e: ## tests that need other people's clients: in modules of their own
+	@for module in e2e bench; do \
+		(cd $$module && go vet ./... && CGO_ENABLED=1 go test -race -count=1 ./...) || exit 1; \
+	done
 
 cross: ## build and vet for other systems, tests included
 	@for system in $(SYSTEMS); do \
@@ -65,8 +67,9 @@ $(LINTER):
 soak: ## TestSoak…: long tests, each for SOAK (10m)
 	PAWL_SOAK=$(SOAK) CGO_ENABLED=1 $(REPORT) -race -count=1 -p 1 -timeout $(SOAK_TIMEOUT) -run '^TestSoak' ./...
 
-bench: ## benchmarks; BENCH picks some
-	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+bench: ## pawl beside its peers on the same servers; BENCH are flags, as -parts redis; writes bench/RESULTS.md
+	@scripts/deps
+	@go -C bench run . $(BENCH)
 
 model: ## check the protocols with Spin; QUICK=1 for the small ones
 	@scripts/deps spin

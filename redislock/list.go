@@ -122,7 +122,7 @@ const sharedHold = "p1 shared"
 
 // arrival is the token of a claim in the line, also of one that has none to show.
 func arrival(record string) int64 {
-	if m := recordForm.FindStringSubmatch(record); m != nil {
+	if m := recordForm().FindStringSubmatch(record); m != nil {
 		return count(m[4])
 	}
 	return 0

@@ -25,11 +25,11 @@ func KindOf(words []string) Kind {
 		return ""
 	}
 	switch words[1] {
-	case enterScript.digest:
+	case enterScript.made().digest:
 		if len(words) == 10 { // without a proposal
 			return Kind(words[5]) // one fence for all
 		}
-	case leaveScript.digest:
+	case leaveScript.made().digest:
 		return "leave"
 	}
 	return ""
@@ -45,6 +45,7 @@ func Merge(k Kind, cmds [][]string, whole bool) []string {
 	if k == "leave" {
 		sc, per, args = givebacksScript, 6, 3*len(cmds)
 	}
+	sc.made()
 	words := make([]string, 0, 3+args)
 	if whole {
 		words = append(words, "EVAL", sc.text)

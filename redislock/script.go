@@ -6,6 +6,8 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"strconv"
+	"strings"
+	"sync"
 )
 
 //go:embed lua/take.lua
@@ -41,16 +43,22 @@ var watchLua string
 //go:embed lua/store.lua
 var storeLua string
 
-// A script is a Lua program and the digest it is called by.
-type script struct{ text, digest string }
+// A script is a Lua program and the digest it is called by. Both are made when it
+// is first used: a program that has this package but no Redis need not pay for them.
+type script struct {
+	parts        []string
+	once         sync.Once
+	text, digest string
+}
 
-func newScript(parts ...string) *script {
-	s := &script{}
-	for _, p := range parts {
-		s.text += p
-	}
-	sum := sha1.Sum([]byte(s.text))
-	s.digest = hex.EncodeToString(sum[:])
+func newScript(parts ...string) *script { return &script{parts: parts} }
+
+func (s *script) made() *script {
+	s.once.Do(func() {
+		s.text = strings.Join(s.parts, "")
+		sum := sha1.Sum([]byte(s.text))
+		s.digest = hex.EncodeToString(sum[:])
+	})
 	return s
 }
 
@@ -70,13 +78,13 @@ var (
 // call is the command that runs the script by its digest.
 func (s *script) call(keys int, args []string) []string {
 	words := make([]string, 0, 4+len(args)) // room for one more
-	words = append(words, "EVALSHA", s.digest, strconv.Itoa(keys))
+	words = append(words, "EVALSHA", s.made().digest, strconv.Itoa(keys))
 	return append(words, args...)
 }
 
 // whole turns a call by digest into one that carries the script.
 func (s *script) whole(call []string) []string {
-	return append([]string{"EVAL", s.text}, call[2:]...)
+	return append([]string{"EVAL", s.made().text}, call[2:]...)
 }
 
 // run runs a script with args, the first keys of which are its keys.

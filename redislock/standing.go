@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -76,13 +77,18 @@ func holder(name string, a []Reply) *driver.Entry {
 	return &x
 }
 
+// form is a pattern that is compiled when it is first used.
+func form(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
 // holdForm is an exclusive hold of ours, see lua/line.lua.
-var holdForm = regexp.MustCompile(`(?s)^p1 ([0-9a-f]+) (\d+) (\d+) (\d+) (\S+) (\d+) (\d+) (.*)$`)
+var holdForm = form(`(?s)^p1 ([0-9a-f]+) (\d+) (\d+) (\d+) (\S+) (\d+) (\d+) (.*)$`)
 
 // holds shows the string of a hold as an entry. now is unknown here, so Since is
 // left to since.
 func holds(name, value string, left time.Duration) driver.Entry {
-	m := holdForm.FindStringSubmatch(value)
+	m := holdForm().FindStringSubmatch(value)
 	if m == nil {
 		return foreign(name, value, left)
 	}
@@ -99,7 +105,7 @@ func holds(name, value string, left time.Duration) driver.Entry {
 // sinceOf is when a hold began: its token is the moment of its arrival, which is
 // that of its grant unless it had to wait.
 func sinceOf(value string) int64 {
-	m := holdForm.FindStringSubmatch(value)
+	m := holdForm().FindStringSubmatch(value)
 	if m == nil {
 		return 0
 	}
@@ -126,11 +132,11 @@ func foreign(name, value string, left time.Duration) driver.Entry {
 }
 
 // recordForm is one claim of the line, see lua/line.lua.
-var recordForm = regexp.MustCompile(`(?s)^(\d) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d) (\S+) ([^\x02]*)\x02(.*)$`)
+var recordForm = form(`(?s)^(\d) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d) (\S+) ([^\x02]*)\x02(.*)$`)
 
 // shares shows a claim of the line as an entry.
 func shares(name, id, text, now string, left time.Duration) (driver.Entry, bool) {
-	m := recordForm.FindStringSubmatch(text)
+	m := recordForm().FindStringSubmatch(text)
 	if m == nil {
 		return driver.Entry{}, false
 	}

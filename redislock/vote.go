@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -217,9 +216,9 @@ const stamp = "\x03"
 
 func inEpoch(epoch, note string) string { return stamp + epoch + stamp + note }
 
-var stampForm = regexp.MustCompile("^\x03[0-9]+(,[0-9]+)?\x03")
+var stampForm = form("^\x03[0-9]+(,[0-9]+)?\x03")
 
 // unstamped is a note as its claim has it.
-func unstamped(note string) string { return note[len(stampForm.FindString(note)):] }
+func unstamped(note string) string { return note[len(stampForm().FindString(note)):] }
 
 var _ driver.Voter = (*session)(nil)

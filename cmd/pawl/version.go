@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 )
 
 // version is set when a release is built.
@@ -45,18 +44,4 @@ func ourVersion() string {
 		return info.Main.Version
 	}
 	return "(devel)"
-}
-
-func (a *app) manCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "man FOLDER",
-		Short: "Write the manual pages into a folder",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := doc.GenManTree(cmd.Root(), &doc.GenManHeader{Title: "PAWL", Section: "1", Source: "pawl"}, args[0]); err != nil {
-				return &coded{exitFailed, err}
-			}
-			return nil
-		},
-	}
 }
