@@ -88,16 +88,6 @@ func token(grants []vote, majority int) (token uint64, agreed bool) {
 	return token, false
 }
 
-// errors returns why nodes did not answer.
-func (t *tally) errors() (errs []error) {
-	for _, v := range t.votes {
-		if v.err != nil {
-			errs = append(errs, v.err)
-		}
-	}
-	return errs
-}
-
 // refusal is the standing of a claim that somebody else is in the way of.
 func (t *tally) refusal() driver.Standing {
 	st := driver.Standing{Ahead: -1}

@@ -32,7 +32,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 		if token := s.take(&c); token != 0 {
 			return s.confirm(ctx, &c, token)
 		}
-		now, why, changed := e.state(a)
+		now, changed, why := e.state(a)
 		pause := last.Pause
 		switch {
 		case now == 0:

@@ -128,12 +128,12 @@ func (e *Engine) earIs(a *ear, beginning uint64, err error) {
 	a.changed = make(chan struct{})
 }
 
-// state returns in which beginning an ear is, why it is in none, and what is
-// closed when that changes.
-func (e *Engine) state(a *ear) (now uint64, why error, changed <-chan struct{}) {
+// state returns in which beginning an ear is, what is closed when that changes, and
+// why it is in none.
+func (e *Engine) state(a *ear) (now uint64, changed <-chan struct{}, why error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	return a.now.Load(), a.err, a.changed
+	return a.now.Load(), a.changed, a.err
 }
 
 // deliver takes word of a claim to it: "<session> <id> <try> <token>", where

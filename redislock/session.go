@@ -15,7 +15,6 @@ import (
 type session struct {
 	e      *Engine
 	id     string
-	word   string // id as one word
 	ttl    time.Duration
 	millis string        // ttl, in words
 	tail   string        // what all holds of the session have in common

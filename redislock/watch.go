@@ -108,7 +108,7 @@ func (e *Engine) keepWatch(ctx context.Context, w *watch) {
 	defer e.silence(a)
 	var last, end string
 	for set := false; ctx.Err() == nil; {
-		now, _, changed := e.state(a)
+		now, changed, _ := e.state(a)
 		pause := watchAgain
 		if now != 0 {
 			seen, until, next, err := e.watchOnce(ctx, w.name)

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/url"
@@ -66,7 +67,7 @@ func (n *node) reach(ctx context.Context) (driver.Engine, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return nil, fmt.Errorf("%w (%v)", errClosed, e.Close())
+		return nil, errors.Join(errClosed, e.Close())
 	}
 	n.engine = e
 	return e, nil

@@ -65,30 +65,30 @@ func newConvoy() *convoy {
 }
 
 // ride makes a call by convoy; ok is false if it has to be made otherwise.
-func (c *client) ride(ctx context.Context, key string, words []string) (r redislock.Reply, err error, ok bool) {
+func (c *client) ride(ctx context.Context, key string, words []string) (r redislock.Reply, ok bool, err error) {
 	for _, v := range c.convoys {
 		if d := c.idle(v); d != nil {
 			r, err = c.rideAlone(ctx, v, d, key, words)
-			return r, err, true
+			return r, true, err
 		}
 	}
 	if len(c.convoys) == 0 {
-		return r, nil, false
+		return r, false, nil
 	}
 	w := riders.Get().(*rider)
 	w.words, w.kind, w.walk = words, redislock.KindOf(words), false
 	slow := c.board(w)
 	if slow == nil {
 		riders.Put(w)
-		return r, nil, false
+		return r, false, nil
 	}
 	if err := w.wait(ctx, slow); err != nil {
-		return r, err, true // the rider is the convoy's now
+		return r, true, err // the rider is the convoy's now
 	}
 	a, walk := w.Answer, w.walk
 	w.Answer, w.words = redislock.Answer{}, nil
 	riders.Put(w)
-	return a.Reply, a.Err, !walk
+	return a.Reply, !walk, a.Err
 }
 
 // wait waits for the answer. To wait for the end of a ctx can cost more than all
