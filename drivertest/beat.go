@@ -38,6 +38,7 @@ func beatKeeps(s *stage) {
 		ca, cb := s.claim(), s.claim()
 		ca.Name += "/" + newID()
 		cb.Name = ca.Name
+		entered := time.Now()
 		a.hold(ca)
 		live := []driver.Claim{cb}
 		if s.can.Queue {
@@ -45,7 +46,7 @@ func beatKeeps(s *stage) {
 		} else {
 			live = nil
 		}
-		kept := keepUp(s, a, b, ca, live)
+		kept := keepUp(s, a, b, ca, live, entered)
 		a.shut()
 		b.shut()
 		if kept {
@@ -55,10 +56,10 @@ func beatKeeps(s *stage) {
 	s.Skip("the machine stalls for longer than the TTL: nothing can be said")
 }
 
-// keepUp beats for three TTLs and reports whether it was always in time.
-func keepUp(s *stage, a, b *player, ca driver.Claim, cb []driver.Claim) bool {
+// keepUp beats for three TTLs and reports whether it was always in time, also
+// with the first beat after the claims were entered.
+func keepUp(s *stage, a, b *player, ca driver.Claim, cb []driver.Claim, last time.Time) bool {
 	ttl := min(a.TTL(), b.TTL())
-	last := time.Now()
 	for start := time.Now(); time.Since(start) < 3*ttl; {
 		time.Sleep(ttl / 4)
 		sent := time.Now()

@@ -108,6 +108,7 @@ func badOptions(s *stage) {
 	if err == nil {
 		_ = l.Unlock() // may be lost by now
 	}
+	s.eventually(soon, "the end of a lease of 1 ns", func() bool { return len(s.line()) == 0 })
 }
 
 func badPermits(s *stage) {
