@@ -25,7 +25,7 @@ func dialect(e *Engine) sqllock.Dialect {
 		Store:      e.store,
 		Fencing:    driver.Durable,
 		Attend:     e.attend,
-		Guards:     &sqllock.Guards{Clock: e.store.r.clock.now},
+		Guards:     &sqllock.Guards{Clock: e.store.w.clock.now},
 		Live:       e.census.id,
 		Census:     e.census,
 	}
