@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 //go:embed schema.sql
@@ -20,10 +21,14 @@ type tables struct {
 	meta, head, claim, record string
 }
 
-var tablePrefix = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,47}\.)?[A-Za-z_][A-Za-z0-9_]{0,47}$`)
+// tablePrefix is made when it is first needed: commands that use another store
+// start without it.
+var tablePrefix = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,47}\.)?[A-Za-z_][A-Za-z0-9_]{0,47}$`)
+})
 
 func tablesOf(prefix string) (tables, error) {
-	if !tablePrefix.MatchString(prefix) {
+	if !tablePrefix().MatchString(prefix) {
 		return tables{}, fmt.Errorf("mysql: table prefix %q: up to 48 letters, digits and _ that do not begin with a digit, and a database and a dot before them if need be", prefix)
 	}
 	return tables{

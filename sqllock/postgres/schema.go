@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -25,10 +26,14 @@ type tables struct {
 
 // A schema's name may be anything in front of the dot that needs no quotes. The
 // longest of our own names, and the channel's, must fit into 63 bytes.
-var tablePrefix = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,47}\.)?[a-z_][a-z0-9_]{0,47}$`)
+// tablePrefix is made when it is first needed: commands that use another store
+// start without it.
+var tablePrefix = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([a-z_][a-z0-9_]{0,47}\.)?[a-z_][a-z0-9_]{0,47}$`)
+})
 
 func tablesOf(prefix string) (tables, error) {
-	if !tablePrefix.MatchString(prefix) {
+	if !tablePrefix().MatchString(prefix) {
 		return tables{}, fmt.Errorf("postgres: table prefix %q: up to 48 of a-z, 0-9 and _ that do not begin with a digit, and a schema and a dot before them if need be", prefix)
 	}
 	return tables{
