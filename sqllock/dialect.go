@@ -35,6 +35,7 @@ type Dialect struct {
 	HeadApart bool
 
 	Store   Store
+	Away    bool // beyond a network: what was sent may arrive after its caller has gone
 	Fencing driver.Level
 	Push    bool // Attend is told of turns, it does not look for them
 

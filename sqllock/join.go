@@ -119,7 +119,7 @@ func (s *session) tryJoin(ctx context.Context, cs []driver.Claim, args []*Args, 
 			f.Steps = append(f.Steps, Step{Query: q.veto, Args: a, Veto: true})
 		}
 	}
-	if err := s.e.fly(ctx, &f, &told); err != nil {
+	if err := s.cross(ctx, args, func(ctx context.Context) error { return s.e.fly(ctx, &f, &told) }); err != nil {
 		return nil, err
 	}
 	if f.Missing {

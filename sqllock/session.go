@@ -20,6 +20,11 @@ type session struct {
 	claims map[string]driver.Claim // what may be in a line: added before it is sent, removed when it has certainly ended
 	spots  map[string]spotHint     // where claims were last seen
 	closed bool
+
+	crossings map[*crossing]struct{} // flights under way that enter claims
+
+	life context.Context // of crossings
+	cut  context.CancelFunc
 }
 
 // A spotHint is where a claim was last seen, so that a beat finds it by key. It
@@ -157,8 +162,8 @@ func (s *session) take(ctx context.Context, a *Args, tries bool) (token int64, e
 		q = s.e.q.again
 	}
 	f := Flight{Tries: tries, Steps: []Step{{Query: q, Args: a, Row: func(r Row) error { return r.Scan(&token) }}}}
-	if err := s.e.d.Store.Run(ctx, &f); err != nil {
-		return 0, err
+	if err := s.cross(ctx, []*Args{a}, func(ctx context.Context) error { return s.e.d.Store.Run(ctx, &f) }); err != nil {
+		return 0, err // and token is not ours to read: the flight may still be under way
 	}
 	if token != 0 && q != s.e.q.again {
 		s.e.heads.add(a.text[Name])

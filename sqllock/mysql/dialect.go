@@ -42,6 +42,7 @@ func dialect(e *Engine) (sqllock.Dialect, error) {
 		Mark:       "?",
 		HeadApart:  true,
 		Store:      e.store,
+		Away:       true,
 		Fencing:    driver.Durable,
 		Attend:     attend,
 		Guards: &sqllock.Guards{

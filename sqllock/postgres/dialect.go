@@ -41,6 +41,7 @@ func dialect(e *Engine) (sqllock.Dialect, error) {
 		Numbered:   true,
 		Cast:       cast,
 		Store:      e.store,
+		Away:       true,
 		Fencing:    driver.Durable,
 		Push:       true,
 		Attend:     e.store.attend,
