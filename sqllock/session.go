@@ -156,14 +156,15 @@ func (s *session) entered(ctx context.Context, args ...*Args) error {
 }
 
 // take is the one-statement path; token 0 says that it does not lead there.
-func (s *session) take(ctx context.Context, a *Args, tries bool) (token int64, err error) {
+func (s *session) take(ctx context.Context, a *Args, tries bool) (int64, error) {
+	var token int64 // the flight's until it has ended, which may be after we have returned
 	q := s.e.q.enter
 	if s.e.q.again.Text != "" && s.e.heads.has(a.text[Name]) {
 		q = s.e.q.again
 	}
 	f := Flight{Tries: tries, Steps: []Step{{Query: q, Args: a, Row: func(r Row) error { return r.Scan(&token) }}}}
 	if err := s.cross(ctx, []*Args{a}, func(ctx context.Context) error { return s.e.d.Store.Run(ctx, &f) }); err != nil {
-		return 0, err // and token is not ours to read: the flight may still be under way
+		return 0, err
 	}
 	if token != 0 && q != s.e.q.again {
 		s.e.heads.add(a.text[Name])
