@@ -3,6 +3,7 @@ package sqllock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -67,20 +68,41 @@ func (s *session) cross(ctx context.Context, args []*Args, fly func(context.Cont
 	}
 }
 
-// awaitCrossings waits for the flights that were under way when the session was
-// closed, for a while, and ends what they may have entered since.
-func (s *session) awaitCrossings(ctx context.Context, under []*crossing) {
-	if len(under) == 0 {
-		s.cut()
-		return
+// awaitEnter waits, for a while, for flights that may still enter a claim which is
+// to be left: on connections of their own the two could arrive in any order.
+func (s *session) awaitEnter(ctx context.Context, id string) error {
+	s.mu.Lock()
+	var under []*crossing
+	for x := range s.crossings {
+		if slices.ContainsFunc(x.args, func(a Args) bool { return a.text[ID] == id }) {
+			under = append(under, x)
+		}
 	}
-	patience, cancel := context.WithTimeout(ctx, strayLife)
+	s.mu.Unlock()
+	if len(under) > 0 {
+		awaitAll(ctx, under)
+	}
+	return ctx.Err()
+}
+
+// awaitAll waits until flights have ended, ctx has, or strayLife is over.
+func awaitAll(ctx context.Context, under []*crossing) {
+	ctx, cancel := context.WithTimeout(ctx, strayLife)
 	defer cancel()
 	for _, x := range under {
 		select {
 		case <-x.done:
-		case <-patience.Done():
+		case <-ctx.Done():
+			return
 		}
+	}
+}
+
+// awaitCrossings waits for the flights that were under way when the session was
+// closed, for a while, and ends what they may have entered since.
+func (s *session) awaitCrossings(ctx context.Context, under []*crossing) {
+	if len(under) > 0 {
+		awaitAll(ctx, under)
 	}
 	s.cut()
 	for _, x := range under {

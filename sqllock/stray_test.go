@@ -108,3 +108,47 @@ func TestCloseCutsAnEnterThatIsNotAnswered(t *testing.T) {
 		}
 	})
 }
+
+// The same with a Leave in place of Close: the two travel on connections of
+// their own, and the Leave must not overtake.
+func TestALeaveDoesNotOvertakeItsEnter(t *testing.T) {
+	onServers(t, func(t *testing.T, r *rig) {
+		p := faultproxy.New(t, r.addr)
+		s, name := openSession(t, openEngine(t, r.via(p.Addr())), time.Minute), nameOf(t)
+		for range 2 {
+			c := mutex(name)
+			hold(t, s, c)
+			if err := s.Leave(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := mutex(name)
+		held, letGo := caught(p)
+		ctx, cancel := context.WithCancel(t.Context())
+		entered := make(chan error, 1)
+		go func() {
+			_, err := s.Enter(ctx, c)
+			entered <- err
+		}()
+		<-held
+		cancel()
+		if err := <-entered; !errors.Is(err, context.Canceled) {
+			t.Errorf("the Enter that was called off: %v", err)
+		}
+		left := make(chan error, 1)
+		go func() { left <- s.Leave(t.Context(), c) }()
+		select {
+		case err := <-left:
+			t.Errorf("left before it was entered: %v", err)
+			letGo()
+		case <-time.After(100 * time.Millisecond):
+			letGo()
+			if err := <-left; err != nil {
+				t.Errorf("Leave: %v", err)
+			}
+		}
+		for x, err := range r.engine(t).List(t.Context(), name) {
+			t.Errorf("left behind: %+v, %v", x, err)
+		}
+	})
+}
