@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,50 +67,71 @@ func (r *rig) write(ctx context.Context, key string, g driver.Grant, level sql.I
 	return true, tx.Commit()
 }
 
+// Without the race detector there are more, see TestNoRaceAZombieNeverCommits.
 func TestAZombieNeverCommits(t *testing.T) {
-	everywhere(t, func(t *testing.T, r *rig) {
-		rounds := 1000
-		if testing.Short() {
-			rounds = 100
+	everywhere(t, func(t *testing.T, r *rig) { zombies(t, r, 200) })
+}
+
+// zombies has holders write at about their expiry.
+func zombies(t *testing.T, r *rig, tries int) {
+	const names = 5
+	ea, eb := r.engine(t), r.engine(t)
+	var committed, refused, stale, writes atomic.Int64
+	var wg sync.WaitGroup
+	for range names { // at once: most of a try is waiting for an expiry
+		key := r.ledger(t)
+		wg.Go(func() {
+			haunt(t, r, ea, eb, key, tries/names, &committed, &refused)
+			stale.Add(r.number(t, "SELECT stale FROM ledger WHERE name = ?", key))
+			writes.Add(r.number(t, "SELECT writes FROM ledger WHERE name = ?", key))
+		})
+	}
+	wg.Wait()
+	if n := stale.Load(); n != 0 {
+		t.Errorf("%d stale commits in %d tries", n, tries)
+	}
+	t.Logf("%d tries: the first holder committed %d times, was refused %d times; %d entries in all",
+		tries, committed.Load(), refused.Load(), writes.Load())
+	if committed.Load() == 0 || refused.Load() == 0 {
+		t.Errorf("committed %d times and refused %d times: one of the two was not tried", committed.Load(), refused.Load())
+	}
+}
+
+// haunt has a holder write at about its expiry, beside a rival that takes over.
+func haunt(t *testing.T, r *rig, ea, eb driver.Engine, key string, rounds int, committed, refused *atomic.Int64) {
+	const ttl = 15 * time.Millisecond
+	a, b := openSession(t, ea, ttl), openSession(t, eb, time.Minute)
+	name := nameOf(t)
+	for range rounds {
+		ca, cb := mutex(name), mutex(name)
+		stA, err := enterUntil(t.Context(), a, tries(ca))
+		if err != nil {
+			t.Error(err)
+			return
 		}
-		const ttl = 3 * time.Millisecond
-		ea, eb := r.engine(t), r.engine(t)
-		a, b := openSession(t, ea, ttl), openSession(t, eb, ttl)
-		name, key := nameOf(t), r.ledger(t)
-		committed, refused := 0, 0
-		for range rounds {
-			ca, cb := mutex(name), mutex(name)
-			stA, err := enterUntil(t.Context(), a, tries(ca))
-			if err != nil {
-				t.Fatal(err)
+		rival := make(chan error, 1)
+		go func() { // ends with its write
+			st, err := b.Enter(t.Context(), cb)
+			for err == nil && !st.Held {
+				st, err = b.Await(t.Context(), cb, st)
 			}
-			rival := make(chan error, 1)
-			go func() { // ends with its write
-				st, err := enterUntil(t.Context(), b, tries(cb))
-				if err == nil {
-					_, err = r.write(t.Context(), key, &zombie{cb, st.Token}, sql.LevelDefault)
-				}
-				rival <- err
-			}()
-			time.Sleep(rand.N(2 * ttl))
-			if ok, err := r.write(t.Context(), key, &zombie{ca, stA.Token}, sql.LevelDefault); ok && err == nil {
-				committed++
-			} else if errors.Is(err, driver.ErrGone) {
-				refused++
+			if err == nil {
+				_, err = r.write(t.Context(), key, &zombie{cb, st.Token}, sql.LevelDefault)
 			}
-			<-rival // it may have been too late itself
-			_ = a.Leave(t.Context(), ca)
-			_ = b.Leave(t.Context(), cb)
+			rival <- err
+		}()
+		time.Sleep(rand.N(2 * ttl))
+		if ok, err := r.write(t.Context(), key, &zombie{ca, stA.Token}, sql.LevelDefault); ok && err == nil {
+			committed.Add(1)
+		} else if errors.Is(err, driver.ErrGone) {
+			refused.Add(1)
 		}
-		if stale := r.number(t, "SELECT stale FROM ledger WHERE name = ?", key); stale != 0 {
-			t.Errorf("%d stale commits in %d tries", stale, rounds)
+		if err := <-rival; err != nil {
+			t.Errorf("the rival: %v", err)
 		}
-		t.Logf("%d tries: the first holder committed %d times, was refused %d times; %d entries in all", rounds, committed, refused,
-			r.number(t, "SELECT writes FROM ledger WHERE name = ?", key))
-		if committed == 0 || refused == 0 {
-			t.Errorf("committed %d times and refused %d times: one of the two was not tried", committed, refused)
-		}
-	})
+		_ = a.Leave(t.Context(), ca)
+		_ = b.Leave(t.Context(), cb)
+	}
 }
 
 // enterUntil tries until held.
@@ -159,6 +182,7 @@ func TestALeaseThatWasPassedOnIsNotGuardedFor(t *testing.T) {
 }
 
 func TestATakeoverWaitsForTheGuardedCommit(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, r *rig) {
 		const ttl = 100 * time.Millisecond
 		a, b := openSession(t, r.engine(t), ttl), openSession(t, r.engine(t), 5*time.Second)
@@ -206,6 +230,7 @@ func TestATakeoverWaitsForTheGuardedCommit(t *testing.T) {
 // TestAGuardCostsNoOtherLockItsRenewal keeps a guard open for three TTLs. On
 // SQLite a transaction that writes has the whole file.
 func TestAGuardCostsNoOtherLockItsRenewal(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
 		const ttl = 1500 * time.Millisecond
 		c := openClient(t, r.url, pawl.WithTTL(ttl))
@@ -252,6 +277,7 @@ func TestAGuardCostsNoOtherLockItsRenewal(t *testing.T) {
 // any place; under stricter ones a transaction that looked before the lease was
 // granted is refused, and one that guards first is not.
 func TestGuardsOrderUnderEveryIsolationLevel(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
 		for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
 			t.Run(level.String(), func(t *testing.T) {
@@ -328,6 +354,7 @@ func TestGuardTakesPGXTransactionsAndNothingElse(t *testing.T) {
 }
 
 func TestReadersAreGuardedToo(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, r *rig) {
 		const ttl = 200 * time.Millisecond
 		a, b := openSession(t, r.engine(t), ttl), openSession(t, r.engine(t), 5*time.Second)

@@ -55,6 +55,7 @@ func play(role string) int {
 // T23: a holder is stopped for longer than its TTL, somebody else takes over and
 // writes, and the first one goes on.
 func TestAHolderThatWasStoppedCannotCommit(t *testing.T) {
+	t.Parallel()
 	everywhere(t, func(t *testing.T, r *rig) {
 		name, key := nameOf(t), r.ledger(t)
 		rival := openClient(t, r.url)

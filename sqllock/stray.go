@@ -105,6 +105,11 @@ func (s *session) awaitCrossings(ctx context.Context, under []*crossing) {
 		awaitAll(ctx, under)
 	}
 	s.cut()
+	if ctx.Err() != nil { // what was cut just now still deserves a try
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
+		defer cancel()
+	}
 	for _, x := range under {
 		<-x.done // soon, now that it was cut
 		for i := range x.args {

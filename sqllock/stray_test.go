@@ -28,6 +28,7 @@ func caught(p *faultproxy.Proxy) (held <-chan struct{}, letGo func()) {
 // An Enter is called off while its request is on the way, and the session is
 // closed, over another connection, before the request arrives.
 func TestAnEnterThatArrivesAfterCloseLeavesNothing(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]func(string) driver.Claim{
 		"exclusive": mutex,
 		"shared": func(name string) driver.Claim {
@@ -85,6 +86,7 @@ func TestAnEnterThatArrivesAfterCloseLeavesNothing(t *testing.T) {
 // A session is closed while the server is silent and somebody still enters: both
 // come back, and the one that enters learns that the session has ended.
 func TestCloseCutsAnEnterThatIsNotAnswered(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
 		p := faultproxy.New(t, r.addr)
 		s, c := openSession(t, openEngine(t, r.via(p.Addr())), time.Minute), mutex(nameOf(t))
@@ -112,6 +114,7 @@ func TestCloseCutsAnEnterThatIsNotAnswered(t *testing.T) {
 // The same with a Leave in place of Close: the two travel on connections of
 // their own, and the Leave must not overtake.
 func TestALeaveDoesNotOvertakeItsEnter(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
 		p := faultproxy.New(t, r.addr)
 		s, name := openSession(t, openEngine(t, r.via(p.Addr())), time.Minute), nameOf(t)

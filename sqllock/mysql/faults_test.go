@@ -28,8 +28,8 @@ func openClient(t testing.TB, e driver.Engine, opts ...pawl.Option) *pawl.Client
 func TestBeatsKeepAConnectionOfTheUsersPool(t *testing.T) {
 	t.Parallel()
 	const ttl = 1500 * time.Millisecond
-	s := prepare(t, testserver.MariaDB(t))
-	db := openDB(t, s.Addr(), "pawl", "")
+	addr, base := database(t)
+	db := openDB(t, addr, base, "")
 	db.SetMaxOpenConns(1)
 	e, err := New(db)
 	if err != nil {
@@ -60,8 +60,8 @@ func TestBeatsKeepAConnectionOfTheUsersPool(t *testing.T) {
 func TestAKilledBeatConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
-	s := prepare(t, testserver.MariaDB(t))
-	e, err := New(openDB(t, s.Addr(), "pawl", ""))
+	addr, base := database(t)
+	e, err := New(openDB(t, addr, base, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,9 +69,9 @@ func TestAKilledBeatConnectionIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin := openDB(t, s.Addr(), "", "")
+	admin := openDB(t, addr, "", "")
 	for begun := time.Now(); time.Since(begun) < 2*ttl; time.Sleep(ttl / 5) {
-		rows, err := admin.Query("SELECT id FROM information_schema.processlist WHERE db = 'pawl'")
+		rows, err := admin.Query("SELECT id FROM information_schema.processlist WHERE db = ?", base)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestAKilledBeatConnectionIsReplaced(t *testing.T) {
 func TestARestartedServerKeepsItsLocks(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, testserver.MariaDB(t))
-	c, rival := openClient(t, openStore(t, s.Addr(), ""), pawl.WithTTL(20*time.Second)), openClient(t, openStore(t, s.Addr(), ""))
+	c, rival := openClient(t, openStore(t, s.Addr()+"/pawl", nil), pawl.WithTTL(20*time.Second)), openClient(t, openStore(t, s.Addr()+"/pawl", nil))
 	l, err := c.Mutex("m").Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -130,11 +130,11 @@ func TestARestartedServerKeepsItsLocks(t *testing.T) {
 // whose clocks are just being set back.
 func TestZonesDoNotMoveExpiries(t *testing.T) {
 	t.Parallel()
-	s := prepare(t, testserver.MariaDB(t))
+	addr, base := database(t)
 	zones := []string{"'%2B00:00'", "'%2B12:00'", "'-12:00'"}
 	name := "zones"
 	for i, zone := range zones {
-		e, err := New(openDB(t, s.Addr(), "pawl", "time_zone="+zone))
+		e, err := New(openDB(t, addr, base, "time_zone="+zone))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestZonesDoNotMoveExpiries(t *testing.T) {
 			t.Errorf("zone %s: %v", zone, err)
 		}
 		var off int64
-		if err := openDB(t, s.Addr(), "pawl", "time_zone="+zone).QueryRow("SELECT " + micros).Scan(&off); err != nil {
+		if err := openDB(t, addr, base, "time_zone="+zone).QueryRow("SELECT " + micros).Scan(&off); err != nil {
 			t.Fatal(err)
 		}
 		if d := time.Since(time.UnixMicro(off)); d.Abs() > time.Minute {
@@ -176,7 +176,7 @@ func TestAServerOnWhichLocksDoNotHoldIsRefused(t *testing.T) {
 	if _, err := openDB(t, s.Addr(), "", "").Exec("SET GLOBAL read_only = ON"); err != nil {
 		t.Fatal(err)
 	}
-	if err := open(openStore(t, s.Addr(), "")); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "replica") {
+	if err := open(openStore(t, s.Addr()+"/pawl", nil)); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "replica") {
 		t.Errorf("a server that takes no writes: %v", err)
 	}
 }
@@ -195,12 +195,12 @@ func TestGaleraIsRefusedUnlessAllUseOneNode(t *testing.T) {
 	if _, err := openDB(t, s.Addr(), "", "").Exec("CREATE DATABASE pawl"); err != nil {
 		t.Fatal(err)
 	}
-	e := openStore(t, s.Addr(), "")
+	e := openStore(t, s.Addr()+"/pawl", nil)
 	defer e.Close()
 	if err := e.Migrate(t.Context()); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Galera") {
 		t.Errorf("one node of a Galera cluster: %v", err)
 	}
-	allowed := openStore(t, s.Addr(), "multi_primary=allow")
+	allowed := openStore(t, s.Addr()+"/pawl?multi_primary=allow", nil)
 	if err := allowed.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -215,10 +215,10 @@ func TestGaleraIsRefusedUnlessAllUseOneNode(t *testing.T) {
 
 func TestErrorsSayWhatToDoAndHideThePassword(t *testing.T) {
 	t.Parallel()
-	s := prepare(t, testserver.MariaDB(t))
-	db := openDB(t, s.Addr(), "pawl", "")
+	addr, base := database(t)
+	db := openDB(t, addr, base, "")
 	for _, q := range []string{
-		"CREATE USER ana@'127.0.0.1' IDENTIFIED BY 'other'", "CREATE USER bob@'127.0.0.1' IDENTIFIED BY 'hunter2'", "GRANT SELECT ON pawl.* TO bob@'127.0.0.1'",
+		"CREATE USER ana@'127.0.0.1' IDENTIFIED BY 'other'", "CREATE USER bob@'127.0.0.1' IDENTIFIED BY 'hunter2'", "GRANT SELECT ON " + base + ".* TO bob@'127.0.0.1'",
 		"CREATE TABLE strange_meta (one int, version int)", "INSERT INTO strange_meta VALUES (1, 1)",
 		"CREATE TABLE strange_head (colour int)", "CREATE TABLE strange_claim (colour int)", "CREATE TABLE strange_record (colour int)",
 	} {
@@ -232,12 +232,12 @@ func TestErrorsSayWhatToDoAndHideThePassword(t *testing.T) {
 		is          error
 	}{
 		"no server":      {"mysql://ana:" + secret + "@127.0.0.1:1/app?timeout=2s", "", driver.ErrUnreachable},
-		"no database":    {"mysql://root@" + s.Addr() + "/nothing", "nothing", driver.ErrDenied},
-		"no password":    {"mysql://ana:" + secret + "@" + s.Addr() + "/pawl", "ana", driver.ErrDenied},
-		"no rights":      {"mysql://bob:" + secret + "@" + s.Addr() + "/pawl", "denied", driver.ErrDenied},
-		"no tables":      {"mysql://root@" + s.Addr() + "/pawl?table_prefix=missing_", "pawl migrate", nil},
-		"others' tables": {"mysql://root@" + s.Addr() + "/pawl?table_prefix=strange_", "table_prefix", nil},
-		"bad tls":        {"mysql://ana:" + secret + "@" + s.Addr() + "/pawl?tls=" + secret, "tls", driver.ErrURL},
+		"no database":    {"mysql://root@" + addr + "/nothing", "nothing", driver.ErrDenied},
+		"no password":    {"mysql://ana:" + secret + "@" + addr + "/" + base, "ana", driver.ErrDenied},
+		"no rights":      {"mysql://bob:" + secret + "@" + addr + "/" + base, "denied", driver.ErrDenied},
+		"no tables":      {"mysql://root@" + addr + "/" + base + "?table_prefix=missing_", "pawl migrate", nil},
+		"others' tables": {"mysql://root@" + addr + "/" + base + "?table_prefix=strange_", "table_prefix", nil},
+		"bad tls":        {"mysql://ana:" + secret + "@" + addr + "/" + base + "?tls=" + secret, "tls", driver.ErrURL},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u, err := url.Parse(c.store)

@@ -22,7 +22,16 @@ const (
 
 // openURL makes an engine with pools of its own. It does not connect yet.
 func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
-	cfg := mysql.NewConfig()
+	cfg, conns, opts, err := configOf(u)
+	if err != nil {
+		return nil, err
+	}
+	return open(cfg, conns, opts)
+}
+
+// configOf reads what a URL says.
+func configOf(u *url.URL) (cfg *mysql.Config, conns int, opts []Option, err error) {
+	cfg = mysql.NewConfig()
 	cfg.User = u.User.Username()
 	cfg.Passwd, _ = u.User.Password()
 	cfg.Net, cfg.Addr = "tcp", address(u)
@@ -31,10 +40,10 @@ func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
 	cfg.Timeout = 10 * time.Second
 	// A row that a guard holds is not waited for much longer than a beat may take.
 	cfg.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
-	conns, opts := defaultConns, []Option(nil)
+	conns = defaultConns
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, driver.BadURL("mysql: the URL's parameters make no sense: write %%3B for ;")
+		return nil, 0, nil, driver.BadURL("mysql: the URL's parameters make no sense: write %%3B for ;")
 	}
 	for key, values := range q {
 		value := values[len(values)-1]
@@ -58,20 +67,20 @@ func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
 			}
 		case "multi_primary":
 			if value != "allow" {
-				return nil, driver.BadURL("mysql: parameter multi_primary is %q, known is allow", value)
+				return nil, 0, nil, driver.BadURL("mysql: parameter multi_primary is %q, known is allow", value)
 			}
 			opts = append(opts, AllowMultiPrimary())
 		default:
-			return nil, driver.BadURL("mysql: unknown parameter %q (known: %s)", key, knownParams)
+			return nil, 0, nil, driver.BadURL("mysql: unknown parameter %q (known: %s)", key, knownParams)
 		}
 		if err != nil {
-			return nil, driver.BadURL("mysql: parameter %s is %q, which makes no sense", key, value)
+			return nil, 0, nil, driver.BadURL("mysql: parameter %s is %q, which makes no sense", key, value)
 		}
 	}
 	if cfg.DBName == "" {
-		return nil, driver.BadURL("mysql: the URL names no database: write mysql://user:password@host:port/database")
+		return nil, 0, nil, driver.BadURL("mysql: the URL names no database: write mysql://user:password@host:port/database")
 	}
-	return open(cfg, conns, opts)
+	return cfg, conns, opts, nil
 }
 
 func address(u *url.URL) string {
