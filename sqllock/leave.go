@@ -14,9 +14,6 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	if err := s.awaitEnter(ctx, c.ID); err != nil {
-		return err
-	}
 	return s.depart(ctx, c)
 }
 

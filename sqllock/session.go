@@ -21,7 +21,7 @@ type session struct {
 	spots  map[string]spotHint     // where claims were last seen
 	closed bool
 
-	crossings map[*crossing]struct{} // flights under way that enter claims
+	crossings map[*crossing]struct{} // flights that enter claims, under way or cut
 
 	life context.Context // of crossings
 	cut  context.CancelFunc
@@ -157,7 +157,7 @@ func (s *session) entered(ctx context.Context, args ...*Args) error {
 
 // take is the one-statement path; token 0 says that it does not lead there.
 func (s *session) take(ctx context.Context, a *Args, tries bool) (int64, error) {
-	var token int64 // the flight's until it has ended, which may be after we have returned
+	var token int64
 	q := s.e.q.enter
 	if s.e.q.again.Text != "" && s.e.heads.has(a.text[Name]) {
 		q = s.e.q.again

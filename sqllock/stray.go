@@ -2,29 +2,36 @@ package sqllock
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// strayLife is how long a flight may go on after its caller has gone, and how
-// long Close waits for those that are under way. It bounds how long a connection
-// is kept from others by a row that is held, or by a server that is silent.
-const strayLife = time.Second
+const (
+	// strayGrace is how long a flight that enters claims may go on after its
+	// caller has called it off. What was sent cannot be called back: mostly the
+	// answer comes meanwhile, and what is entered is known.
+	strayGrace = 100 * time.Millisecond
+	// strayLife is how long after that it may still arrive, as far as Close cares.
+	strayLife = time.Second
+)
 
-// A crossing is a flight that enters claims, while it is under way.
+// A crossing is a flight that enters claims.
 type crossing struct {
 	args []Args        // as they were sent
 	done chan struct{} // closed when the flight has ended
+	late time.Time     // if its end was not learnt: when it has arrived, or never will; set before done is closed
 }
 
-// cross runs a flight that enters the claims of args. Where the store is away,
-// what was sent cannot be called back: a caller that cancels is answered at once,
-// but its flight is not torn down, or the claim could arrive when Close has
-// looked and nobody is left to end it. The session knows the flight until it has
-// ended, and Close ends what it entered.
+// cross runs a flight that enters the claims of args. Where the store is away
+// the session knows of it until it is certain that nothing of it can arrive any
+// more, so that Close ends what it entered.
+//
+// The flight stays in the caller's goroutine, and one that is called off takes
+// strayGrace longer at most: one of its own for every flight would cost a free
+// name a fifth of its time.
 func (s *session) cross(ctx context.Context, args []*Args, fly func(context.Context) error) error {
 	if !s.e.d.Away {
 		return fly(ctx)
@@ -33,85 +40,81 @@ func (s *session) cross(ctx context.Context, args []*Args, fly func(context.Cont
 	for i, a := range args {
 		x.args[i] = *a
 	}
+	if err := s.sets(x); err != nil {
+		return err
+	}
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(strayGrace, cancel) })()
+	err := fly(life)
+	cut := life.Err() != nil && err != nil
+	s.arrived(x, cut)
+	switch {
+	case cut && s.life.Err() != nil:
+		return fmt.Errorf("%w: %w", driver.ErrGone, err)
+	case cut && !errors.Is(err, ctx.Err()):
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return err
+}
+
+// sets notes a flight that is about to leave.
+func (s *session) sets(x *crossing) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.closed {
-		s.mu.Unlock()
 		return driver.ErrGone
 	}
+	for o := range s.crossings { // of those that were cut
+		if !o.late.IsZero() && time.Now().After(o.late) {
+			delete(s.crossings, o)
+		}
+	}
 	s.crossings[x] = struct{}{}
-	s.mu.Unlock()
-	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	release := context.AfterFunc(s.life, cancel)
-	var err error
-	end := func() {
-		if err = fly(life); err != nil && s.life.Err() != nil {
-			err = fmt.Errorf("%w: %w", driver.ErrGone, err)
-		}
-		release()
-		cancel()
-		s.mu.Lock()
-		delete(s.crossings, x)
-		s.mu.Unlock()
-		close(x.done)
-	}
-	if ctx.Done() == nil {
-		end()
-		return err
-	}
-	go end() // Close waits for it, by x.done
-	select {
-	case <-x.done:
-		return err
-	case <-ctx.Done():
-		time.AfterFunc(strayLife, cancel)
-		return ctx.Err()
-	}
+	return nil
 }
 
-// awaitEnter waits, for a while, for flights that may still enter a claim which is
-// to be left: on connections of their own the two could arrive in any order.
-func (s *session) awaitEnter(ctx context.Context, id string) error {
+// arrived notes that a flight has ended, or that it was cut.
+func (s *session) arrived(x *crossing, cut bool) {
 	s.mu.Lock()
-	var under []*crossing
-	for x := range s.crossings {
-		if slices.ContainsFunc(x.args, func(a Args) bool { return a.text[ID] == id }) {
-			under = append(under, x)
-		}
+	defer s.mu.Unlock()
+	if cut {
+		x.late = time.Now().Add(strayLife)
+	} else {
+		delete(s.crossings, x)
 	}
-	s.mu.Unlock()
-	if len(under) > 0 {
-		awaitAll(ctx, under)
-	}
-	return ctx.Err()
+	close(x.done)
 }
 
-// awaitAll waits until flights have ended, ctx has, or strayLife is over.
-func awaitAll(ctx context.Context, under []*crossing) {
-	ctx, cancel := context.WithTimeout(ctx, strayLife)
+// awaitCrossings waits for the flights that were under way when the session was
+// closed, and for those that were cut shortly before, and ends what they may have
+// entered since Close has looked.
+func (s *session) awaitCrossings(ctx context.Context, under []*crossing) {
+	if len(under) == 0 {
+		s.cut()
+		return
+	}
+	patience, cancel := context.WithTimeout(ctx, strayLife)
 	defer cancel()
 	for _, x := range under {
 		select {
 		case <-x.done:
-		case <-ctx.Done():
-			return
+		case <-patience.Done():
 		}
 	}
-}
-
-// awaitCrossings waits for the flights that were under way when the session was
-// closed, for a while, and ends what they may have entered since.
-func (s *session) awaitCrossings(ctx context.Context, under []*crossing) {
-	if len(under) > 0 {
-		awaitAll(ctx, under)
-	}
 	s.cut()
+	for _, x := range under {
+		<-x.done // soon, now that it was cut
+		if !x.late.IsZero() {
+			rested(patience, time.Until(x.late))
+		}
+	}
 	if ctx.Err() != nil { // what was cut just now still deserves a try
-		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
 		defer cancel()
 	}
 	for _, x := range under {
-		<-x.done // soon, now that it was cut
 		for i := range x.args {
 			a := &x.args[i]
 			a.set(Upto, a.Int(Try))
