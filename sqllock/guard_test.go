@@ -353,6 +353,72 @@ func TestGuardTakesPGXTransactionsAndNothingElse(t *testing.T) {
 	}
 }
 
+// A lease of several names is guarded for all of them: it is refused if any was
+// broken, and none can be taken over before the commit.
+func TestALeaseOfSeveralNamesIsGuardedForAll(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, r *rig) {
+		c, rival := openClient(t, r.url), openClient(t, r.url)
+		base := nameOf(t)
+		names := []string{base + "/1", base + "/2", base + "/3"}
+		l, err := c.LockAll(t.Context(), names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tx, err := r.db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if err := sqllock.Guard(t.Context(), tx, l); err != nil {
+			t.Fatal(err)
+		}
+		evicted := make(chan error, 1)
+		go func() {
+			for x, err := range rival.List(t.Context(), names[1]) {
+				if err == nil {
+					err = rival.Evict(t.Context(), x)
+				}
+				evicted <- err
+			}
+		}()
+		select {
+		case err := <-evicted:
+			t.Errorf("the second name was broken while the guarded transaction was open (%v)", err)
+		case <-time.After(300 * time.Millisecond):
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-evicted; err != nil {
+			t.Fatal(err)
+		}
+		parts := l.Grants()
+		whole := several{&zombie{c: driver.Claim{Name: parts[0].Name(), ID: parts[0].ID()}, fence: parts[0].Fence()}, nil}
+		for _, p := range parts { // as one that has not noticed
+			whole.parts = append(whole.parts, &zombie{c: driver.Claim{Name: p.Name(), ID: p.ID()}, fence: p.Fence()})
+		}
+		late, err := r.db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer late.Rollback()
+		if err := sqllock.Guard(t.Context(), late, whole); err == nil {
+			t.Error("guarded though one of its names was broken")
+		}
+		_ = late.Rollback() // it has the first name's row
+		_ = l.Unlock()
+	})
+}
+
+// several is a lease of several names whose holder has not noticed anything.
+type several struct {
+	*zombie
+	parts []driver.Grant
+}
+
+func (s several) Grants() []driver.Grant { return s.parts }
+
 func TestReadersAreGuardedToo(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, r *rig) {

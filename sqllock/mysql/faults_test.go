@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -123,6 +124,61 @@ func TestARestartedServerKeepsItsLocks(t *testing.T) {
 	}
 	if err := l.Unlock(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAPromotedReplicaForgetsButTokensRise: an asynchronous replica that did not
+// hear of a grant becomes the primary. Somebody else is let in, with a larger
+// token, and the old holder is told by its deadline.
+func TestAPromotedReplicaForgetsButTokensRise(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	primary := prepare(t, testserver.MariaDB(t, "--log-bin", "--server-id=1"))
+	link := faultproxy.New(t, primary.Addr())
+	replica := testserver.MariaDBReplica(t, link.Addr())
+	admin := openDB(t, replica.Addr(), "", "")
+	await(t, "the tables on the replica", func() bool {
+		var n int
+		return admin.QueryRow("SELECT version FROM pawl.pawl_meta").Scan(&n) == nil
+	})
+	follower := openStore(t, replica.Addr()+"/pawl", nil)
+	if _, err := follower.Open(t.Context(), driver.SessionOptions{ID: "x", TTL: time.Second}); !errors.Is(err, driver.ErrDenied) {
+		t.Errorf("a session on a replica: %v", err)
+	}
+	link.BlackHole(faultproxy.Both)
+	old, err := openClient(t, openStore(t, primary.Addr()+"/pawl", nil), pawl.WithTTL(ttl)).Mutex("m").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	primary.Kill()
+	for _, q := range []string{"STOP SLAVE", "SET GLOBAL read_only = OFF"} {
+		if _, err := admin.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := openClient(t, follower).Mutex("m").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Token() <= old.Token() {
+		t.Errorf("token %d after the failover, %d before", l.Token(), old.Token())
+	}
+	select {
+	case <-old.Context().Done():
+	case <-time.After(5 * ttl):
+		t.Error("the holder from before the failover was not told")
+	}
+	if err := l.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for begun := time.Now(); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("not after 20 s: %s", what)
+		}
 	}
 }
 

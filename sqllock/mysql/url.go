@@ -38,6 +38,7 @@ func configOf(u *url.URL) (cfg *mysql.Config, conns int, opts []Option, err erro
 	cfg.DBName = strings.TrimPrefix(u.Path, "/")
 	cfg.MultiStatements, cfg.ClientFoundRows = true, true
 	cfg.Timeout = 10 * time.Second
+	cfg.Logger = &mysql.NopLogger{} // what it would say is in the errors
 	// A row that a guard holds is not waited for much longer than a beat may take.
 	cfg.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
 	conns = defaultConns
