@@ -43,8 +43,9 @@ func (s *session) cross(ctx context.Context, args []*Args, fly func(context.Cont
 	if err := s.sets(x); err != nil {
 		return err
 	}
+	// Not cancelled when the flight has ended: it has no parent that would keep it,
+	// and its connection is somebody else's then.
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(strayGrace, cancel) })()
 	err := fly(life)
