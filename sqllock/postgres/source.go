@@ -38,7 +38,18 @@ func (p *poolSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
 		return &connectError{err}
 	}
 	defer c.Release()
+	defer spoilt(ctx, c.Conn())
 	return fn(c.Conn())
+}
+
+// spoilt closes a connection whose call was called off, also where it ended well
+// all the same. pgx calls off by a deadline on the socket, and where the machine is
+// busy it may have a read of its own under way there: the timeout that this one
+// meets is kept, and told to whoever uses the connection next.
+func spoilt(ctx context.Context, c *pgx.Conn) {
+	if ctx.Err() != nil && !c.IsClosed() {
+		end(c)
+	}
 }
 
 func (p *poolSource) config(context.Context) (*pgxpool.Config, error) { return p.pool.Config(), nil }
@@ -70,6 +81,7 @@ func (d *dbSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
 			return nil
 		}
 		failed = fn(conn)
+		spoilt(ctx, conn)
 		if conn.IsClosed() || conn.PgConn().TxStatus() != 'I' {
 			return sqldriver.ErrBadConn
 		}
