@@ -164,7 +164,8 @@ func opensWith(doc *ast.CommentGroup, name string) bool {
 
 var (
 	// notHere are words that tie the repository to one machine or one network.
-	notHere = regexp.MustCompile(`(^|[^\w.)}$-])/(root|work)\b|(proxy|sum)\.golang\.org`)
+	// What an @ follows is the user of a URL, and no path.
+	notHere = regexp.MustCompile(`(^|[^\w.)}$-])/(root|work)([^\w@]|$)|(proxy|sum)\.golang\.org`)
 	// emptyNames are names of files that say nothing of what is in them.
 	emptyNames = regexp.MustCompile(`(?i)util|helper`)
 )
@@ -327,7 +328,7 @@ func (Bare) None() {}
 func TestStrayWordsAreCaught(t *testing.T) {
 	home, host := "/"+"root", "proxy."+"golang.org"
 	faults, err := strayWords(fstest.MapFS{
-		"a.go":           {Data: []byte("package a // orders/work/1, ./root/x, $HOME/work, network/rooted\n")},
+		"a.go":           {Data: []byte("package a // orders/work/1, ./root/x, $HOME/work, network/rooted, mysql://root@db/app\n")},
 		"bin/tool":       {Data: []byte(home + "/go")},
 		"go.sum":         {Data: []byte(host)},
 		"picture.png":    {Data: []byte("\x89PNG\x00 " + home)},
@@ -341,7 +342,7 @@ func TestStrayWordsAreCaught(t *testing.T) {
 	expectFaults(t, faults, []string{
 		`string_util.go: name it for its idea, not "util"`,
 		`x/notes.md:2: "=` + home + `" belongs`,
-		`x/run.sh:1: "` + home + `" belongs`,
+		`x/run.sh:1: "` + home + `/" belongs`,
 		`x/run.sh:2: "` + host + `" belongs`,
 	})
 }

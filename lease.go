@@ -193,6 +193,16 @@ func (l *Lease) Parts() []*Lease {
 	return []*Lease{l}
 }
 
+// Grants returns Parts as package driver knows them, for sqllock.Guard.
+func (l *Lease) Grants() []driver.Grant {
+	parts := l.Parts()
+	all := make([]driver.Grant, len(parts))
+	for i, p := range parts {
+		all[i] = p
+	}
+	return all
+}
+
 // Deadline returns until when the lock is ours if nothing more is heard from the
 // store; renewal moves it.
 func (l *Lease) Deadline() time.Time {

@@ -7,5 +7,7 @@ import (
 	_ "github.com/pawl-go/pawl/memlock"           // mem:
 	_ "github.com/pawl-go/pawl/redislock/rueidis" // redis: rediss: redis-sentinel: redis-cluster:
 	_ "github.com/pawl-go/pawl/redlock"           // redlock:
+	_ "github.com/pawl-go/pawl/sqllock/mysql"     // mysql:
+	_ "github.com/pawl-go/pawl/sqllock/postgres"  // postgres: postgresql:
 	_ "github.com/pawl-go/pawl/sqllock/sqlite"    // sqlite:
 )

@@ -9,6 +9,7 @@ import (
 
 // A waiter is one Await under way.
 type waiter struct {
+	name string
 	turn chan struct{} // buffered by one; never closed
 }
 
@@ -25,7 +26,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) 
 	if err := s.begin(ctx); err != nil {
 		return driver.Standing{}, err
 	}
-	w, err := s.e.await(c.ID)
+	w, err := s.e.await(c)
 	if err != nil {
 		return driver.Standing{}, err
 	}
@@ -62,6 +63,7 @@ func (s *session) look(ctx context.Context, c driver.Claim) (driver.Standing, er
 			return driver.Standing{Gone: true}, nil
 		}
 		if again || !l.unsettled() {
+			s.saw(c, spotHint{token: l.token, head: l.held && c.Exclusive()})
 			return l.standing(), nil
 		}
 		if err := s.e.settle(ctx, a.text[Name]); err != nil {
@@ -70,14 +72,15 @@ func (s *session) look(ctx context.Context, c driver.Claim) (driver.Standing, er
 	}
 }
 
-func (e *Engine) await(id string) (*waiter, error) {
-	w := &waiter{turn: make(chan struct{}, 1)}
+func (e *Engine) await(c driver.Claim) (*waiter, error) {
+	w := &waiter{name: c.Name, turn: make(chan struct{}, 1)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return nil, driver.ErrGone
 	}
-	e.waiters[id] = w
+	e.waiters[c.ID] = w
+	e.pollsLocked(c.Name).waiters++
 	e.stirLocked()
 	return w, nil
 }
@@ -88,6 +91,9 @@ func (e *Engine) leaveAwait(id string, w *waiter) {
 	if e.waiters[id] == w {
 		delete(e.waiters, id)
 	}
+	p := e.polls[w.name]
+	p.waiters--
+	e.unpollLocked(w.name, p)
 }
 
 // stirLocked sees to it that Attend runs and knows that somebody waits.
@@ -103,16 +109,20 @@ func (e *Engine) stirLocked() {
 	e.tasks.Go(func() { e.d.Attend(e.begun, Waiters{e}) }) // Close ends it and waits for it
 }
 
-// wake tells those of this process who wait for one of the claims to look.
-func (e *Engine) wake(ids ...string) {
+// wake tells those of this process who wait for one of the claims to look, and
+// returns the claims for which nobody waits here.
+func (e *Engine) wake(ids ...string) (elsewhere []string) {
 	if len(ids) == 0 {
-		return
+		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, id := range ids {
 		if w := e.waiters[id]; w != nil {
 			w.wake()
+		} else {
+			elsewhere = append(elsewhere, id)
 		}
 	}
+	return elsewhere
 }

@@ -62,7 +62,9 @@ func (s *session) end(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	left := slices.Collect(maps.Values(s.claims))
+	under := slices.Collect(maps.Keys(s.crossings))
 	s.mu.Unlock()
+	defer s.awaitCrossings(ctx, under)
 	slices.SortFunc(left, func(a, b driver.Claim) int { return strings.Compare(a.Name, b.Name) })
 	var errs []error
 	left, err := s.endHolds(ctx, left)

@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -24,7 +25,17 @@ type Dialect struct {
 	Mark     string // what a parameter begins with: "?" or "$"
 	Numbered bool   // a number follows the mark, and a parameter may be used again
 
+	// Cast follows every parameter, where the database would otherwise have to
+	// guess its type; nil: nothing does.
+	Cast func(Param) string
+
+	// HeadApart makes a name's row in a flight of its own, when the one that
+	// needs it found none: where a row that was made in a transaction is a danger
+	// to others.
+	HeadApart bool
+
 	Store   Store
+	Away    bool // beyond a network: what was sent may arrive after its caller has gone
 	Fencing driver.Level
 	Push    bool // Attend is told of turns, it does not look for them
 
@@ -32,6 +43,14 @@ type Dialect struct {
 	// Look. The engine starts it once, when somebody waits for the first time,
 	// and ends it by its ctx. Wanted tells it when nobody waits any more.
 	Attend func(ctx context.Context, w Waiters)
+
+	// Tell sends word to the processes in which these claims wait. It is called
+	// after the flight that let them in or ended them, and never for those who
+	// wait in this process. Nil: they look by themselves.
+	Tell func(ctx context.Context, ids []string)
+
+	// Guards is how a guard reads and holds a row; nil: there are none.
+	Guards *Guards
 
 	// Live names this process in the rows it writes; Census judges the others'.
 	// Without them a dead process is noticed only when its claims expire.
@@ -46,6 +65,10 @@ type Census interface {
 	// may still name it; done is nil otherwise.
 	Examine(live string) (done func(buried bool), dead bool)
 }
+
+// ErrLocked is what a Store's error is if a row is held by a transaction that
+// does not end, as by a guard, and the flight was undone.
+var ErrLocked = errors.New("row is held by an open transaction")
 
 // A Store runs statements. Its errors are wrapped in the driver's sentinels
 // where one fits, and are otherwise raw.
@@ -66,7 +89,11 @@ type Store interface {
 type Flight struct {
 	Steps   []Step
 	Durable bool // survives a power cut once Run has returned
+	Beat    bool // keeps claims alive, so it must not wait behind the user's own work
+	Reads   bool // changes nothing, and needs no transaction
+	Tries   bool // a row that is held for long is answered with ErrLocked, not waited for
 	Vetoed  bool // set by Run: a step's veto undid everything
+	Missing bool // set by Run: a step found no row to lock, which undid everything
 }
 
 // A Step is one statement of a flight.
@@ -74,7 +101,14 @@ type Step struct {
 	Query *Query
 	Args  *Args
 	Row   func(Row) error // called for each row; nil: rows are ignored
-	Veto  bool            // undo the flight if the first column of its row is 0; what Row was told stays told
+
+	// Veto undoes the flight if the first column of its row is 0, or in a dialect
+	// with a statement veto if that one fails on purpose. What Row was told stays
+	// told.
+	Veto bool
+
+	// Locks says that the statement fails on purpose if the name has no row.
+	Locks bool
 }
 
 // A Row is a result's row; *sql.Rows is one. Scan is given *int64, *string or

@@ -19,6 +19,8 @@ type Engine struct {
 	q      *statements
 	prefix string // before every name and record key
 
+	heads heads // names whose row is there
+
 	begun  context.Context // ends when Close begins
 	finish context.CancelFunc
 	tasks  sync.WaitGroup // Attend; Close waits for it
@@ -26,8 +28,10 @@ type Engine struct {
 	mu       sync.Mutex // guards what follows
 	waiters  map[string]*waiter
 	watchers map[string][]*watcher
+	polls    map[string]*poll // by name, of those who wait or watch
 	sessions map[*session]struct{}
 	stirred  chan struct{} // closed when somebody begins to wait; nil if nobody waits for that
+	watching chan struct{} // closed when somebody begins to watch; nil if nobody waits for that
 	attended bool          // Attend was started
 	closed   bool
 	sweep    sweep
@@ -43,11 +47,18 @@ var (
 // has, so that "team"+"2x" is not "team2"+"x".
 const separator = "\x1f"
 
+// maxPrefix is the longest prefix: with a name of 255 bytes it fits into every
+// database's key.
+const maxPrefix = 255
+
 // New returns an engine that speaks d. Names and record keys are stored behind
 // prefix, so that several users of one database do not meet.
 func New(d Dialect, prefix string) (*Engine, error) {
 	if strings.ContainsFunc(prefix, unicode.IsControl) || !utf8.ValidString(prefix) {
 		return nil, fmt.Errorf("%s: prefix %q: not UTF-8 without control characters", d.Name, prefix)
+	}
+	if len(prefix) > maxPrefix {
+		return nil, fmt.Errorf("%s: prefix of %d bytes, at most %d", d.Name, len(prefix), maxPrefix)
 	}
 	q, err := compile(&d)
 	if err != nil {
@@ -57,6 +68,7 @@ func New(d Dialect, prefix string) (*Engine, error) {
 		d: d, q: q, prefix: prefix,
 		waiters:  map[string]*waiter{},
 		watchers: map[string][]*watcher{},
+		polls:    map[string]*poll{},
 		sessions: map[*session]struct{}{},
 	}
 	e.begun, e.finish = context.WithCancel(context.Background())
@@ -73,10 +85,13 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := &session{e: e, id: o.ID, ttl: o.TTL, claims: map[string]driver.Claim{}}
+	s := &session{e: e, id: o.ID, ttl: o.TTL, claims: map[string]driver.Claim{}, spots: map[string]spotHint{}, crossings: map[*crossing]struct{}{}}
+	s.life, s.cut = context.WithCancel(context.Background())
+	e.announce(true)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
+		e.announce(false)
 		return nil, e.errClosed()
 	}
 	e.sessions[s] = struct{}{}
@@ -101,6 +116,7 @@ func (e *Engine) Close() error {
 		w.wake()
 	}
 	e.mu.Unlock()
+	e.announce(false)
 	e.finish()
 	e.tasks.Wait()
 
@@ -140,12 +156,23 @@ func (e *Engine) args(c driver.Claim) *Args {
 
 // fly runs steps as one flight and wakes those of this process whom it told of.
 func (e *Engine) fly(ctx context.Context, f *Flight, told *[]string) error {
-	if err := e.d.Store.Run(ctx, f); err != nil || f.Vetoed {
+	if err := e.d.Store.Run(ctx, f); err != nil || f.Vetoed || f.Missing {
 		return err
 	}
-	e.wake(*told...)
+	elsewhere := e.wake(*told...)
+	if e.d.Tell != nil && len(elsewhere) > 0 {
+		// The flight has ended well, so its caller's patience is not the question
+		// any more; but neither must he wait long.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
+		defer cancel()
+		e.d.Tell(ctx, elsewhere)
+	}
+	e.nudge(f.Steps[0].Args.text[Name])
 	return nil
 }
+
+// tellTimeout bounds what a lost notice costs whoever should have sent it.
+const tellTimeout = 250 * time.Millisecond
 
 // flight collects steps, leaving out those that the dialect has no use for.
 func flight(a *Args, told *[]string, qs ...*Query) []Step {
@@ -154,9 +181,9 @@ func flight(a *Args, told *[]string, qs ...*Query) []Step {
 		if q.Text == "" {
 			continue
 		}
-		s := Step{Query: q, Args: a}
+		s := Step{Query: q, Args: a, Locks: q.Name == "lock"}
 		switch q.Name {
-		case "prune", "drop", "promote", "admit", "evict", "bury":
+		case "pass", "prune", "drop", "promote", "admit", "evict", "bury":
 			s.Row = func(r Row) error {
 				var id string
 				err := r.Scan(&id)
@@ -169,6 +196,19 @@ func flight(a *Args, told *[]string, qs ...*Query) []Step {
 	return steps
 }
 
+// handOver lets in the next on a name that was given back.
+func (e *Engine) handOver(ctx context.Context, key string) error {
+	var told []string
+	a := &Args{}
+	a.text[Name] = key
+	if steps := flight(a, &told, e.q.pass); len(steps) > 0 {
+		if err := e.fly(ctx, &Flight{Steps: steps}, &told); err != nil || len(told) > 0 {
+			return err
+		}
+	}
+	return e.settle(ctx, key)
+}
+
 // settle ends what has expired on a name and lets in whoever fits.
 func (e *Engine) settle(ctx context.Context, key string) error {
 	var told []string
@@ -176,7 +216,7 @@ func (e *Engine) settle(ctx context.Context, key string) error {
 	a.text[Name] = key
 	q := e.q
 	return e.fly(ctx, &Flight{Steps: flight(a, &told,
-		q.lock, q.expire, q.prune, q.tally, q.promote, q.vacate, q.admit, q.count)}, &told)
+		q.lock, q.expire, q.prune, q.tally, q.front, q.promote, q.vacate, q.admit, q.count)}, &told)
 }
 
 // read runs a statement that yields one text a row.

@@ -29,7 +29,9 @@ func (s *session) depart(ctx context.Context, c driver.Claim) error {
 			s.ended(c)
 			if waiting > 0 {
 				// It is given back; only those who wait would learn it later.
-				_ = s.e.settle(ctx, a.text[Name])
+				_ = s.e.handOver(ctx, a.text[Name])
+			} else {
+				s.e.nudge(a.text[Name]) // for those who watch
 			}
 			return nil
 		}
@@ -46,7 +48,7 @@ func (s *session) depart(ctx context.Context, c driver.Claim) error {
 }
 
 func (s *session) giveBack(ctx context.Context, a *Args) (ended bool, waiting int64, err error) {
-	f := Flight{Steps: []Step{{Query: s.e.q.end, Args: a, Row: func(r Row) error {
+	f := Flight{Steps: []Step{{Query: s.e.q.release, Args: a, Row: func(r Row) error {
 		ended = true
 		return r.Scan(&waiting)
 	}}}}
@@ -59,12 +61,12 @@ func (s *session) giveBack(ctx context.Context, a *Args) (ended bool, waiting in
 // for in both places.
 func (s *session) quit(ctx context.Context, a *Args, exclusive bool) (ended bool, err error) {
 	q := s.e.q
-	qs := []*Query{q.lock, q.expire, q.prune, q.drop}
+	qs := []*Query{q.lock, q.expire, q.drop}
 	if exclusive {
 		qs = append(qs, q.end)
 	}
 	var told []string
-	steps := flight(a, &told, append(qs, q.tally, q.promote, q.vacate, q.admit, q.count)...)
+	steps := flight(a, &told, append(qs, q.prune, q.tally, q.front, q.promote, q.vacate, q.admit, q.count)...)
 	for i := range steps {
 		if n := steps[i].Query.Name; n == "drop" || n == "end" {
 			steps[i].Row = func(Row) error { ended = true; return nil }

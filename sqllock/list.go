@@ -76,8 +76,8 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	}
 	q := e.q
 	var told []string
-	steps := flight(a, &told, q.lock, q.expire, q.prune, q.evictX, q.evict,
-		q.tally, q.promote, q.vacate, q.admit, q.count)
+	steps := flight(a, &told, q.lock, q.expire, q.evictX, q.evict, q.prune,
+		q.tally, q.front, q.promote, q.vacate, q.admit, q.count)
 	found := false
 	for i := range steps {
 		if n := steps[i].Query.Name; n == "evict" || n == "evict_x" {

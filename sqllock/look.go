@@ -49,10 +49,14 @@ func (l *look) unsettled() bool {
 	return l.first.held == 0 || (l.ahead > 0 && l.expiry <= l.now)
 }
 
+// guardedPause is how soon to look again at a line whose first is not let in:
+// the transaction that guards what it waits for ends without a word.
+const guardedPause = 20 * time.Millisecond
+
 // pause is the time until something ahead expires.
 func (l *look) pause() time.Duration {
-	if l.ahead == 0 {
-		return 0
+	if l.ahead == 0 || l.expiry <= l.now {
+		return guardedPause
 	}
 	return max(micros(l.expiry-l.now), time.Millisecond)
 }

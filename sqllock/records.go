@@ -38,8 +38,11 @@ func (e *Engine) Store(ctx context.Context, key string, value []byte, ifVersion 
 		a.setDuration(Keep, max(keep, time.Microsecond)) // 0 would keep it for ever
 	}
 	write := e.q.store
-	if value == nil {
+	switch {
+	case value == nil:
 		write = e.q.erase
+	case ifVersion == 0:
+		write = e.q.create
 	}
 	var written, stands int64
 	f := Flight{Durable: true, Steps: []Step{

@@ -2,8 +2,7 @@ package sqllock
 
 import (
 	"context"
-	"slices"
-	"strings"
+	"errors"
 	"sync"
 	"time"
 
@@ -19,7 +18,20 @@ type session struct {
 
 	mu     sync.Mutex              // guards what follows
 	claims map[string]driver.Claim // what may be in a line: added before it is sent, removed when it has certainly ended
+	spots  map[string]spotHint     // where claims were last seen
 	closed bool
+
+	crossings map[*crossing]struct{} // flights that enter claims, under way or cut
+
+	life context.Context // of crossings
+	cut  context.CancelFunc
+}
+
+// A spotHint is where a claim was last seen, so that a beat finds it by key. It
+// may have moved since.
+type spotHint struct {
+	token int64
+	head  bool // in the head row, not in the line
 }
 
 var _ driver.Multi = (*session)(nil)
@@ -52,6 +64,16 @@ func (s *session) ended(c driver.Claim) {
 	defer s.mu.Unlock()
 	if have, ok := s.claims[c.ID]; ok && have.Try <= c.Try {
 		delete(s.claims, c.ID)
+		delete(s.spots, c.ID)
+	}
+}
+
+// saw notes where a claim stands.
+func (s *session) saw(c driver.Claim, at spotHint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have, ok := s.claims[c.ID]; ok && have.Try == c.Try {
+		s.spots[c.ID] = at
 	}
 }
 
@@ -70,19 +92,51 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	}
 	a := s.args(c)
 	if c.Exclusive() {
-		token, err := s.take(ctx, a)
+		token, err := s.take(ctx, a, !c.Queue)
 		if err != nil {
-			return driver.Standing{}, err
+			return s.locked(c, err)
 		}
 		if token != 0 {
+			s.saw(c, spotHint{token: token, head: true})
 			return driver.Standing{Held: true, Token: uint64(token), Valid: s.ttl}, s.entered(ctx, a)
+		}
+	}
+	if !c.Queue && s.e.d.Census == nil {
+		if st, vain, err := s.inVain(ctx, c, a); vain || err != nil {
+			return st, err
 		}
 	}
 	all, err := s.join(ctx, []driver.Claim{c}, []*Args{a}, false)
 	if err != nil {
-		return driver.Standing{}, err
+		return s.locked(c, err)
 	}
 	return all[0], s.entered(ctx, a)
+}
+
+// inVain looks before one that only tries is sent through the queueing flight: if
+// somebody holds whom it cannot stand beside, nothing needs to be written to say
+// so. Where processes are known to be dead, the flight finds them.
+func (s *session) inVain(ctx context.Context, c driver.Claim, a *Args) (st driver.Standing, vain bool, err error) {
+	l := look{name: c.Name}
+	if err := s.e.d.Store.Read(ctx, &Step{Query: s.e.q.standing, Args: a, Row: l.scan}); err != nil {
+		return driver.Standing{}, false, err
+	}
+	whole := c.Exclusive() || l.first.need >= l.first.limit
+	if l.known || l.clash || l.first.held == 0 || !whole || l.expiry <= l.now {
+		return driver.Standing{}, false, nil
+	}
+	s.ended(c)
+	return driver.Standing{Ahead: l.ahead, Holder: l.holder(), Pause: l.pause()}, true, nil
+}
+
+// locked answers one that only tries where an open transaction has the row: it
+// is not held now, and was not entered.
+func (s *session) locked(c driver.Claim, err error) (driver.Standing, error) {
+	if c.Queue || !errors.Is(err, ErrLocked) {
+		return driver.Standing{}, err
+	}
+	s.ended(c)
+	return driver.Standing{Ahead: -1, Pause: guardedPause}, nil
 }
 
 // entered ends again what was entered while the session was being closed: Close
@@ -102,161 +156,18 @@ func (s *session) entered(ctx context.Context, args ...*Args) error {
 }
 
 // take is the one-statement path; token 0 says that it does not lead there.
-func (s *session) take(ctx context.Context, a *Args) (token int64, err error) {
-	f := Flight{Steps: []Step{{Query: s.e.q.enter, Args: a, Row: func(r Row) error { return r.Scan(&token) }}}}
-	if err := s.e.d.Store.Run(ctx, &f); err != nil {
+func (s *session) take(ctx context.Context, a *Args, tries bool) (int64, error) {
+	var token int64
+	q := s.e.q.enter
+	if s.e.q.again.Text != "" && s.e.heads.has(a.text[Name]) {
+		q = s.e.q.again
+	}
+	f := Flight{Tries: tries, Steps: []Step{{Query: q, Args: a, Row: func(r Row) error { return r.Scan(&token) }}}}
+	if err := s.cross(ctx, []*Args{a}, func(ctx context.Context) error { return s.e.d.Store.Run(ctx, &f) }); err != nil {
 		return 0, err
 	}
+	if token != 0 && q != s.e.q.again {
+		s.e.heads.add(a.text[Name])
+	}
 	return token, nil
-}
-
-// EnterAll enters every claim in one transaction; if one that does not queue
-// cannot be held, or one is refused, nothing happened.
-func (s *session) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
-	if err := s.begin(ctx, cs...); err != nil {
-		return nil, err
-	}
-	args := make([]*Args, len(cs))
-	for i, c := range cs {
-		args[i] = s.args(c)
-	}
-	out, err := s.join(ctx, cs, args, true)
-	if err != nil {
-		return out, err
-	}
-	return out, s.entered(ctx, args...)
-}
-
-// join runs the queueing flight, and again whenever a dead process was found in
-// the way, so that a crash is no reason to wait.
-func (s *session) join(ctx context.Context, cs []driver.Claim, args []*Args, all bool) ([]driver.Standing, error) {
-	for {
-		looks, err := s.tryJoin(ctx, cs, args, all)
-		if err != nil {
-			return nil, err
-		}
-		if s.e.d.Census != nil && s.buryAhead(ctx, args, looks) {
-			continue
-		}
-		if len(looks) > 0 && looks[0].vetoed {
-			if err := s.quitAll(ctx, args); err != nil {
-				return nil, err
-			}
-		}
-		return s.answer(cs, looks, all)
-	}
-}
-
-// quitAll ends claims that an earlier EnterAll with the same ids had entered,
-// unanswered, where its repeat was undone: none must stay. Mostly there are none,
-// so they are looked for before anything is written.
-func (s *session) quitAll(ctx context.Context, args []*Args) error {
-	for _, a := range args {
-		var l look
-		if err := s.e.d.Store.Read(ctx, &Step{Query: s.e.q.standing, Args: a, Row: l.scan}); err != nil {
-			return err
-		}
-		if !l.known {
-			continue
-		}
-		a.set(Upto, a.Int(Try))
-		if _, err := s.quit(ctx, a, true); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// buryAhead reports whether a dead process was in the way of a claim that is
-// not held. A fault here is none of the claim's: the line stands as it was told,
-// and the dead are found again while waiting.
-func (s *session) buryAhead(ctx context.Context, args []*Args, looks []look) (found bool) {
-	for i := range looks {
-		if looks[i].held {
-			continue
-		}
-		buried, err := s.e.buryIn(ctx, args[i])
-		if err != nil {
-			return false
-		}
-		found = found || buried
-	}
-	return found
-}
-
-func (s *session) tryJoin(ctx context.Context, cs []driver.Claim, args []*Args, all bool) ([]look, error) {
-	q := s.e.q
-	var told []string
-	f := Flight{}
-	looks := make([]look, len(cs))
-	for i := range looks {
-		looks[i] = look{name: cs[i].Name, ahead: -1}
-	}
-	for _, i := range inOrder(args) {
-		a := args[i]
-		qs := []*Query{q.head, q.lock, q.expire, q.prune}
-		if cs[i].Try > 1 { // a lower try of the same claim ends here
-			a.set(Upto, int64(cs[i].Try)-1)
-			qs = append(qs, q.end, q.drop)
-		}
-		qs = append(qs, q.tally, q.prolong)
-		if cs[i].Exclusive() {
-			qs = append(qs, q.beatX)
-		}
-		qs = append(qs, q.join, q.raise, q.promote, q.vacate, q.admit, q.count)
-		f.Steps = append(f.Steps, flight(a, &told, qs...)...)
-		f.Steps = append(f.Steps, Step{Query: q.standing, Args: a, Row: looks[i].scan, Veto: all})
-	}
-	if err := s.e.fly(ctx, &f, &told); err != nil {
-		return nil, err
-	}
-	if f.Vetoed {
-		for i := range looks { // it never happened, and what was not reached was not looked at
-			looks[i].held, looks[i].vetoed = false, true
-		}
-	}
-	return looks, nil
-}
-
-// inOrder is the order in which rows are locked: that of the names, so that two
-// who want the same ones never hold one each.
-func inOrder(args []*Args) []int {
-	order := make([]int, len(args))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int { return strings.Compare(args[i].text[Name], args[j].text[Name]) })
-	return order
-}
-
-// answer makes standings of looks, and of a refusal its error.
-func (s *session) answer(cs []driver.Claim, looks []look, all bool) ([]driver.Standing, error) {
-	out := make([]driver.Standing, len(cs))
-	var err error
-	for i, c := range cs {
-		l := &looks[i]
-		switch {
-		case l.vetoed:
-			out[i] = driver.Standing{Ahead: l.ahead, Holder: l.holder(), Pause: l.pause()}
-			if l.clash && !l.known {
-				err = driver.ErrLimit
-			}
-			s.ended(c)
-		case l.known && l.try > c.Try:
-			out[i] = driver.Standing{Gone: true}
-		case !l.known && l.clash:
-			s.ended(c)
-			err = driver.ErrLimit
-		case !l.known: // did not queue and could not be held
-			s.ended(c)
-			out[i] = driver.Standing{Ahead: l.ahead, Holder: l.holder(), Pause: l.pause()}
-		default:
-			out[i] = l.standing()
-			out[i].Valid = s.ttl
-		}
-	}
-	if err != nil && !all {
-		return nil, err
-	}
-	return out, err
 }

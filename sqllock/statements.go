@@ -17,20 +17,29 @@ var files embed.FS
 // of fields follows their use: the fast path, the queueing flight, the rest.
 type statements struct {
 	enter, end, endFree *Query
+	release             *Query // end as a flight of its own
+	pass                *Query // a settle in one statement, where there is one
+	again               *Query // enter where the row is known to be there, if that is less work
 
 	head, lock, expire, prune, drop, tally *Query
 	prolong, join, raise                   *Query
-	promote, vacate, admit, count          *Query
-	standing                               *Query
+	front, promote, vacate, admit, count   *Query
+	standing, veto                         *Query
 
-	beatX, beat                      *Query
-	still, departed                  *Query
+	beatX, beat, find                *Query
+	still, departed, peek, waits     *Query
 	rivals, occupants, haunts, stuck *Query
 	named                            *Query
 	buryX, bury, evictX, evict, list *Query
 	load, version, store, erase      *Query
+	create                           *Query // store where none is expected
 	idle, sweep, stale, forget       *Query
+	guardX, guard                    *Query
+	guardSeenX, guardSeen            *Query
 }
+
+// sameAs are statements that only some dialects tell from others.
+var sameAs = map[string]string{"release": "end", "create": "store"}
 
 func compile(d *Dialect) (*statements, error) {
 	var s statements
@@ -38,20 +47,27 @@ func compile(d *Dialect) (*statements, error) {
 		name string
 		into **Query
 	}{
-		{"enter", &s.enter}, {"end", &s.end}, {"end_free", &s.endFree},
+		{"enter", &s.enter}, {"end", &s.end}, {"end_free", &s.endFree}, {"release", &s.release}, {"pass", &s.pass}, {"again", &s.again},
 		{"head", &s.head}, {"lock", &s.lock}, {"expire", &s.expire}, {"prune", &s.prune},
 		{"drop", &s.drop}, {"tally", &s.tally}, {"prolong", &s.prolong}, {"join", &s.join},
-		{"raise", &s.raise}, {"promote", &s.promote}, {"vacate", &s.vacate}, {"admit", &s.admit},
-		{"count", &s.count}, {"standing", &s.standing},
-		{"beat_x", &s.beatX}, {"beat", &s.beat}, {"still", &s.still}, {"departed", &s.departed},
+		{"raise", &s.raise}, {"front", &s.front}, {"promote", &s.promote}, {"vacate", &s.vacate}, {"admit", &s.admit},
+		{"count", &s.count}, {"standing", &s.standing}, {"veto", &s.veto},
+		{"beat_x", &s.beatX}, {"beat", &s.beat}, {"find", &s.find},
+		{"still", &s.still}, {"departed", &s.departed}, {"peek", &s.peek}, {"waits", &s.waits},
 		{"rivals", &s.rivals}, {"occupants", &s.occupants}, {"haunts", &s.haunts}, {"stuck", &s.stuck}, {"named", &s.named},
 		{"bury_x", &s.buryX}, {"bury", &s.bury}, {"evict_x", &s.evictX}, {"evict", &s.evict}, {"list", &s.list},
-		{"load", &s.load}, {"version", &s.version}, {"store", &s.store}, {"erase", &s.erase},
+		{"load", &s.load}, {"version", &s.version}, {"store", &s.store}, {"erase", &s.erase}, {"create", &s.create},
 		{"idle", &s.idle}, {"sweep", &s.sweep}, {"stale", &s.stale}, {"forget", &s.forget},
+		{"guard_x", &s.guardX}, {"guard", &s.guard}, {"guard_seen_x", &s.guardSeenX}, {"guard_seen", &s.guardSeen},
 	} {
-		text, replaced := d.Statements[it.name]
+		file := it.name
+		text, replaced := d.Statements[file]
+		if as, same := sameAs[file]; same && !replaced {
+			file = as
+			text, replaced = d.Statements[file]
+		}
 		if !replaced {
-			b, err := files.ReadFile("sql/" + it.name + ".sql")
+			b, err := files.ReadFile("sql/" + file + ".sql")
 			if err != nil {
 				return nil, fmt.Errorf("sqllock: statement %s: %w", it.name, err)
 			}
@@ -102,6 +118,9 @@ func translate(d *Dialect, text string) (*Query, error) {
 		out.WriteString(d.Mark)
 		if n := q.bind(p, d.Numbered); d.Numbered {
 			out.WriteString(strconv.Itoa(n))
+		}
+		if d.Cast != nil {
+			out.WriteString(d.Cast(p))
 		}
 		i = end
 	}

@@ -28,6 +28,11 @@ func (e *Engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 		return nil, e.errClosed()
 	}
 	e.watchers[name] = append(e.watchers[name], w)
+	e.pollsLocked(name).watchers++
+	if e.watching != nil {
+		close(e.watching)
+		e.watching = nil
+	}
 	e.stirLocked()
 	context.AfterFunc(ctx, func() {
 		e.mu.Lock()
@@ -38,6 +43,9 @@ func (e *Engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 		} else {
 			e.watchers[name] = rest
 		}
+		p := e.polls[name]
+		p.watchers--
+		e.unpollLocked(name, p)
 		close(w.told)
 	})
 	return w.told, nil
@@ -58,6 +66,12 @@ func (e *Engine) lookAfter(ctx context.Context, name string) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.departedLocked(name, n)
+	return nil
+}
+
+// departedLocked tells those who watch a name that its count is n now.
+func (e *Engine) departedLocked(name string, n int64) {
 	for _, w := range e.watchers[name] {
 		if w.seen == n {
 			continue
@@ -68,5 +82,4 @@ func (e *Engine) lookAfter(ctx context.Context, name string) error {
 		default: // told already
 		}
 	}
-	return nil
 }

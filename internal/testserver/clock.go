@@ -75,7 +75,22 @@ func (c *Clock) Step(d time.Duration) {
 // RedisOn starts a Redis whose clock is c.
 func RedisOn(t testing.TB, c *Clock, args ...string) *Server {
 	t.Helper()
-	spec := redis(args...)
+	return Start(t, c.on(redis(args...)))
+}
+
+// PostgreSQLOn starts a PostgreSQL whose clock is c.
+func PostgreSQLOn(t testing.TB, c *Clock, args ...string) *Server {
+	t.Helper()
+	return Start(t, c.on(postgreSQL(args...)))
+}
+
+// MariaDBOn starts a MariaDB whose clock is c.
+func MariaDBOn(t testing.TB, c *Clock, args ...string) *Server {
+	t.Helper()
+	return Start(t, c.on(mariaDB(args...)))
+}
+
+func (c *Clock) on(spec Spec) Spec {
 	spec.Env = append(spec.Env, "LD_PRELOAD="+c.shim, "PAWL_CLOCK="+c.file)
-	return Start(t, spec)
+	return spec
 }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A migrator is an engine that keeps its locks in tables which somebody must
+// make.
+type migrator interface {
+	Migrate(ctx context.Context) error
+	Schema() string
+}
+
+func (a *app) migrateCommand() *cobra.Command {
+	var print bool
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Make the tables that a database store needs",
+		Long: `migrate makes pawl's tables in the database that -s names, where they are missing.
+It may be run by many at once, and again and again. It needs the right to create
+tables, which nothing else here does: run it once as one who has it.
+
+With --print it only shows the statements, for those who want to run them by
+themselves, and does not connect.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrate(cmd.Context(), print) },
+	}
+	cmd.Flags().BoolVar(&print, "print", false, "show the statements and run none")
+	return cmd
+}
+
+func (a *app) migrate(ctx context.Context, print bool) error {
+	s, err := a.chosen()
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(s.url) // chosen has looked at it: what it says of a bad one shows no password
+	if err != nil {
+		return &coded{exitConfig, fmt.Errorf("store %s: not a URL", s.shown)}
+	}
+	if q := u.Query(); q.Has("ttl") { // the client's, not the engine's
+		q.Del("ttl")
+		u.RawQuery = q.Encode()
+	}
+	open, _ := driver.Lookup(u.Scheme)
+	if s.from == "-s" && s.secret() && !print {
+		a.say("warning: the password in -s shows in ps; use PAWL_STORE or PAWL_STORE_FILE")
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstContact)
+	defer cancel()
+	e, err := open(ctx, u)
+	if err != nil {
+		return a.refused(s, err)
+	}
+	defer e.Close()
+	m, ok := e.(migrator)
+	if !ok {
+		a.say("store %s makes what it needs by itself: nothing to do", s.shown)
+		return nil
+	}
+	if print {
+		_, err := fmt.Fprintln(a.out, strings.TrimSpace(m.Schema()))
+		return err
+	}
+	if err := m.Migrate(ctx); err != nil {
+		return a.refused(s, err)
+	}
+	fmt.Fprintf(a.out, "the tables are there\n")
+	return nil
+}
+
+// refused gives the error of a store its exit code.
+func (a *app) refused(s store, err error) error {
+	err = fmt.Errorf("store %s: %w", s.shown, err)
+	switch {
+	case errors.Is(err, driver.ErrURL):
+		return &coded{exitConfig, err}
+	case errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrUnsupported):
+		return &coded{exitDenied, err}
+	}
+	return &coded{exitUnavailable, err}
+}

@@ -1,0 +1,207 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Guards is what a dialect adds to [Guard].
+type Guards struct {
+	// Query runs a statement in a transaction of a client other than
+	// database/sql and reports whether it had a row; known is false where tx is
+	// not one of its transactions. Nil: there is no such client.
+	Query func(ctx context.Context, tx any, text string, args []any) (row, known bool, err error)
+
+	// Clock is the clock of expiry, where that is the client's kernel. Nil: it is
+	// the server's.
+	Clock func() int64
+
+	// Stale recognises the error with which the database refuses a transaction
+	// whose view of the row is old. Nil: it never does.
+	Stale func(error) bool
+
+	// Level has a row if the transaction keeps the view it began with, asked where
+	// it does not see the hold. "": no transaction does.
+	Level string
+
+	// Seen says that a transaction may have a view from before the lease was
+	// granted without the database's minding. It is then looked for.
+	Seen bool
+}
+
+// sqlTx is a transaction of database/sql, or one that embeds it.
+type sqlTx interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	Commit() error
+	Rollback() error
+}
+
+// Guard ties a transaction to a lease: it returns nil only if the lease is held,
+// and from then on until the transaction has ended nobody else is let in, not
+// even when the lease's time is over. So whatever the transaction writes, it
+// commits as the holder or not at all. After an error the transaction must be
+// rolled back.
+//
+// The transaction must be on the database in which the lease's engine keeps its
+// tables, and may be a *sql.Tx, one that embeds it, or what the dialect's own
+// client has (pgx.Tx). A lease of several names is guarded for all of them, in
+// the order in which they were taken.
+//
+// Under READ COMMITTED Guard may come anywhere in the transaction; last is best,
+// since it holds rows. Under REPEATABLE READ and SERIALIZABLE, and on SQLite, it
+// must be the transaction's first statement: it sees to it that the transaction
+// does not read what was before the lease, and is refused if it does.
+//
+// A lease that was passed on inside the process, given back, lost or broken is
+// refused: with its own error if it has one, else with driver.ErrGone.
+func Guard(ctx context.Context, tx any, lease driver.Grant) error {
+	if several, ok := lease.(interface{ Grants() []driver.Grant }); ok {
+		for _, one := range several.Grants() {
+			if err := guardOne(ctx, tx, one); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return guardOne(ctx, tx, lease)
+}
+
+func guardOne(ctx context.Context, tx any, lease driver.Grant) error {
+	if err := lease.Err(); err != nil {
+		return fmt.Errorf("guard %q: %w", lease.Name(), err)
+	}
+	e, c := engineOf(lease.ID())
+	if e == nil {
+		return fmt.Errorf("guard %q: %w: the lease is not of an open SQL engine of this process", lease.Name(), driver.ErrUnsupported)
+	}
+	held, err := e.guard(ctx, tx, c, lease.Fence())
+	if err != nil {
+		return fmt.Errorf("guard %q: %w", lease.Name(), err)
+	}
+	// Now that nobody else can be let in: a lease that ended, or was passed on,
+	// while we waited for the row is not to be committed under.
+	if err := lease.Err(); err != nil {
+		return fmt.Errorf("guard %q: %w", lease.Name(), err)
+	}
+	if !held {
+		return fmt.Errorf("guard %q: %w: the lease is not held any more", lease.Name(), driver.ErrGone)
+	}
+	return nil
+}
+
+func (e *Engine) guard(ctx context.Context, tx any, c driver.Claim, fence uint64) (held bool, err error) {
+	g := e.d.Guards
+	if g == nil {
+		return false, fmt.Errorf("%w: %s has no guards", driver.ErrUnsupported, e.d.Name)
+	}
+	a := e.args(c)
+	a.set(Token, int64(fence))
+	if g.Clock != nil {
+		a.set(Now, g.Clock())
+	}
+	q, seen := e.q.guard, e.q.guardSeen
+	if c.Exclusive() {
+		q, seen = e.q.guardX, e.q.guardSeenX
+	}
+	held, err = g.run(ctx, tx, q, a)
+	if err == nil && held && g.Seen {
+		var old bool
+		if old, err = g.run(ctx, tx, seen, a); err == nil && !old {
+			return false, errOldView
+		}
+	}
+	if err == nil && !held && g.Level != "" {
+		var keeps bool
+		if keeps, err = g.query(ctx, tx, g.Level, nil); err == nil && keeps {
+			return false, fmt.Errorf("%w; or the lease is %w", errOldView, driver.ErrGone)
+		}
+	}
+	if err != nil && g.Stale != nil && g.Stale(err) {
+		err = fmt.Errorf("%w (%w)", errOldView, err)
+	}
+	return held, err
+}
+
+// errOldView tells what a refusal because of the isolation level means.
+var errOldView = fmt.Errorf("%w: the transaction sees the database as it was before the lease was granted or last renewed; "+
+	"under this isolation level Guard must be its first statement", driver.ErrUnsupported)
+
+func (g *Guards) run(ctx context.Context, tx any, q *Query, a *Args) (row bool, err error) {
+	args := make([]any, len(q.Params))
+	for i, p := range q.Params {
+		args[i] = a.Arg(p)
+	}
+	return g.query(ctx, tx, q.Text, args)
+}
+
+func (g *Guards) query(ctx context.Context, tx any, text string, args []any) (row bool, err error) {
+	if g.Query != nil {
+		if row, known, err := g.Query(ctx, tx, text, args); known {
+			return row, err
+		}
+	}
+	t, ok := tx.(sqlTx)
+	if !ok {
+		return false, fmt.Errorf("%w: %T is not a transaction", driver.ErrUnsupported, tx)
+	}
+	rows, err := t.QueryContext(ctx, text, args...)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	row = rows.Next()
+	for rows.Next() { // to the end, or a statement that writes may not be done
+	}
+	return row, rows.Err()
+}
+
+// open are the engines of this process, for Guard: a lease does not say whose
+// it is.
+var open = struct {
+	mu      sync.Mutex // guards engines
+	engines map[*Engine]struct{}
+}{engines: map[*Engine]struct{}{}}
+
+// engineOf finds the engine in which a claim was entered.
+func engineOf(id string) (*Engine, driver.Claim) {
+	open.mu.Lock()
+	engines := slices.Collect(maps.Keys(open.engines))
+	open.mu.Unlock()
+	for _, e := range engines {
+		if c, ok := e.claim(id); ok {
+			return e, c
+		}
+	}
+	return nil, driver.Claim{}
+}
+
+func (e *Engine) claim(id string) (driver.Claim, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for s := range e.sessions {
+		s.mu.Lock()
+		c, ok := s.claims[id]
+		s.mu.Unlock()
+		if ok {
+			return c, true
+		}
+	}
+	return driver.Claim{}, false
+}
+
+// announce makes the engine known to Guard until it is closed.
+func (e *Engine) announce(known bool) {
+	open.mu.Lock()
+	defer open.mu.Unlock()
+	if known {
+		open.engines[e] = struct{}{}
+	} else {
+		delete(open.engines, e)
+	}
+}

@@ -1,0 +1,86 @@
+package mysql
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock"
+)
+
+// The statements that differ from the shared ones of the same name.
+//
+//go:embed sql/*.sql
+var files embed.FS
+
+// micros is the server's clock when the statement began. A statement that waits
+// for its row then judges by a moment that has passed, which is on the safe side:
+// a hold that has expired since is not yet taken over, and what is promised is
+// counted from before the statement was sent. It is of UTC, so that no time zone
+// and no summer time is in it, and a replica that repeats the statement gets the
+// same.
+const micros = "TIMESTAMPDIFF(MICROSECOND, DATE'1970-01-01', UTC_TIMESTAMP(6))"
+
+func dialect(e *Engine) (sqllock.Dialect, error) {
+	statements, err := dialectStatements()
+	if err != nil {
+		return sqllock.Dialect{}, err
+	}
+	t := &e.store.tables
+	return sqllock.Dialect{
+		Name: "mysql",
+		Macros: map[string]string{
+			"head": t.head, "claim": t.claim, "record": t.record,
+			"now": micros, "wall": micros, "mint": micros,
+			"max": "GREATEST", "text": "BINARY",
+		},
+		Statements: statements,
+		Mark:       "?",
+		HeadApart:  true,
+		Store:      e.store,
+		Away:       true,
+		Fencing:    driver.Durable,
+		Attend:     attend,
+		Guards: &sqllock.Guards{
+			Stale: func(err error) bool { return isCode(err, changedSinceRead) },
+			Seen:  true,
+		},
+	}, nil
+}
+
+// dialectStatements reads the statements of this dialect.
+func dialectStatements() (map[string]string, error) {
+	all := map[string]string{}
+	paths, err := fs.Glob(files, "sql/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range paths {
+		b, err := files.ReadFile(p)
+		if err != nil {
+			return nil, err
+		}
+		all[strings.TrimSuffix(path.Base(p), ".sql")] = string(b)
+	}
+	return all, nil
+}
+
+// attend looks for turns while somebody waits: one look for all who wait in this
+// process for the same name.
+func attend(ctx context.Context, w sqllock.Waiters) {
+	for w.Wanted(ctx) == nil {
+		stirred := w.Stirred()
+		next, _ := w.Poll(ctx, true) // an error is met again soon enough
+		t := time.NewTimer(next)
+		select {
+		case <-t.C:
+		case <-stirred:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+}

@@ -1,0 +1,77 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock"
+)
+
+// Numbers of errors that mean something to us.
+const (
+	changedSinceRead = 1020 // MariaDB's snapshot isolation
+	lockWaitTimeout  = 1205
+	deadlock         = 1213
+	outOfRange       = 1690 // a veto or a missing row, on purpose
+	noSuchTable      = 1146
+	noSuchColumn     = 1054
+	wrongBinlog      = 1665
+	syntax           = 1064
+)
+
+var (
+	readOnly = []uint16{1290, 1792, 1836, 3100}
+	denied   = []uint16{1044, 1045, 1049, 1142, 1143, 1227, 1370, 1410, 1698, 1820}
+	// The server answered, and the statement itself was wrong: all others may be
+	// met by one that is on its way down or too busy.
+	faults = []uint16{1048, 1062, 1063, 1264, 1406, syntax, wrongBinlog, outOfRange}
+)
+
+func isCode(err error, codes ...uint16) bool {
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && slices.Contains(codes, e.Number)
+}
+
+// refused reports that the server undid a flight because of what others did at
+// the same time: it may be sent again.
+func refused(err error) bool { return isCode(err, deadlock, changedSinceRead) }
+
+// answer wraps errors in the driver's sentinels where one fits, and says what to
+// do where it is for the operator to do something.
+func (s *store) answer(ctx context.Context, err error) error {
+	err = s.classify(err)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return err
+}
+
+func (s *store) classify(err error) error {
+	_, answered := errors.AsType[*mysql.MySQLError](err)
+	switch {
+	case err == nil, errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrUnreachable):
+		return err
+	case !answered: // a connection that was not had or broke
+		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	case isCode(err, noSuchTable):
+		return fmt.Errorf("mysql: the tables %s are not there, or not of this version: run pawl migrate: %w", s.tables.shown, err)
+	case isCode(err, noSuchColumn):
+		return fmt.Errorf("mysql: a table at the name of one of %s is not pawl's: choose another table_prefix: %w", s.tables.shown, err)
+	case isCode(err, wrongBinlog):
+		return fmt.Errorf("%w: mysql: binlog_format STATEMENT does not go with READ COMMITTED, which locks need: set MIXED or ROW: %w", driver.ErrUnsupported, err)
+	case isCode(err, readOnly...):
+		return fmt.Errorf("%w: the server takes no writes: it is a replica, or was a primary until now: %w", driver.ErrUnreachable, err)
+	case isCode(err, denied...):
+		return fmt.Errorf("%w: %w", driver.ErrDenied, err)
+	case isCode(err, lockWaitTimeout):
+		return fmt.Errorf("%w: %w: %w", driver.ErrUnreachable, sqllock.ErrLocked, err)
+	case isCode(err, faults...):
+		return err
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+}

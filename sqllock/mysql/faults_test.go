@@ -1,0 +1,319 @@
+package mysql
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+func openClient(t testing.TB, e driver.Engine, opts ...pawl.Option) *pawl.Client {
+	t.Helper()
+	c := pawl.New(e, opts...)
+	t.Cleanup(func() {
+		c.Close()
+		e.Close()
+	})
+	return c
+}
+
+// T22: the user's work has all connections of the pool but the one that is kept.
+func TestBeatsKeepAConnectionOfTheUsersPool(t *testing.T) {
+	t.Parallel()
+	const ttl = 1500 * time.Millisecond
+	addr, base := database(t)
+	db := openDB(t, addr, base, "")
+	db.SetMaxOpenConns(1)
+	e, err := New(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Open(t.Context(), driver.SessionOptions{ID: "s", TTL: ttl}); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("on a pool of one connection: %v", err)
+	}
+	db.SetMaxOpenConns(3)
+	l, err := openClient(t, e, pawl.WithTTL(ttl)).Mutex("m").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		busy, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer busy.Close()
+	}
+	time.Sleep(3 * ttl)
+	if err := l.Err(); err != nil {
+		t.Errorf("lost while the pool was exhausted: %v", err)
+	}
+}
+
+// The connection that is kept for beats is killed between two of them.
+func TestAKilledBeatConnectionIsReplaced(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second
+	addr, base := database(t)
+	e, err := New(openDB(t, addr, base, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := openClient(t, e, pawl.WithTTL(ttl)).Mutex("m").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := openDB(t, addr, "", "")
+	for begun := time.Now(); time.Since(begun) < 2*ttl; time.Sleep(ttl / 5) {
+		rows, err := admin.Query("SELECT id FROM information_schema.processlist WHERE db = ?", base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []int64
+		for rows.Next() {
+			var id int64
+			if err := rows.Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, id)
+		}
+		rows.Close()
+		for _, id := range ids {
+			_, _ = admin.Exec("KILL ?", id) // it may have gone
+		}
+	}
+	if err := l.Err(); err != nil {
+		t.Errorf("lost: %v", err)
+	}
+	if err := l.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARestartedServerKeepsItsLocks(t *testing.T) {
+	t.Parallel()
+	s := prepare(t, testserver.MariaDB(t))
+	c, rival := openClient(t, openStore(t, s.Addr()+"/pawl", nil), pawl.WithTTL(20*time.Second)), openClient(t, openStore(t, s.Addr()+"/pawl", nil))
+	l, err := c.Mutex("m").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, how := range []string{"stopped", "killed"} {
+		if how == "killed" {
+			s.Kill()
+		}
+		s.Restart()
+		for begun := time.Now(); ; {
+			if _, err = rival.Mutex("m").TryLock(t.Context()); !errors.Is(err, pawl.ErrUnreachable) || time.Since(begun) > 15*time.Second {
+				break
+			}
+		}
+		if !errors.Is(err, pawl.ErrHeld) {
+			t.Errorf("a rival after the server was %s: %v", how, err)
+		}
+		if err := l.Err(); err != nil {
+			t.Fatalf("lost after the server was %s: %v", how, err)
+		}
+	}
+	if err := l.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAPromotedReplicaForgetsButTokensRise: an asynchronous replica that did not
+// hear of a grant becomes the primary. Somebody else is let in, with a larger
+// token, and the old holder is told by its deadline.
+func TestAPromotedReplicaForgetsButTokensRise(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	primary := prepare(t, testserver.MariaDB(t, "--log-bin", "--server-id=1"))
+	link := faultproxy.New(t, primary.Addr())
+	replica := testserver.MariaDBReplica(t, link.Addr())
+	admin := openDB(t, replica.Addr(), "", "")
+	await(t, "the tables on the replica", func() bool {
+		var n int
+		return admin.QueryRow("SELECT version FROM pawl.pawl_meta").Scan(&n) == nil
+	})
+	follower := openStore(t, replica.Addr()+"/pawl", nil)
+	if _, err := follower.Open(t.Context(), driver.SessionOptions{ID: "x", TTL: time.Second}); !errors.Is(err, driver.ErrDenied) {
+		t.Errorf("a session on a replica: %v", err)
+	}
+	link.BlackHole(faultproxy.Both)
+	old, err := openClient(t, openStore(t, primary.Addr()+"/pawl", nil), pawl.WithTTL(ttl)).Mutex("m").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	primary.Kill()
+	for _, q := range []string{"STOP SLAVE", "SET GLOBAL read_only = OFF"} {
+		if _, err := admin.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := openClient(t, follower).Mutex("m").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Token() <= old.Token() {
+		t.Errorf("token %d after the failover, %d before", l.Token(), old.Token())
+	}
+	select {
+	case <-old.Context().Done():
+	case <-time.After(5 * ttl):
+		t.Error("the holder from before the failover was not told")
+	}
+	if err := l.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for begun := time.Now(); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("not after 20 s: %s", what)
+		}
+	}
+}
+
+// T4: sessions in different zones judge the same expiry, also those in a zone
+// whose clocks are just being set back.
+func TestZonesDoNotMoveExpiries(t *testing.T) {
+	t.Parallel()
+	addr, base := database(t)
+	zones := []string{"'%2B00:00'", "'%2B12:00'", "'-12:00'"}
+	name := "zones"
+	for i, zone := range zones {
+		e, err := New(openDB(t, addr, base, "time_zone="+zone))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := openClient(t, e)
+		if i == 0 {
+			if _, err := c.Mutex(name).Lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if _, err := c.Mutex(name).TryLock(t.Context()); !errors.Is(err, pawl.ErrHeld) {
+			t.Errorf("zone %s: %v", zone, err)
+		}
+		var off int64
+		if err := openDB(t, addr, base, "time_zone="+zone).QueryRow("SELECT " + micros).Scan(&off); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(time.UnixMicro(off)); d.Abs() > time.Minute {
+			t.Errorf("zone %s: the clock is off by %v", zone, d)
+		}
+	}
+}
+
+func TestAServerOnWhichLocksDoNotHoldIsRefused(t *testing.T) {
+	t.Parallel()
+	s := prepare(t, testserver.MariaDB(t))
+	open := func(e *Engine) error {
+		defer e.Close()
+		_, err := e.Open(t.Context(), driver.SessionOptions{ID: "s", TTL: time.Second})
+		return err
+	}
+	e, err := New(openDB(t, s.Addr(), "pawl", "autocommit=0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := open(e); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "autocommit") {
+		t.Errorf("without autocommit: %v", err)
+	}
+	if _, err := openDB(t, s.Addr(), "", "").Exec("SET GLOBAL read_only = ON"); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(openStore(t, s.Addr()+"/pawl", nil)); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "replica") {
+		t.Errorf("a server that takes no writes: %v", err)
+	}
+}
+
+func TestGaleraIsRefusedUnlessAllUseOneNode(t *testing.T) {
+	t.Parallel()
+	provider := "/usr/lib/galera/libgalera_smm.so"
+	if _, err := os.Stat(provider); err != nil {
+		t.Skip("optional server: galera-4 is not there")
+	}
+	cluster := t.TempDir()
+	_ = os.Chmod(filepath.Dir(cluster), 0o755)
+	_ = os.Chmod(cluster, 0o777)
+	s := testserver.MariaDB(t, "--wsrep-on=ON", "--wsrep-provider="+provider, "--wsrep-cluster-address=gcomm://", "--binlog-format=ROW",
+		"--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:0;pc.recovery=false", "--wsrep-new-cluster", "--wsrep-node-address=127.0.0.1")
+	if _, err := openDB(t, s.Addr(), "", "").Exec("CREATE DATABASE pawl"); err != nil {
+		t.Fatal(err)
+	}
+	e := openStore(t, s.Addr()+"/pawl", nil)
+	defer e.Close()
+	if err := e.Migrate(t.Context()); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "Galera") {
+		t.Errorf("one node of a Galera cluster: %v", err)
+	}
+	allowed := openStore(t, s.Addr()+"/pawl?multi_primary=allow", nil)
+	if err := allowed.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l, err := openClient(t, allowed).Mutex("m").Lock(t.Context())
+	if err == nil {
+		err = l.Unlock()
+	}
+	if err != nil {
+		t.Errorf("one node of a Galera cluster, allowed: %v", err)
+	}
+}
+
+func TestErrorsSayWhatToDoAndHideThePassword(t *testing.T) {
+	t.Parallel()
+	addr, base := database(t)
+	db := openDB(t, addr, base, "")
+	for _, q := range []string{
+		"CREATE USER ana@'127.0.0.1' IDENTIFIED BY 'other'", "CREATE USER bob@'127.0.0.1' IDENTIFIED BY 'hunter2'", "GRANT SELECT ON " + base + ".* TO bob@'127.0.0.1'",
+		"CREATE TABLE strange_meta (one int, version int)", "INSERT INTO strange_meta VALUES (1, 1)",
+		"CREATE TABLE strange_head (colour int)", "CREATE TABLE strange_claim (colour int)", "CREATE TABLE strange_record (colour int)",
+	} {
+		if _, err := db.Exec(q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const secret = "hunter2"
+	for name, c := range map[string]struct {
+		store, says string
+		is          error
+	}{
+		"no server":      {"mysql://ana:" + secret + "@127.0.0.1:1/app?timeout=2s", "", driver.ErrUnreachable},
+		"no database":    {"mysql://root@" + addr + "/nothing", "nothing", driver.ErrDenied},
+		"no password":    {"mysql://ana:" + secret + "@" + addr + "/" + base, "ana", driver.ErrDenied},
+		"no rights":      {"mysql://bob:" + secret + "@" + addr + "/" + base, "denied", driver.ErrDenied},
+		"no tables":      {"mysql://root@" + addr + "/" + base + "?table_prefix=missing_", "pawl migrate", nil},
+		"others' tables": {"mysql://root@" + addr + "/" + base + "?table_prefix=strange_", "table_prefix", nil},
+		"bad tls":        {"mysql://ana:" + secret + "@" + addr + "/" + base + "?tls=" + secret, "tls", driver.ErrURL},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u, err := url.Parse(c.store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := openURL(t.Context(), u)
+			if err == nil {
+				defer e.Close()
+				var session driver.Session
+				if session, err = e.Open(t.Context(), driver.SessionOptions{ID: "s", TTL: time.Second}); err == nil {
+					_, err = session.Enter(t.Context(), driver.Claim{ID: "c", Try: 1, Name: "n", Need: 1, Limit: 1})
+				}
+			}
+			if err == nil || !strings.Contains(err.Error(), c.says) || c.is != nil && !errors.Is(err, c.is) {
+				t.Errorf("%v", err)
+			}
+			if err != nil && strings.Contains(err.Error(), secret) {
+				t.Errorf("the password shows: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const (
+	defaultConns = 10
+	beatConns    = 2 // so that one that is stuck on a dead connection does not hold the next up
+	knownParams  = "prefix, table_prefix, tls, timeout, max_conns, socket, multi_primary"
+)
+
+// openURL makes an engine with pools of its own. It does not connect yet.
+func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
+	cfg, conns, opts, err := configOf(u)
+	if err != nil {
+		return nil, err
+	}
+	return open(cfg, conns, opts)
+}
+
+// configOf reads what a URL says.
+func configOf(u *url.URL) (cfg *mysql.Config, conns int, opts []Option, err error) {
+	cfg = mysql.NewConfig()
+	cfg.User = u.User.Username()
+	cfg.Passwd, _ = u.User.Password()
+	cfg.Net, cfg.Addr = "tcp", address(u)
+	cfg.DBName = strings.TrimPrefix(u.Path, "/")
+	cfg.MultiStatements, cfg.ClientFoundRows = true, true
+	cfg.Timeout = 10 * time.Second
+	cfg.Logger = &mysql.NopLogger{} // what it would say is in the errors
+	// A row that a guard holds is not waited for much longer than a beat may take.
+	cfg.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
+	conns = defaultConns
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, 0, nil, driver.BadURL("mysql: the URL's parameters make no sense: write %%3B for ;")
+	}
+	for key, values := range q {
+		value := values[len(values)-1]
+		var err error
+		switch key {
+		case "prefix":
+			opts = append(opts, Prefix(value))
+		case "table_prefix":
+			_, err = tablesOf(value)
+			opts = append(opts, TablePrefix(value))
+		case "tls":
+			cfg.TLSConfig = value
+		case "timeout":
+			cfg.Timeout, err = time.ParseDuration(value)
+		case "socket":
+			cfg.Net, cfg.Addr = "unix", value
+		case "max_conns":
+			conns, err = strconv.Atoi(value)
+			if err == nil && conns < 1 {
+				err = strconv.ErrRange
+			}
+		case "multi_primary":
+			if value != "allow" {
+				return nil, 0, nil, driver.BadURL("mysql: parameter multi_primary is %q, known is allow", value)
+			}
+			opts = append(opts, AllowMultiPrimary())
+		default:
+			return nil, 0, nil, driver.BadURL("mysql: unknown parameter %q (known: %s)", key, knownParams)
+		}
+		if err != nil {
+			return nil, 0, nil, driver.BadURL("mysql: parameter %s is %q, which makes no sense", key, value)
+		}
+	}
+	if cfg.DBName == "" {
+		return nil, 0, nil, driver.BadURL("mysql: the URL names no database: write mysql://user:password@host:port/database")
+	}
+	return cfg, conns, opts, nil
+}
+
+func address(u *url.URL) string {
+	host, port := u.Hostname(), u.Port()
+	if host == "" {
+		host = "localhost"
+	}
+	if port == "" {
+		port = "3306"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func open(cfg *mysql.Config, conns int, opts []Option) (*Engine, error) {
+	c, err := mysql.NewConnector(cfg)
+	if err != nil {
+		// Its text may repeat what stands in the URL.
+		return nil, driver.BadURL("mysql: the URL makes no sense: tls must be true, false, skip-verify or preferred")
+	}
+	o := &own{db: sql.OpenDB(c), beats: sql.OpenDB(c)}
+	o.db.SetMaxOpenConns(conns)
+	o.db.SetMaxIdleConns(conns)
+	o.beats.SetMaxOpenConns(beatConns)
+	o.beats.SetMaxIdleConns(beatConns)
+	for _, db := range []*sql.DB{o.db, o.beats} {
+		db.SetConnMaxIdleTime(time.Minute)
+		db.SetConnMaxLifetime(10 * time.Minute)
+	}
+	e, err := newEngine(o, opts)
+	if err != nil {
+		_ = o.close()
+		return nil, driver.BadURL("%v", err)
+	}
+	return e, nil
+}

@@ -1,0 +1,170 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/sqllock"
+)
+
+const (
+	// listenTrial is how long a notice to ourselves may take before LISTEN is
+	// taken not to work on this connection, as through some poolers.
+	listenTrial = 2 * time.Second
+	// listenAgain is how long turns are looked for before LISTEN is tried again.
+	listenAgain = 30 * time.Second
+	// listenSoon is the same after a connection that worked has ended.
+	listenSoon = 200 * time.Millisecond
+
+	// listenIdle is how long a connection listens though nobody waits.
+	listenIdle = time.Minute
+
+	noticeRun = 200 // ids in one notice, which holds less than 8000 bytes
+)
+
+// attend is told of turns on one connection that listens, and looks for them
+// while there is none. A notice to ourselves shows whether notices arrive: a
+// pooler may take LISTEN and give the connection to somebody else.
+func (s *store) attend(ctx context.Context, w sqllock.Waiters) {
+	for w.Wanted(ctx) == nil {
+		c, err := s.listener(ctx)
+		worked := false
+		if err == nil {
+			worked = s.hear(ctx, c, w)
+			end(c)
+		}
+		pause := listenAgain
+		if worked || err != nil {
+			pause = listenSoon
+		}
+		look(ctx, w, pause)
+	}
+}
+
+// look polls for d.
+func look(ctx context.Context, w sqllock.Waiters, d time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	for ctx.Err() == nil && w.Wanted(ctx) == nil {
+		stirred := w.Stirred()
+		next, _ := w.Poll(ctx, true) // an error is met again soon enough
+		t := time.NewTimer(next)
+		select {
+		case <-t.C:
+		case <-stirred:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+// listener makes a connection that listens.
+func (s *store) listener(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	cfg, err := s.from.config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.BeforeConnect != nil {
+		if err := cfg.BeforeConnect(ctx, cfg.ConnConfig); err != nil {
+			return nil, err
+		}
+	}
+	cfg.ConnConfig.OnNotification = nil // notices are ours here, not the user's
+	c, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Exec(ctx, "LISTEN "+s.tables.channel, pgx.QueryExecModeSimpleProtocol); err != nil {
+		end(c)
+		return nil, err
+	}
+	return c, nil
+}
+
+// hear hands notices on until the connection breaks, and reports whether any
+// arrived. Until the first one does, and for those who watch, it looks as well.
+func (s *store) hear(ctx context.Context, c *pgx.Conn, w sqllock.Waiters) (worked bool) {
+	trial := "trial-" + rand.Text()
+	s.notify(ctx, trial)
+	w.Overdue() // what came before LISTEN was not told
+	begun := time.Now()
+	for ctx.Err() == nil {
+		if !worked && time.Since(begun) > listenTrial {
+			return false
+		}
+		wait := listenIdle
+		watching := w.Watching()
+		if !worked || w.Watched() {
+			wait, _ = w.Poll(ctx, !worked) // an error is met again soon enough
+			wait, watching = max(wait, time.Millisecond), nil
+		}
+		n, err := notice(ctx, c, wait, watching)
+		switch {
+		case err != nil, n == "" && !w.Anyone():
+			return worked
+		case n == trial && !worked:
+			worked = true
+		case n != "" && n != trial:
+			w.Wake(strings.Fields(n)...)
+		}
+	}
+	return worked
+}
+
+// notice waits for the next notice, until it is time to look, or until somebody
+// begins to watch; "" then.
+func notice(ctx context.Context, c *pgx.Conn, wait time.Duration, watching <-chan struct{}) (string, error) {
+	sub, cancel := context.WithTimeout(ctx, wait)
+	var interrupt sync.WaitGroup
+	interrupt.Go(func() { // ends with sub; awaited below
+		select {
+		case <-watching:
+			cancel()
+		case <-sub.Done():
+		}
+	})
+	n, err := c.WaitForNotification(sub)
+	ended := sub.Err() != nil
+	cancel()
+	interrupt.Wait()
+	switch {
+	case err == nil:
+		return n.Payload, nil
+	case ended && ctx.Err() == nil && !c.IsClosed():
+		return "", nil
+	}
+	return "", err
+}
+
+// tell sends word to the processes in which claims wait. It is a transaction of
+// its own, after the one that let them in: notices in a transaction that writes
+// make all such transactions of a server wait for each other's disk.
+func (s *store) tell(ctx context.Context, ids []string) {
+	for len(ids) > 0 {
+		n := min(len(ids), noticeRun)
+		s.notify(ctx, strings.Join(ids[:n], " "))
+		ids = ids[n:]
+	}
+}
+
+// notify sends a notice. If it is lost, those concerned look when their pause is
+// over.
+func (s *store) notify(ctx context.Context, text string) {
+	_ = s.from.with(ctx, func(c *pgx.Conn) error {
+		_, err := c.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", s.tables.channel, text)
+		return err
+	})
+}
+
+func end(c *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.Close(ctx)
+}

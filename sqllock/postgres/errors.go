@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Codes of PostgreSQL that mean something to us.
+const (
+	divisionByZero      = "22012" // a veto or a missing row, on purpose
+	serializationFailed = "40001"
+	deadlockDetected    = "40P01"
+	lockNotAvailable    = "55P03"
+	readOnly            = "25006"
+	undefinedTable      = "42P01"
+	undefinedSchema     = "3F000"
+	undefinedColumn     = "42703"
+	undefinedFunction   = "42883" // also an operator between types that are not ours
+	typeMismatch        = "42804"
+	insufficientRights  = "42501"
+	noSuchDatabase      = "3D000"
+)
+
+// refused reports that the server undid a flight because of what others did at
+// the same time: it may be sent again.
+func refused(err error) bool {
+	return isCode(err, serializationFailed, deadlockDetected, lockNotAvailable)
+}
+
+// answer is classify for a call whose ctx may have ended: pgx tells of that as
+// of any other broken connection.
+func (s *store) answer(ctx context.Context, err error) error {
+	err = s.classify(err)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return err
+}
+
+// classify wraps errors in the driver's sentinels where one fits, and says what
+// to do where it is for the operator to do something.
+func (s *store) classify(err error) error {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case err == nil, errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrUnreachable):
+		return err
+	case !ok: // the server did not send it: a connection that was not had or broke
+		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	case isCode(err, undefinedTable, undefinedSchema):
+		return fmt.Errorf("postgres: the tables %s are not there, or not of this version: run pawl migrate: %w", s.tables.shown, err)
+	case isCode(err, undefinedColumn, undefinedFunction, typeMismatch):
+		return fmt.Errorf("postgres: a table at the name of one of %s is not pawl's: choose another table_prefix: %w", s.tables.shown, err)
+	case isCode(err, readOnly):
+		return fmt.Errorf("%w: the server takes no writes: it is a read replica, or was a primary until now: %w", driver.ErrUnreachable, err)
+	case isCode(err, insufficientRights, noSuchDatabase), strings.HasPrefix(pg.Code, "28"):
+		return fmt.Errorf("%w: %w", driver.ErrDenied, err)
+	case isCode(err, lockNotAvailable):
+		return fmt.Errorf("%w: an open transaction holds the row: %w", driver.ErrUnreachable, err)
+	case refused(err), strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"), strings.HasPrefix(pg.Code, "58"):
+		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// known are the parameters of a URL beside our own: those of libpq that pgx
+// reads, and those of its pool. Any other would be taken for a setting of the
+// server.
+var known = []string{
+	"application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "default_query_exec_mode",
+	"fallback_application_name", "host", "krbspn", "krbsrvname", "options", "passfile", "password", "pool_health_check_period",
+	"pool_max_conn_idle_time", "pool_max_conn_lifetime", "pool_max_conn_lifetime_jitter", "pool_max_conns",
+	"pool_min_conns", "port", "require_auth", "search_path", "service", "servicefile", "sslcert", "sslinline", "sslkey",
+	"sslmode", "sslnegotiation", "sslpassword", "sslrootcert", "sslsni", "statement_cache_capacity", "target_session_attrs",
+	"timezone", "user",
+}
+
+// openURL makes an engine with a pool of its own. It does not connect yet.
+func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
+	var opts []Option
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, driver.BadURL("postgres: the URL's parameters make no sense: write %%3B for ;")
+	}
+	for key, values := range q {
+		switch value := values[len(values)-1]; {
+		case key == "prefix":
+			opts = append(opts, Prefix(value))
+			q.Del(key)
+		case key == "table_prefix":
+			if _, err := tablesOf(value); err != nil {
+				return nil, driver.BadURL("%v", err)
+			}
+			opts = append(opts, TablePrefix(value))
+			q.Del(key)
+		case !slices.Contains(known, key):
+			return nil, driver.BadURL("postgres: unknown parameter %q (known: prefix, table_prefix, %s)", key, strings.Join(known, ", "))
+		}
+	}
+	bare := *u
+	bare.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // for pgx, as for libpq, a + is one
+	cfg, err := pgxpool.ParseConfig(bare.String())
+	if err != nil {
+		// pgx's own error repeats the URL, and what hides in it.
+		return nil, driver.BadURL("postgres: the URL makes no sense: %s", reason(err))
+	}
+	return openConfig(cfg, q.Has("default_query_exec_mode"), opts)
+}
+
+func openConfig(cfg *pgxpool.Config, chosen bool, opts []Option) (*Engine, error) {
+	src := &ownSource{}
+	if !chosen {
+		src.sniff(cfg)
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	if err != nil {
+		return nil, driver.BadURL("postgres: %s", reason(err))
+	}
+	src.poolSource = poolSource{pool: pool, own: true}
+	e, err := newEngine(src, opts)
+	if err != nil {
+		pool.Close()
+		return nil, driver.BadURL("%v", err)
+	}
+	return e, nil
+}
+
+// reason is what an error about a URL says beneath the URL itself.
+func reason(err error) string {
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
+	}
+	text := err.Error()
+	if strings.ContainsAny(text, "@/") || strings.Contains(strings.ToLower(text), "password") {
+		return "it is not of the form postgres://user:password@host:port/database"
+	}
+	return text
+}
+
+// ownSource is a pool of our own, which finds out by itself whether a pooler is
+// in between: statements prepared by name would be met, or missed, on somebody
+// else's connection there.
+type ownSource struct {
+	poolSource
+	pooled atomic.Bool
+}
+
+var errPooled = errors.New("a pooler is in between")
+
+// sniff has every connection compare the process id that it was greeted with
+// and the one that serves it.
+func (o *ownSource) sniff(cfg *pgxpool.Config) {
+	cfg.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		if o.pooled.Load() {
+			c.DefaultQueryExecMode = pgx.QueryExecModeExec
+		}
+		return nil
+	}
+	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		if o.pooled.Load() {
+			return nil
+		}
+		var pid uint32
+		if err := c.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
+			return err
+		}
+		if pid != c.PgConn().PID() {
+			o.pooled.Store(true)
+			return errPooled
+		}
+		return nil
+	}
+}
+
+func (o *ownSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
+	err := o.poolSource.with(ctx, fn)
+	if errors.Is(err, errPooled) { // found out just now, before anything was sent
+		err = o.poolSource.with(ctx, fn)
+	}
+	return err
+}
