@@ -27,6 +27,7 @@ import (
 	"github.com/pawl-go/pawl/bench/contest"
 	"github.com/pawl-go/pawl/bench/redisbench"
 	"github.com/pawl-go/pawl/bench/redlockbench"
+	"github.com/pawl-go/pawl/bench/sqlbench"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -37,6 +38,9 @@ var parts = []struct {
 }{
 	{"redis", redisbench.Part},
 	{"redlock", redlockbench.Part},
+	{"postgresql", sqlbench.PostgreSQL},
+	{"mariadb", sqlbench.MariaDB},
+	{"mysql", sqlbench.MySQL},
 }
 
 type settings struct {

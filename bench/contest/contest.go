@@ -53,6 +53,7 @@ type Bound struct {
 	Than   string  // the contender it is compared with; empty: with nobody
 	Factor float64 // how many times the other's figure, or the figure itself
 	AtMost bool    // the figure must not be above it; otherwise not below
+	Plus   float64 // added to the other's figure, whose Factor is then 1
 }
 
 // A Row is a work, who does it and what is asked of whom.

@@ -55,11 +55,18 @@ func (r *Result) writeVerdicts(w io.Writer) {
 		if v.AtMost {
 			sign = "≤ "
 		}
+		asked := ratio(v.Factor)
 		if v.Than != "" {
 			than = " × " + v.Than
 		}
 		if v.Known {
 			found = ratio(v.Found)
+		}
+		if v.Plus != 0 {
+			asked, than = v.Than+" + "+number(v.Plus), ""
+			if v.Known {
+				found = v.Than + " + " + number(v.Found)
+			}
 		}
 		switch {
 		case v.Kept:
@@ -67,7 +74,7 @@ func (r *Result) writeVerdicts(w io.Writer) {
 		case v.Missed():
 			mark = "**missed**"
 		}
-		lines = append(lines, []string{v.Unit.Name, v.Who, sign + ratio(v.Factor) + than, found, mark})
+		lines = append(lines, []string{v.Unit.Name, v.Who, sign + asked + than, found, mark})
 	}
 	fmt.Fprintln(w)
 	writeTable(w, lines)

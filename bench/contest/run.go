@@ -175,12 +175,18 @@ func (r *Result) Verdicts() (verdicts []Verdict) {
 			continue
 		}
 		v := Verdict{Bound: b, Unit: r.Units[b.Unit], failed: r.Failed[b.Who] != nil}
-		if b.Than == "" {
+		asked := b.Factor
+		switch {
+		case b.Than == "":
 			v.Found, v.Known = r.Median(b.Who, b.Unit)
-		} else {
+		case b.Plus != 0:
+			one, known := r.Median(b.Who, b.Unit)
+			other, too := r.Median(b.Than, b.Unit)
+			v.Found, v.Known, asked = one-other, known && too, b.Plus
+		default:
 			v.Found, v.Known = r.Ratio(b.Who, b.Than, b.Unit)
 		}
-		v.Kept = v.Known && (v.Found >= b.Factor || b.AtMost) && (v.Found <= b.Factor || !b.AtMost)
+		v.Kept = v.Known && (v.Found >= asked || b.AtMost) && (v.Found <= asked || !b.AtMost)
 		verdicts = append(verdicts, v)
 	}
 	return verdicts

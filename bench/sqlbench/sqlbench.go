@@ -1,0 +1,179 @@
+// Package sqlbench measures locks in databases that write to the disk before they
+// answer, beside bare updates of a row.
+package sqlbench
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // the driver mysql
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/testserver"
+	_ "github.com/pawl-go/pawl/sqllock/mysql"    // mysql:
+	_ "github.com/pawl-go/pawl/sqllock/postgres" // postgres:
+)
+
+// A base is one database.
+type base struct {
+	driver, dsn string // for database/sql
+	url         string // for pawl
+	update      string // of the row that the bare updates change
+	pushed      bool   // who waits is told, and does not look
+}
+
+// PostgreSQL starts one and returns what is to be measured on it.
+func PostgreSQL(t testing.TB) contest.Part {
+	s := testserver.PostgreSQL(t, "-c", "fsync=on")
+	dsn := "postgres://postgres@" + s.Addr() + "/postgres?sslmode=disable"
+	return part(t, "postgresql", s, base{"pgx", dsn, dsn, "UPDATE bare SET n = n + 1 WHERE name = $1", true})
+}
+
+// MariaDB starts one and returns what is to be measured on it.
+func MariaDB(t testing.TB) contest.Part {
+	return mysqlPart(t, "mariadb", testserver.MariaDB(t, "--innodb-flush-log-at-trx-commit=1"))
+}
+
+// MySQL starts one and returns what is to be measured on it.
+func MySQL(t testing.TB) contest.Part {
+	return mysqlPart(t, "mysql", testserver.MySQL(t, "--innodb-flush-log-at-trx-commit=1"))
+}
+
+func mysqlPart(t testing.TB, name string, s *testserver.Server) contest.Part {
+	db, err := sql.Open("mysql", "root@tcp("+s.Addr()+")/")
+	if err == nil {
+		_, err = db.Exec("CREATE DATABASE bench")
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return part(t, name, s, base{"mysql", "root@tcp(" + s.Addr() + ")/bench", "mysql://root@" + s.Addr() + "/bench",
+		"UPDATE bare SET n = n + 1 WHERE name = ?", false})
+}
+
+func part(t testing.TB, name string, s *testserver.Server, b base) contest.Part {
+	version, err := b.prepare(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return contest.Part{
+		Name:  name,
+		About: []string{version + " on the same machine, commits on the disk before they are answered", "bare: one committed UPDATE by primary key to lock, and one to unlock"},
+		PIDs:  []int{s.PID()},
+		Rows:  b.rows(),
+	}
+}
+
+func (b base) rows() []contest.Row {
+	ours := contest.Contender{Name: "pawl", Open: b.openPawl}
+	bare := contest.Contender{Name: "bare", Open: b.openBare}
+	plus := 30_000.
+	if b.pushed {
+		plus = 1500
+	}
+	return []contest.Row{
+		{
+			Work: contest.Latency(), Length: 600 * time.Millisecond, Who: []contest.Contender{bare, ours},
+			Bounds: []contest.Bound{{Who: ours.Name, Than: bare.Name, Factor: 1.3, AtMost: true}},
+		},
+		{
+			Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: []contest.Contender{bare, ours},
+			Bounds: []contest.Bound{{Who: ours.Name, Than: bare.Name, Plus: plus, AtMost: true}},
+		},
+	}
+}
+
+// prepare makes pawl's tables and that of the bare updates.
+func (b base) prepare(ctx context.Context) (version string, err error) {
+	u, err := url.Parse(b.url)
+	if err != nil {
+		return "", err
+	}
+	open, _ := driver.Lookup(u.Scheme)
+	e, err := open(ctx, u)
+	if err != nil {
+		return "", err
+	}
+	err = e.(interface{ Migrate(context.Context) error }).Migrate(ctx)
+	if err := errors.Join(err, e.Close()); err != nil {
+		return "", err
+	}
+	db, err := sql.Open(b.driver, b.dsn)
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	for _, statement := range []string{
+		"CREATE TABLE bare (name VARCHAR(100) PRIMARY KEY, n BIGINT NOT NULL)",
+		"INSERT INTO bare VALUES ('bench/latency', 0), ('bench/handoff', 0)",
+	} {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return "", err
+		}
+	}
+	return version, db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
+}
+
+type pawlOn struct{ client *pawl.Client }
+
+func (b base) openPawl(ctx context.Context) (contest.Locker, error) {
+	c, err := pawl.Open(ctx, b.url)
+	if err != nil {
+		return nil, err
+	}
+	return &pawlOn{c}, nil
+}
+
+func (p *pawlOn) Close() error { return p.client.Close() }
+
+func (p *pawlOn) Lock(ctx context.Context, name string) (func() error, error) {
+	lease, err := p.client.Mutex(name).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return lease.Unlock, nil
+}
+
+// bareOn excludes nobody: it makes the commits that a lock cannot do without.
+type bareOn struct {
+	db     *sql.DB
+	update *sql.Stmt
+}
+
+func (b base) openBare(ctx context.Context) (contest.Locker, error) {
+	db, err := sql.Open(b.driver, b.dsn)
+	if err != nil {
+		return nil, err
+	}
+	update, err := db.PrepareContext(ctx, b.update)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &bareOn{db, update}, nil
+}
+
+func (b *bareOn) Close() error { return errors.Join(b.update.Close(), b.db.Close()) }
+
+func (b *bareOn) Lock(ctx context.Context, name string) (func() error, error) {
+	once := func() error {
+		_, err := b.update.ExecContext(ctx, name)
+		return err
+	}
+	return once, once()
+}
+
+// Time is that of one update: what a handoff cannot do without.
+func (b *bareOn) Time(ctx context.Context, pause time.Duration) (time.Duration, error) {
+	time.Sleep(pause)
+	begun := time.Now()
+	_, err := b.update.ExecContext(ctx, "bench/handoff")
+	return time.Since(begun), err
+}
