@@ -186,8 +186,8 @@ func TestATakeoverWaitsForTheGuardedCommit(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {
 		const ttl = 100 * time.Millisecond
 		a, b := openSession(t, r.engine(t), ttl), openSession(t, r.engine(t), 5*time.Second)
-		ca, cb := mutex(nameOf(t)), driver.Claim{}
-		cb = mutex(ca.Name)
+		ca := mutex(nameOf(t))
+		cb := mutex(ca.Name)
 		st := hold(t, a, ca)
 		tx, err := r.db.BeginTx(t.Context(), nil)
 		if err != nil {
