@@ -1,0 +1,66 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A desk is an ephemeral node of each life that has claims waiting, and has one
+// watch on it. Whoever evicts a waiting claim writes to the desk of its life in
+// the same step, so that the claim looks before it believes in any other event.
+// One watch for all claims does what one on each would.
+
+func (e *Engine) deskPath(life uint64) string { return fmt.Sprintf("%s/%016x", e.desks, life) }
+
+// desk returns the watch on the desk of f, and makes the desk at first need. A
+// claim that was seen in its line after that, and while the watch has not fired,
+// has not been evicted.
+func (e *Engine) desk(ctx context.Context, l *link, f *life) (*watch, error) {
+	path := e.deskPath(f.id)
+	for {
+		w, err := l.watch(ctx, f, watchKey{path: path})
+		if err == nil {
+			l.mu.Lock()
+			f.desk = w
+			l.mu.Unlock()
+			return w, nil
+		}
+		if !errors.Is(err, zk.ErrNoNode) {
+			return nil, err
+		}
+		if err := e.makeDesk(ctx, l, f, path); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (e *Engine) makeDesk(ctx context.Context, l *link, f *life, path string) error {
+	for made := false; ; made = true {
+		err := l.do(ctx, f, func(c *zk.Conn) error {
+			_, err := c.Create(path, nil, zk.FlagEphemeral, e.acl())
+			return err
+		})
+		switch {
+		case err == zk.ErrNodeExists:
+			return nil
+		case err != zk.ErrNoNode || made:
+			return err
+		}
+		if err := e.makePath(ctx, l, f, e.desks); err != nil {
+			return err
+		}
+	}
+}
+
+// sitting returns the watch on f's desk, if there is one that has not fired.
+func (l *link) sitting(f *life) *watch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.desk == nil || f.desk.over() {
+		return nil
+	}
+	return f.desk
+}
