@@ -23,6 +23,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -38,6 +39,8 @@ func TestAURLIsReadAsItIsMeant(t *testing.T) {
 		"etcd://localhost/":                   {endpoints: []string{"http://localhost:2379"}, prefix: "pawl"},
 		"etcd://a,b,c/team/locks":             {endpoints: []string{"http://a:2379", "http://b:2379", "http://c:2379"}, prefix: "team/locks"},
 		"etcd://a:1,b:2?prefix=x":             {endpoints: []string{"http://a:1", "http://b:2"}, prefix: "x"},
+		"etcd://a:1,b/x":                      {endpoints: []string{"http://a:1", "http://b:2379"}, prefix: "x"},
+		"etcd://a,[::1]":                      {endpoints: []string{"http://a:2379", "http://[::1]:2379"}, prefix: "pawl"},
 		"etcd://a?prefix=":                    {endpoints: []string{"http://a:2379"}, prefix: ""},
 		"etcd://[::1]:1/x":                    {endpoints: []string{"http://[::1]:1"}, prefix: "x"},
 		"etcd://[::1]/x":                      {endpoints: []string{"http://[::1]:2379"}, prefix: "x"},
@@ -45,7 +48,7 @@ func TestAURLIsReadAsItIsMeant(t *testing.T) {
 		"etcd://a/x?tls=on":                   {endpoints: []string{"https://a:2379"}, prefix: "x", tls: true},
 		"etcd://a/team%20one?tls=skip-verify": {endpoints: []string{"https://a:2379"}, prefix: "team one", tls: true},
 	} {
-		u, err := url.Parse(text)
+		u, err := driver.ParseURL(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,6 +71,7 @@ func TestAURLThatMakesNoSenseIsRefused(t *testing.T) {
 		"etcd:///path":                    "no host",
 		"etcd://a,,b":                     "empty",
 		"etcd://a:":                       "empty",
+		"etcd://a:1:2":                    "not host:port",
 		"etcd://a/x#y":                    "%23",
 		"etcd://a/x?prefix=y":             "say the same",
 		"etcd://a?ttl2=1s":                "prefix, tls, ca, cert, key",

@@ -19,6 +19,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+// Many tests here go through an order of events in which another lock library went
+// wrong, and name the place where that was reported. What is not here is a law of
+// drivertest.
+
+// soon is how long a test waits for what should take no time.
+const soon = 5 * time.Second
+
 // dial returns a client for the length of a test.
 func dial(t testing.TB, addrs []string, opts ...grpc.DialOption) *clientv3.Client {
 	t.Helper()

@@ -130,10 +130,13 @@ func endpoints(hosts string, secure bool) ([]string, error) {
 	for host := range strings.SplitSeq(hosts, ",") {
 		name, port, err := net.SplitHostPort(host)
 		if err != nil { // mostly that it has no port
-			name, port = strings.Trim(host, "[]"), defaultPort
+			name, port = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), defaultPort
 		}
-		if name == "" || port == "" {
+		switch {
+		case name == "" || port == "":
 			return nil, driver.BadURL("etcdlock: one of the hosts is empty")
+		case strings.Contains(name, ":") && !strings.HasPrefix(host, "["):
+			return nil, driver.BadURL("etcdlock: %q is not host:port; an IPv6 address stands in brackets", host)
 		}
 		all = append(all, scheme+net.JoinHostPort(name, port))
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // A desk is an ephemeral node of each life that has claims waiting, and has one
@@ -63,4 +65,21 @@ func (l *link) sitting(f *life) *watch {
 		return nil
 	}
 	return f.desk
+}
+
+// clearDesk removes the desk of a life that goes on without a session. One that
+// was opened meanwhile, and waits, is told by that as by any other event there,
+// and looks.
+func (s *session) clearDesk(ctx context.Context) error {
+	s.l.mu.Lock()
+	needed := s.f.desk == nil || len(s.f.members) > 0
+	s.l.mu.Unlock()
+	if needed {
+		return nil
+	}
+	err := s.delete(ctx, &zk.DeleteRequest{Path: s.e.deskPath(s.f.id), Version: -1})
+	if errors.Is(err, driver.ErrGone) {
+		return nil
+	}
+	return err
 }

@@ -26,7 +26,7 @@ type ground struct {
 func newGround(t *testing.T) *ground {
 	g := &ground{}
 	g.Ensemble = testserver.ZooKeepers(t, 3, func(from, to int, addr string) string {
-		g.ways[from][to] = faultproxy.New(t, addr)
+		g.ways[from][to] = faultproxy.New(t, patient(t, addr))
 		return g.ways[from][to].Addr()
 	})
 	return g

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +183,19 @@ func TestAURLOpensAnEngine(t *testing.T) {
 	}
 }
 
+func TestAServerInAURLMayHaveAPort(t *testing.T) {
+	t.Parallel()
+	for list, want := range map[string]string{
+		"h1":               "h1:2181",
+		"h1:1,h2":          "h1:1 h2:2181",
+		"h1,[::1],[::2]:5": "h1:2181 [::1]:2181 [::2]:5",
+	} {
+		if got, err := addresses(list); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, %v", list, got, err)
+		}
+	}
+}
+
 func TestPrefixesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
@@ -205,12 +217,13 @@ func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
 		"zk://ana:secret@/p":                 "no servers",
 		"zk:/p":                              "no servers",
 		"zk://ana:secret@h1,,h2/p":           "has no name",
+		"zk://ana:secret@h1:1:2,h2/p":        "not host:port",
 		"zk://ana:secret@h1//p":              "empty part",
 		"zk://ana:secret@h1/zookeeper/p":     "ZooKeeper's own",
 		"zk://ana:secret@h1/p#x":             "%23",
 		"zk://ana:secret@h1/..":              "dots",
 	} {
-		u, err := url.Parse(store)
+		u, err := driver.ParseURL(store)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -124,6 +124,9 @@ func (s *session) tidy() error {
 		}
 		s.mu.Unlock()
 		err := each(ctx, len(rest), func(ctx context.Context, i int) error { return s.leaveLate(ctx, rest[i]) })
+		if err == nil {
+			err = s.clearDesk(ctx)
+		}
 		if err == nil || s.f.ended() {
 			return nil
 		}

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"net"
 	"net/url"
 	"strings"
 
@@ -32,11 +33,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	if u.Fragment != "" {
 		return nil, driver.BadURL("zk: # begins a fragment in a URL: write %%23")
 	}
-	servers := strings.Split(u.Host, ",")
-	for _, s := range servers {
-		if s == "" || strings.HasPrefix(s, ":") {
-			return nil, driver.BadURL("zk: a server has no name: write zk://host1,host2/path")
-		}
+	servers, err := addresses(u.Host)
+	if err != nil {
+		return nil, err
 	}
 	if path := strings.TrimSuffix(u.Path, "/"); path != "" {
 		if err := checkPath(path); err != nil {
@@ -55,4 +54,25 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+const defaultPort = "2181"
+
+// addresses makes addresses of a list of hosts.
+func addresses(list string) ([]string, error) {
+	var all []string
+	for host := range strings.SplitSeq(list, ",") {
+		name, port, err := net.SplitHostPort(host)
+		if err != nil { // mostly that it has no port
+			name, port = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), defaultPort
+		}
+		switch {
+		case name == "" || port == "":
+			return nil, driver.BadURL("zk: a server has no name: write zk://host1,host2/path")
+		case strings.Contains(name, ":") && !strings.HasPrefix(host, "["):
+			return nil, driver.BadURL("zk: %q is not host:port; an IPv6 address stands in brackets", host)
+		}
+		all = append(all, net.JoinHostPort(name, port))
+	}
+	return all, nil
 }
