@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,36 +16,53 @@ import (
 
 // faultTTL is what the clients of the fault tests use: some of the faults take
 // two seconds to be noticed by the servers themselves.
-const faultTTL = 4 * time.Second
+const faultTTL = 5 * time.Second
 
 // A ground is three nodes whose ways to each other can be cut.
 type ground struct {
 	*testserver.Ensemble
-	ways [3][3]*faultproxy.Proxy
+	mu   sync.Mutex // guards what follows
+	ways map[[2]int][]*faultproxy.Proxy
+	maps [3]map[string]string // for each node, where it finds the ports of the others
 }
 
 func newGround(t *testing.T) *ground {
-	g := &ground{}
+	g := &ground{ways: map[[2]int][]*faultproxy.Proxy{}, maps: [3]map[string]string{{}, {}, {}}}
 	g.Ensemble = testserver.ZooKeepers(t, 3, func(from, to int, addr string) string {
-		g.ways[from][to] = faultproxy.New(t, patient(t, addr))
-		return g.ways[from][to].Addr()
+		way := faultproxy.New(t, patient(t, addr, func(hello []byte) []byte { return g.translate(to, hello) }))
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.ways[[2]int{from, to}] = append(g.ways[[2]int{from, to}], way)
+		g.maps[from][addr] = way.Addr()
+		return way.Addr()
 	})
 	return g
 }
 
-// cut cuts the way between two nodes; heal opens it again, with new connections.
+// translate has a node find another where the map says. One that is called by a
+// node with a smaller number hangs up and calls back, at the address that it was
+// told; that way would not be cut with the rest.
+func (g *ground) translate(node int, hello []byte) []byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for own, found := range g.maps[node] {
+		hello = bytes.ReplaceAll(hello, []byte(own), []byte(found))
+	}
+	return hello
+}
+
+// cut cuts the ways between two nodes; heal opens them again, with new connections.
 func (g *ground) cut(a, b int) {
-	g.ways[a][b].BlackHole(faultproxy.Both)
-	g.ways[b][a].BlackHole(faultproxy.Both)
+	for _, way := range append(g.ways[[2]int{a, b}], g.ways[[2]int{b, a}]...) {
+		way.BlackHole(faultproxy.Both)
+	}
 }
 
 func (g *ground) heal() {
 	for _, ways := range g.ways {
 		for _, way := range ways {
-			if way != nil {
-				way.Reset()
-				way.Heal()
-			}
+			way.Reset()
+			way.Heal()
 		}
 	}
 }
@@ -227,61 +245,84 @@ func leaderStopped(t *testing.T, g *ground) {
 }
 
 // A duel is a lease in a client that is about to be cut off, and a rival that
-// waits for the same name.
+// stands in line for the same name.
 type duel struct {
-	held  *pawl.Lease
-	rival *pawl.Client
-	name  string
+	name string
+	held *pawl.Lease
+	next chan result // what the rival's Lock returns
 }
 
-// duels takes names by clients on one node, one after the other, so that their
+type result struct {
+	lease *pawl.Lease
+	err   error
+}
+
+// duels has names taken by clients on one node, one after the other, so that their
 // beats are in different phases.
 func duels(t *testing.T, g *ground, path string, n, holder int, rivals ...int) []duel {
 	t.Helper()
 	all := make([]duel, n)
-	rival := g.client(t, path, rivals...)
+	rival, watcher := g.client(t, path, rivals...), connect(t, g.Addrs(), Path(path))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	var waits sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		waits.Wait()
+	})
 	for i := range all {
-		c := g.client(t, path, holder)
-		name := fmt.Sprintf("duel/%d", i)
-		l, err := c.Mutex(name).Lock(t.Context())
-		if err != nil {
+		d := duel{name: fmt.Sprintf("duel/%d", i), next: make(chan result, 1)}
+		var err error
+		if d.held, err = g.client(t, path, holder).Mutex(d.name).Lock(ctx); err != nil {
 			t.Fatal(err)
 		}
-		all[i] = duel{l, rival, name}
+		waits.Go(func() {
+			l, err := rival.Mutex(d.name).Lock(ctx)
+			d.next <- result{l, err}
+		})
+		standing(t, watcher, d.name, 2)
+		all[i] = d
 		time.Sleep(faultTTL / 3 / time.Duration(n)) // to spread the phases is all it is for
 	}
 	return all
 }
 
+// standing waits until so many are in a line.
+func standing(t *testing.T, e *Engine, name string, n int) {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		if got := len(listed(t, e, name)); got == n {
+			return
+		} else if time.Since(begun) > patience {
+			t.Fatalf("%d are in line for %q, not %d", got, name, n)
+		}
+	}
+}
+
 // fight waits until every rival holds, and fails where the other still believed.
 func fight(t *testing.T, all []duel, begun time.Time) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	var wg sync.WaitGroup
+	var last time.Duration
 	for _, d := range all {
-		wg.Go(func() {
-			l, err := d.rival.Mutex(d.name).Lock(ctx)
-			if err != nil {
-				t.Errorf("%s: %v", d.name, err)
-				return
-			}
-			if d.held.Err() == nil {
-				t.Errorf("%s: both hold, %v after the cut", d.name, time.Since(begun))
-			}
-			if l.Token() <= d.held.Token() {
-				t.Errorf("%s: token %d follows %d", d.name, l.Token(), d.held.Token())
-			}
-			if took := time.Since(begun); took > 2*faultTTL {
-				t.Errorf("%s: the rival waited %v", d.name, took)
-			}
-			if err := l.Unlock(); err != nil {
-				t.Errorf("%s: %v", d.name, err)
-			}
-		})
+		r := <-d.next // ends with its context
+		if r.err != nil {
+			t.Errorf("%s: %v", d.name, r.err)
+			continue
+		}
+		if d.held.Err() == nil {
+			t.Errorf("%s: both hold, %v after the cut", d.name, time.Since(begun))
+		}
+		if r.lease.Token() <= d.held.Token() {
+			t.Errorf("%s: token %d follows %d", d.name, r.lease.Token(), d.held.Token())
+		}
+		last = time.Since(begun)
+		if last > 2*faultTTL {
+			t.Errorf("%s: the rival waited %v", d.name, last)
+		}
+		if err := r.lease.Unlock(); err != nil {
+			t.Errorf("%s: %v", d.name, err)
+		}
 	}
-	wg.Wait()
-	t.Logf("the rivals held within %v of the cut", time.Since(begun).Round(time.Millisecond))
+	t.Logf("the rivals held within %v of the cut", last.Round(time.Millisecond))
 }
 
 // The client's link to the follower is good, and the follower answers pings and
@@ -302,6 +343,7 @@ func followerCut(t *testing.T, g *ground) {
 		}
 		waiter <- err
 	}()
+	standing(t, connect(t, g.Addrs(), Path(path)), "duel/0", 3)
 	g.cut(follower, leader)
 	fight(t, all, time.Now())
 	g.heal()

@@ -11,8 +11,9 @@ import (
 // patient returns an address that leads to addr, also for one who comes before
 // anybody listens there. A node listens for followers only while it leads. One
 // that finds the port closed tries again; behind a proxy it finds it open, and
-// then at its end, and takes that for the end of its leader.
-func patient(t testing.TB, addr string) string {
+// then at its end, and takes that for the end of its leader. What it says first is
+// passed on as translate makes it.
+func patient(t testing.TB, addr string, translate func(hello []byte) []byte) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -37,6 +38,14 @@ func patient(t testing.TB, addr string) string {
 		}
 		defer server.Close()
 		keep(server)
+		hello := make([]byte, 4096)
+		n, err := client.Read(hello)
+		if err == nil {
+			_, err = server.Write(translate(hello[:n]))
+		}
+		if err != nil {
+			return
+		}
 		var ways sync.WaitGroup
 		for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
 			ways.Go(func() {

@@ -18,9 +18,10 @@ type Ensemble struct {
 	t     testing.TB
 }
 
-// Reach returns the address at which one node of an ensemble finds another's
-// port for followers, whose own address is addr. A test puts a faulty network
-// there, to cut a follower from its leader while clients still reach both.
+// Reach returns the address, of 127.0.0.1, at which one node of a cluster finds a
+// port of another's, whose own address is addr. A test puts a faulty network
+// there, to cut a node from the others while clients still reach all. ZooKeeper
+// has two such ports, for followers and for elections, and is asked for both.
 type Reach func(from, to int, addr string) string
 
 // ZooKeepers starts an ensemble of n nodes and returns when all of them serve. A
@@ -40,11 +41,11 @@ func ZooKeepers(t testing.TB, n int, reach Reach, lines ...string) *Ensemble {
 	for i := range n {
 		config := []string{"initLimit=50", "syncLimit=10"}
 		for j, p := range ports {
-			addr := fmt.Sprintf("127.0.0.1:%d", p[0])
+			follow, elect := fmt.Sprintf("127.0.0.1:%d", p[0]), fmt.Sprintf("127.0.0.1:%d", p[1])
 			if i != j {
-				addr = reach(i, j, addr)
+				follow, elect = reach(i, j, follow), reach(i, j, elect)
 			}
-			config = append(config, fmt.Sprintf("server.%d=%s:%d", j+1, addr, p[1]))
+			config = append(config, fmt.Sprintf("server.%d=%s:%s", j+1, follow, elect[strings.LastIndex(elect, ":")+1:]))
 		}
 		e.Nodes = append(e.Nodes, Start(t, ensembleNode(i+1, append(config, lines...))))
 	}
