@@ -3,7 +3,6 @@ package zklock
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -154,46 +153,4 @@ func fetch(ctx context.Context, l *link, f *life, path string, c child) (*found,
 		d = details{Claim: c.claim()}
 	}
 	return &found{child: c, details: d, stat: stat, foreign: !ok}, nil
-}
-
-// Evict breaks exactly the claim that x shows. One that waits is told by its desk,
-// in the same step: it must not take the next event for its turn.
-func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
-	if err := e.check(ctx); err != nil {
-		return err
-	}
-	if err := e.witness(ctx, e.main, nil); err != nil {
-		return err
-	}
-	n, all, err := e.readAll(ctx, e.main, nil, x.Name)
-	if err != nil {
-		return err
-	}
-	for i, c := range all {
-		held := n.judge(i).held
-		if c.ID != x.ID || c.Try != x.Try || held != x.Held || held && uint64(c.stat.Czxid) != x.Token || !held && x.Token != 0 {
-			continue
-		}
-		return e.evict(ctx, n.path+"/"+c.node, uint64(c.stat.EphemeralOwner), held)
-	}
-	return fmt.Errorf("lock %q: %w", x.Name, driver.ErrGone)
-}
-
-func (e *Engine) evict(ctx context.Context, path string, life uint64, held bool) error {
-	remove := &zk.DeleteRequest{Path: path, Version: -1}
-	var res []zk.MultiResponse
-	err := zk.ErrNoNode
-	if !held {
-		err = e.main.do(ctx, nil, func(c *zk.Conn) (err error) {
-			res, err = c.Multi(remove, &zk.SetDataRequest{Path: e.deskPath(life), Version: -1})
-			return err
-		})
-	}
-	if err == zk.ErrNoNode && (held || len(res) > 0 && res[0].Error == nil) { // no desk: it has not begun to wait
-		err = e.main.do(ctx, nil, func(c *zk.Conn) error { return c.Delete(path, -1) })
-	}
-	if err == zk.ErrNoNode {
-		return driver.ErrGone
-	}
-	return err
 }
