@@ -104,6 +104,9 @@ func (s *session) join(ctx context.Context, spots []*spot) ([]driver.Standing, e
 	// before: there is nothing to ask for, and a smaller transaction is a faster one.
 	ask := slices.ContainsFunc(spots, func(p *spot) bool { return !p.claim.Queue })
 	plans := make([]plan, len(spots))
+	if len(spots) == 1 && !ask {
+		plans[0].bold = s.boldly(spots[0])
+	}
 	for {
 		ifs, then := s.compose(spots, plans)
 		var reasons []clientv3.Op
@@ -121,6 +124,11 @@ func (s *session) join(ctx context.Context, spots []*spot) ([]driver.Standing, e
 		}
 		if reply.Succeeded {
 			return s.joined(ctx, spots, plans, reply)
+		}
+		if plans[0].bold {
+			plans[0].bold = false
+			s.meet(spots[0], true)
+			continue
 		}
 		if !ask {
 			if reply, err = s.why(ctx, s.reasons(spots, plans)); err != nil {
@@ -210,6 +218,9 @@ func (s *session) joined(ctx context.Context, spots []*spot, plans []plan, reply
 		s.mu.Unlock()
 		out[i] = s.standing(p, v)
 		out[i].Ahead = int(v.count)
+		if len(spots) == 1 && out[i].Held {
+			s.meet(p, false)
+		}
 		if v.vague && fault == nil {
 			out[i], fault = s.look(ctx, p, 0)
 		}

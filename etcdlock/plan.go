@@ -10,14 +10,16 @@ import (
 // A plan is one claim's part of a transaction: what must be so for its key to be
 // put, and what is read then.
 //
-// A claim that queues is put behind whoever is there. One that does not is put
-// only where it is held at once. For exclusive claims and readers a comparison
+// A claim that queues is put behind whoever is there, and reads who that is. Where
+// nobody was met before it is bold: it is put if the line is empty, and nothing
+// need be read. A claim that does not queue is put only where it is held at once. For exclusive claims and readers a comparison
 // says so. A sum is beyond comparisons: there the line is read, and what was read
 // is made the condition, that nobody has entered since.
 type plan struct {
 	ifs   []clientv3.Cmp
 	then  []clientv3.Op // the put is last: what is read before it is who is ahead
 	reads int           // how many of then tell who is ahead
+	bold  bool          // it counts on an empty line
 	seen  int64         // the revision at which the claim was seen to fit; 0: not seen
 }
 
@@ -27,6 +29,8 @@ func (n *plan) make(p *spot, lease clientv3.LeaseID) {
 	free := created(p.key, 0)
 	n.reads = 0
 	switch {
+	case c.Exclusive() && n.bold:
+		n.ifs, n.then = []clientv3.Cmp{r.empty()}, []clientv3.Op{put}
 	case c.Exclusive() && c.Queue:
 		n.ifs, n.then, n.reads = []clientv3.Cmp{free}, []clientv3.Op{r.last(), put}, 1
 	case c.Queue:

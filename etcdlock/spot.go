@@ -111,3 +111,28 @@ func (s *session) unsure(sent time.Time, spots ...*spot) {
 		p.unanswered, p.left = sent, false
 	}
 }
+
+// boldly reports whether p may count on an empty line: nobody was met there, and
+// nothing of p can be in it.
+func (s *session) boldly(p *spot) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.claim.Exclusive() && p.rev == 0 && p.unanswered.IsZero() && !s.met[p.claim.Name]
+}
+
+// maxMet is how many names are remembered as busy. To forget costs one call.
+const maxMet = 10_000
+
+// meet notes whether others were in the line when p entered it.
+func (s *session) meet(p *spot, others bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !others {
+		delete(s.met, p.claim.Name)
+		return
+	}
+	if len(s.met) >= maxMet {
+		clear(s.met)
+	}
+	s.met[p.claim.Name] = true
+}
