@@ -70,7 +70,7 @@ func budget(t *testing.T, addr string) {
 	other, e := engine(t, []string{addr}), engine(t, []string{addr}, n.options()...)
 	a, b := open(t, other, time.Minute), open(t, e, time.Minute)
 	n.take()
-	one := map[string]int{"Txn": 1}
+	one, away := map[string]int{"Txn": 1}, map[string]int{"DeleteRange": 1}
 
 	kinds := map[string][2]int{"mutex": {1, 1}, "writer": {driver.All, driver.All}, "reader": {1, driver.All}, "semaphore": {2, 5}}
 	for kind, size := range kinds {
@@ -78,7 +78,7 @@ func budget(t *testing.T, addr string) {
 		hold(t, b, c)
 		n.expect(t, "acquiring a "+kind, one)
 		leave(t, b, c)
-		n.expect(t, "releasing a "+kind, one)
+		n.expect(t, "releasing a "+kind, away)
 		c = tries(c)
 		c.ID = newID()
 		hold(t, b, c)
@@ -97,6 +97,11 @@ func budget(t *testing.T, addr string) {
 
 	ca, cb := mutex("line"), mutex("line")
 	hold(t, a, ca)
+	wait(t, b, cb)
+	n.expect(t, "standing in line where nobody was met before", map[string]int{"Txn": 2})
+	leave(t, b, cb)
+	n.expect(t, "leaving the line", away)
+	cb = mutex("line")
 	st := wait(t, b, cb)
 	n.expect(t, "standing in line", one)
 	got := begin(t, func() (driver.Standing, error) { return until(t.Context(), b, cb, st) })

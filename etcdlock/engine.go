@@ -91,7 +91,7 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	}
 	s := &session{
 		e: e, id: o.ID, lease: granted.ID, ttl: time.Duration(granted.TTL) * time.Second,
-		spots: map[string]*spot{}, slots: map[slot]bool{}, met: map[string]bool{},
+		spots: map[string]*spot{}, slots: map[slot]*use{}, met: map[string]bool{},
 	}
 	s.begun, s.finish = context.WithCancel(context.Background())
 	e.mu.Lock()

@@ -3,8 +3,13 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -38,6 +43,41 @@ func TestALeaveThatIsSentAgainEndsNoLaterClaim(t *testing.T) {
 	if err := s.Beat(t.Context(), []driver.Claim{later}, out); err != nil || out[0].Gone {
 		t.Errorf("Beat: %+v, %v; a Leave of an earlier claim ended it", out, err)
 	}
+}
+
+// A delete is stuck in the network and its caller gives up. The name goes to another
+// claim of the session, which the delete must not meet when it arrives.
+func TestALateLeaveEndsNoLaterClaim(t *testing.T) {
+	t.Parallel()
+	var stuck atomic.Bool
+	goOn, landed := make(chan struct{}), make(chan error, 1)
+	late := grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if !stuck.CompareAndSwap(true, false) {
+			return invoke(ctx, method, request, reply, cc, opts...)
+		}
+		go func() { // the test waits for what it sends to landed
+			<-goOn
+			landed <- invoke(context.WithoutCancel(ctx), method, request, reply, cc)
+		}()
+		return status.Error(codes.Unavailable, "the connection broke")
+	})
+	addr := []string{testserver.Etcd(t).Addr()}
+	e, direct := engine(t, addr, late), engine(t, addr)
+	s := open(t, e, time.Minute)
+	old, later := mutex("name"), mutex("name")
+	hold(t, s, old)
+	stuck.Store(true)
+	expect(t, "Leave that is stuck", s.Leave(t.Context(), old), driver.ErrUnreachable)
+	leave(t, s, old) // as the core does, until it is answered
+	hold(t, s, later)
+	close(goOn)
+	if err := <-landed; err != nil {
+		t.Fatal(err)
+	}
+	if keys := keysOf(t, direct, "name"); len(keys) != 1 {
+		t.Errorf("%q are in line after a late Leave", keys)
+	}
+	leave(t, s, later)
 }
 
 // The reply to an Enter is lost, the same Enter is sent again: it is the same place.

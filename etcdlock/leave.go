@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Leave deletes the claim's key if it is still this claim's. Whoever watches the
+// Leave deletes the claim's key, which is no other's. Whoever watches the
 // key is told by the store.
 func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	if err := s.alive(ctx); err != nil {
@@ -31,6 +31,9 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 // one that was answered for is looked at: an Enter of the same claim may have
 // landed after the answer to another.
 func (s *session) end(ctx context.Context, p *spot, upto int) error {
+	if answered, ok := s.deleting(p); ok {
+		return s.discard(ctx, p, answered)
+	}
 	s.mu.Lock()
 	rev := p.rev
 	s.mu.Unlock()
@@ -57,6 +60,24 @@ func (s *session) end(ctx context.Context, p *spot, upto int) error {
 		s.forget(p)
 		return driver.ErrGone
 	}
+}
+
+// discard deletes the key of a claim whose only Enter was answered. No other claim
+// has that key before the delete is answered, so that nothing need be compared,
+// which is dear: it costs a twentieth of taking and giving back a name.
+func (s *session) discard(ctx context.Context, p *spot, answered func()) error {
+	call, cancel := s.brief(ctx)
+	defer cancel()
+	reply, err := s.e.client.Delete(call, p.key)
+	if err != nil {
+		return classify(ctx, err)
+	}
+	s.forget(p)
+	answered()
+	if reply.Deleted == 0 {
+		return driver.ErrGone
+	}
+	return nil
 }
 
 // search ends a claim that this session does not know, of any try up to its own:

@@ -25,7 +25,7 @@ type session struct {
 
 	mu     sync.Mutex       // guards what follows, and the spots
 	spots  map[string]*spot // by claim ID
-	slots  map[slot]bool    // in use
+	slots  map[slot]*use    // in use
 	met    map[string]bool  // names on which others were met when last entered
 	closed bool
 }

@@ -43,13 +43,21 @@ type slot struct {
 	number int
 }
 
+// A use is what is under way in a slot. The slot is not used again before all is
+// over: a delete whose answer did not come may still arrive, and would end
+// whatever claim had the key by then. Such a slot is given up for good.
+type use struct {
+	taken   bool // by a spot
+	deletes int  // sent and not answered
+}
+
 // giveLocked gives p a slot, and with it a key.
 func (s *session) giveLocked(p *spot) {
 	p.slot = slot{name: p.claim.Name}
-	for s.slots[p.slot] {
+	for s.slots[p.slot] != nil {
 		p.slot.number++
 	}
-	s.slots[p.slot] = true
+	s.slots[p.slot] = &use{taken: true}
 	p.key = p.line.claimed(p.claim, s.lease, p.slot.number)
 }
 
@@ -91,7 +99,34 @@ func (s *session) forgetLocked(p *spot) {
 		return
 	}
 	delete(s.spots, p.claim.ID)
-	delete(s.slots, p.slot)
+	s.slots[p.slot].taken = false
+	s.freeLocked(p.slot)
+}
+
+// freeLocked has a slot used again if nothing is under way in it.
+func (s *session) freeLocked(at slot) {
+	if u := s.slots[at]; !u.taken && u.deletes == 0 {
+		delete(s.slots, at)
+	}
+}
+
+// deleting reports whether p's key may be deleted unseen: it has one, and no Enter
+// of it is without an answer. From then on the slot is in use, until answered is
+// called because the delete is known to be done.
+func (s *session) deleting(p *spot) (answered func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.rev == 0 || !p.unanswered.IsZero() || s.spots[p.claim.ID] != p {
+		return nil, false
+	}
+	at := p.slot
+	s.slots[at].deletes++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.slots[at].deletes--
+		s.freeLocked(at)
+	}, true
 }
 
 // sweepLocked forgets what was kept for an Enter that can no longer arrive.
