@@ -132,3 +132,19 @@ func TestAForeignKeyIsRefusedAndLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// An unlock that came before its lock deleted every key of the name (etcd, commit
+// 5b8c6b548): its own key was still empty.
+func TestALeaveOfWhatWasNeverEnteredEndsNothing(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{testserver.Etcd(t).Addr()})
+	s := open(t, e, time.Minute)
+	held, waits := mutex("name"), mutex("name")
+	hold(t, s, held)
+	wait(t, s, waits)
+	expect(t, "Leave of a claim that was never entered", s.Leave(t.Context(), mutex("name")), driver.ErrGone)
+	expect(t, "Leave of a claim on another name", s.Leave(t.Context(), mutex("other")), driver.ErrGone)
+	if keys := keysOf(t, e, "name"); len(keys) != 2 {
+		t.Errorf("%q are in line, not two", keys)
+	}
+}

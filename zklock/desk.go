@@ -41,10 +41,7 @@ func (e *Engine) desk(ctx context.Context, l *link, f *life) (*watch, error) {
 
 func (e *Engine) makeDesk(ctx context.Context, l *link, f *life, path string) error {
 	for made := false; ; made = true {
-		err := l.do(ctx, f, func(c *zk.Conn) error {
-			_, err := c.Create(path, nil, zk.FlagEphemeral, e.acl())
-			return err
-		})
+		err := e.createDesk(ctx, l, f, path)
 		switch {
 		case err == zk.ErrNodeExists:
 			return nil
@@ -54,6 +51,44 @@ func (e *Engine) makeDesk(ctx context.Context, l *link, f *life, path string) er
 		if err := e.makePath(ctx, l, f, e.desks); err != nil {
 			return err
 		}
+	}
+}
+
+// createDesk is counted until its answer, also when ctx ends first: clearDesk must
+// not come before it. Nobody makes a desk for a life that has no session any more.
+func (e *Engine) createDesk(ctx context.Context, l *link, f *life, path string) error {
+	if err := l.ready(ctx, f); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	if len(f.members) == 0 {
+		l.mu.Unlock()
+		return driver.ErrGone
+	}
+	f.desked = true
+	f.making++
+	l.mu.Unlock()
+	answered := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		f.making--
+		l.changeLocked()
+	}
+	done := make(chan error, 1)
+	started := l.start(func() {
+		defer answered()
+		_, err := l.conn.Create(path, nil, zk.FlagEphemeral, e.acl())
+		done <- err
+	})
+	if !started {
+		answered()
+		return driver.ErrGone
+	}
+	select {
+	case err := <-done:
+		return l.judge(f, err)
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -71,11 +106,21 @@ func (l *link) sitting(f *life) *watch {
 // was opened meanwhile, and waits, is told by that as by any other event there,
 // and looks.
 func (s *session) clearDesk(ctx context.Context) error {
-	s.l.mu.Lock()
-	needed := s.f.desk == nil || len(s.f.members) > 0
-	s.l.mu.Unlock()
-	if needed {
-		return nil
+	for {
+		s.l.mu.Lock()
+		none, making, changed := !s.f.desked || len(s.f.members) > 0, s.f.making > 0, s.l.changed
+		s.l.mu.Unlock()
+		if none {
+			return nil
+		}
+		if !making {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	err := s.delete(ctx, &zk.DeleteRequest{Path: s.e.deskPath(s.f.id), Version: -1})
 	if errors.Is(err, driver.ErrGone) {

@@ -16,7 +16,7 @@ import (
 
 // faultTTL is what the clients of the fault tests use: some of the faults take
 // two seconds to be noticed by the servers themselves.
-const faultTTL = 5 * time.Second
+const faultTTL = 6 * time.Second
 
 // A ground is three nodes whose ways to each other can be cut.
 type ground struct {

@@ -22,6 +22,8 @@ type life struct {
 	lost    chan struct{}       // closed by link.endLocked
 	members map[*session]func() // what to tell on loss; guarded by link.mu
 	desk    *watch              // on its desk; nil: nobody has waited yet; guarded by link.mu
+	desked  bool                // a desk may be there; guarded by link.mu
+	making  int                 // requests to make it that are not answered; guarded by link.mu
 }
 
 // A touch is one answered exchange: the server heard of the life between the two.

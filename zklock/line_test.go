@@ -98,6 +98,34 @@ func TestANodeThatCannotHaveALineIsAClearError(t *testing.T) {
 
 // The container is removed between two holds, by the servers or by hand: sequence
 // numbers begin anew, tokens do not.
+// helix PR#44: the one ahead went between the list and the watch on it, and nobody
+// was left to tell.
+func TestAPredecessorThatGoesBeforeItIsWatchedIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	plain := connect(t, []string{one(t)}, Path(path))
+	s := open(t, plain, time.Minute)
+	ahead, c := mutex(), mutex()
+	hold(t, s, ahead)
+	watches := newPauser(3, opGetData) // the first two are for its desk
+	late := open(t, connect(t, []string{one(t)}, Path(path), Dial(watches.dial)), time.Minute)
+	entered := make(chan driver.Standing, 1)
+	go func() {
+		st, err := late.Enter(t.Context(), c)
+		if err != nil {
+			t.Errorf("Enter: %v", err)
+		}
+		entered <- st
+	}()
+	<-watches.stopped
+	leave(t, s, ahead)
+	close(watches.goOn)
+	if st := <-entered; !st.Held {
+		t.Errorf("%+v; nobody is ahead any more", st)
+	}
+	expectLine(t, plain, c)
+}
+
 func TestTokensGrowAcrossARemovedContainer(t *testing.T) {
 	t.Parallel()
 	e := connect(t, []string{one(t)}, Path(pathOf(t)))

@@ -3,6 +3,8 @@ package zklock
 import (
 	"context"
 	"errors"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +40,49 @@ func TestAnEnterWhoseReplyIsLostStandsInLineOnce(t *testing.T) {
 	}
 	leave(t, s, c)
 	expectLine(t, e)
+}
+
+// samuel#229, CURATOR-264: after a reply was lost the session went on with another
+// server, which had not heard of the node yet, and made a second.
+func TestAnEnterWhoseReplyIsLostIsFoundOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	nodes := three(t)
+	p := faultproxy.New(t, nodes[0])
+	var moved atomic.Bool
+	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
+		if moved.Load() {
+			addr = nodes[1]
+		}
+		return net.DialTimeout(network, addr, timeout)
+	}
+	e := connect(t, []string{p.Addr()}, Path(pathOf(t)), Dial(dial))
+	s := open(t, e, time.Minute)
+	for range 5 {
+		moved.Store(false)
+		s.l.cut() // back to the first
+		warm, c := mutex(), mutex()
+		if err := persist(func() error { _, err := s.Enter(t.Context(), warm); return err }); err != nil {
+			t.Fatal(err)
+		}
+		if err := persist(func() error { return s.Leave(t.Context(), warm) }); err != nil {
+			t.Fatal(err)
+		}
+		before := p.Swallowed()
+		p.SwallowReplies(1, faultproxy.Matching(asks(opMulti)), faultproxy.ThenCut())
+		moved.Store(true)
+		if _, err := s.Enter(t.Context(), c); !errors.Is(err, driver.ErrUnreachable) {
+			t.Fatalf("Enter whose reply was lost: %v, not ErrUnreachable", err)
+		}
+		var st driver.Standing
+		if err := persist(func() (err error) { st, err = s.Enter(t.Context(), c); return err }); err != nil || !st.Held {
+			t.Fatalf("Enter again: %+v, %v", st, err)
+		}
+		if p.Swallowed() != before+1 {
+			t.Fatal("no reply was lost")
+		}
+		expectLine(t, e, c)
+		leave(t, s, c)
+	}
 }
 
 func TestAnEnterWhoseReplyIsLostIsEndedByLeave(t *testing.T) {

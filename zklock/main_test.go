@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -11,7 +12,13 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
+// TestMain lets more tests run beside each other than there are processors: most
+// of them wait for a session to expire.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	house.end()
 	os.Exit(code)
