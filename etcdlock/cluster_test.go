@@ -196,7 +196,7 @@ func TestFaultsOfThreeMembersCostNoExclusion(t *testing.T) {
 		c.Members[i].Restart()
 	}
 	c.Await()
-	a.goesOn("the majority was lost and is back", 3*ttl)
+	a.goesOn("the majority was lost and is back", 2*ttl)
 
 	for _, s := range c.Members {
 		s.Stop()
@@ -205,7 +205,7 @@ func TestFaultsOfThreeMembersCostNoExclusion(t *testing.T) {
 		s.Restart()
 	}
 	c.Await()
-	a.goesOn("every member was restarted", 3*ttl)
+	a.goesOn("every member was restarted", 2*ttl)
 }
 
 // cilium PR#23590, etcd#7247: the watch of a waiter was on a member that was cut off,
