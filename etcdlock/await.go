@@ -70,6 +70,11 @@ func (w *waiter) wait(ctx context.Context) (driver.Standing, error) {
 				return w.deaf(ctx, err)
 			}
 			w.since = w.turn.since
+			if w.blocked(ctx, way) {
+				if err := w.hear(); err != nil {
+					return w.deaf(ctx, err)
+				}
+			}
 		}
 		st, err := w.s.look(ctx, w.p, w.since)
 		if w.round.Err() != nil && err == nil && st.Held {
@@ -85,6 +90,19 @@ func (w *waiter) wait(ctx context.Context) (driver.Standing, error) {
 			return w.deaf(ctx, err)
 		}
 	}
+}
+
+// blocked reports whether the only one in the way was still there after the watch
+// on it began. That is a cheaper question than how the claim stands; anything but
+// a clear yes is left to that one.
+func (w *waiter) blocked(ctx context.Context, way []mark) bool {
+	if len(way) != 1 {
+		return false
+	}
+	call, cancel := w.s.brief(ctx)
+	defer cancel()
+	reply, err := w.s.e.client.Get(call, way[0].key, clientv3.WithKeysOnly(), clientv3.WithSerializable())
+	return err == nil && reply.Header.Revision >= w.since && len(reply.Kvs) == 1 && reply.Kvs[0].CreateRevision == way[0].rev
 }
 
 // way is who was in the way when the claim was last looked at.

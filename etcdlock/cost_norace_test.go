@@ -132,19 +132,25 @@ func crowd(t *testing.T, d time.Duration, calls []func(context.Context) error) (
 }
 
 func TestNoRaceSixteenClientsHandOverFourTimesAsFastAsTheStockMutex(t *testing.T) {
-	const n, d = 16, 5 * time.Second
+	const n, turns, d = 16, 7, time.Second
 	addr := []string{testserver.NewEtcd(t).Addr()}
 	var mine, theirs []func(context.Context) error
 	for range n {
 		mine = append(mine, ours(t, dial(t, addr), "crowd"))
 		theirs = append(theirs, stock(t, dial(t, addr), "crowd"))
 	}
-	b := crowd(t, d, theirs)
-	a := crowd(t, d, mine)
-	t.Logf("%d clients on one name: %.0f holds/s, concurrency.Mutex %.0f holds/s: %.1f times",
-		n, float64(a)/d.Seconds(), float64(b)/d.Seconds(), float64(a)/float64(b))
-	if a < 4*b {
-		t.Errorf("%.1f times, at least 4", float64(a)/float64(b))
+	var ratios []float64
+	var a, b int
+	for range turns { // so that whatever else the machine does falls on both alike
+		x, y := crowd(t, d, mine), crowd(t, d, theirs)
+		ratios = append(ratios, float64(x)/float64(max(1, y)))
+		a, b = a+x, b+y
+	}
+	slices.Sort(ratios)
+	whole, ratio := turns*d.Seconds(), ratios[turns/2]
+	t.Logf("%d clients on one name: %.0f holds/s, concurrency.Mutex %.0f holds/s: %.1f times", n, float64(a)/whole, float64(b)/whole, ratio)
+	if ratio < 4 {
+		t.Errorf("%.1f times, at least 4", ratio)
 	}
 }
 

@@ -107,7 +107,7 @@ func budget(t *testing.T, addr string) {
 	got := begin(t, func() (driver.Standing, error) { return until(t.Context(), b, cb, st) })
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) { // one watch, and one look after it
 		n.mu.Lock()
-		looked := n.calls["Txn"] > 0
+		looked := n.calls["Range"] > 0
 		n.mu.Unlock()
 		if looked || time.Since(begun) > soon {
 			break
