@@ -26,10 +26,13 @@ import (
 // soon is how long a test waits for what should take no time.
 const soon = 5 * time.Second
 
-// dial returns a client for the length of a test.
+// dial returns a client for the length of a test, made as the documents advise.
 func dial(t testing.TB, addrs []string, opts ...grpc.DialOption) *clientv3.Client {
 	t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: addrs, DialOptions: opts, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: addrs, DialOptions: opts, Logger: zap.NewNop(),
+		DialKeepAliveTime: silence, DialKeepAliveTimeout: grace,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
