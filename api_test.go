@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -312,7 +313,7 @@ func TestOpen(t *testing.T) {
 	const secret = "s3cret"
 	for _, bad := range []string{
 		"", "nothing", "gopher://h", "mem:?tll=3s", "mem:?ttl=soon", "mem:?ttl=-1s",
-		"x://u:" + secret + "@h:port/0", "x://u:" + secret + "@h/?password=" + secret, ":" + secret, "mem:?x=%zz" + secret,
+		"x://u:" + secret + "@h:port/0", "x://u:" + secret + "@h1:1,h2:port/0", "x://u:" + secret + "@h1:1,h2/0", "x://u:" + secret + "@h/?password=" + secret, ":" + secret, "mem:?x=%zz" + secret,
 	} {
 		_, err := Open(ctx, bad)
 		if err == nil {
@@ -326,6 +327,27 @@ func TestOpen(t *testing.T) {
 	_, err = Open(ctx, "gopher://h")
 	if err == nil || !strings.Contains(err.Error(), "mem") {
 		t.Errorf("the known schemes are not listed: %v", err)
+	}
+}
+
+func TestOpenHandsAnyListOfHostsToTheEngine(t *testing.T) {
+	var got *url.URL
+	driver.Register("listed", func(_ context.Context, u *url.URL) (driver.Engine, error) {
+		got = u
+		return memlock.New(), nil
+	})
+	for _, list := range []string{"h1:2379,h2", "h1,h2:2379", "h1:1,h2:2,h3", "h1,[::1]", "[::1]:1,h2"} {
+		c, err := Open(t.Context(), "listed://u:p@"+list+"/path?ttl=3s&x=1")
+		if err != nil {
+			t.Errorf("%s: %v", list, err)
+			continue
+		}
+		if got.Host != list || got.Path != "/path" || got.RawQuery != "x=1" || got.User.String() != "u:p" {
+			t.Errorf("%s: the engine was given %v", list, got)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

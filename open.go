@@ -75,7 +75,7 @@ func takeTTL(u *url.URL) ([]Option, error) {
 // parse parses a store's URL. The errors of package url repeat the whole URL with
 // its password, so only their reason is kept.
 func parse(store string) (*url.URL, error) {
-	u, err := url.Parse(store)
+	u, err := driver.ParseURL(store)
 	if err != nil {
 		reason := "malformed"
 		if ue, ok := errors.AsType[*url.Error](err); ok && !strings.Contains(ue.Err.Error(), "\"") {

@@ -4,10 +4,12 @@
 package engines
 
 import (
+	_ "github.com/pawl-go/pawl/etcdlock"          // etcd: etcds:
 	_ "github.com/pawl-go/pawl/memlock"           // mem:
 	_ "github.com/pawl-go/pawl/redislock/rueidis" // redis: rediss: redis-sentinel: redis-cluster:
 	_ "github.com/pawl-go/pawl/redlock"           // redlock:
 	_ "github.com/pawl-go/pawl/sqllock/mysql"     // mysql:
 	_ "github.com/pawl-go/pawl/sqllock/postgres"  // postgres: postgresql:
 	_ "github.com/pawl-go/pawl/sqllock/sqlite"    // sqlite:
+	_ "github.com/pawl-go/pawl/zklock"            // zk:
 )

@@ -50,7 +50,7 @@ func (a *app) chosen() (store, error) {
 	if s.url == "local" {
 		s.url = "local:"
 	}
-	u, err := url.Parse(s.url)
+	u, err := driver.ParseURL(s.url)
 	if err == nil {
 		err = misread(u)
 	}
@@ -109,7 +109,7 @@ func (s store) secret() bool {
 // public is the URL without password, for the command's environment: a nested
 // pawl must fail clearly, and not use another store.
 func (s store) public() (store string, secret bool) {
-	u, err := url.Parse(s.url)
+	u, err := driver.ParseURL(s.url)
 	if err != nil {
 		return "", true
 	}
@@ -131,7 +131,7 @@ func (s store) public() (store string, secret bool) {
 
 // ttl is the life of a lock that the URL asks for; 0 if it does not.
 func (s store) ttl() time.Duration {
-	u, err := url.Parse(s.url)
+	u, err := driver.ParseURL(s.url)
 	if err != nil {
 		return 0
 	}

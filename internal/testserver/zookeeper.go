@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,7 +14,8 @@ import (
 // ZooKeeper starts a ZooKeeper of one node, without users. Its tick is 200 ms, so
 // that sessions may be as short as 400 ms; the longest is 60 s. Data outlives Kill
 // and Restart, though not a power cut. Further arguments are lines for its
-// configuration file, such as "maxClientCnxns=5".
+// configuration file, such as "maxClientCnxns=5", or properties for its command
+// line, such as "-Dznode.container.checkIntervalMs=100".
 func ZooKeeper(t testing.TB, lines ...string) *Server {
 	t.Helper()
 	return Start(t, zooKeeper(lines...))
@@ -25,55 +27,75 @@ func zooKeeper(lines ...string) Spec {
 		Package: "zookeeper default-jre-headless",
 		Binary:  File{"java"},
 		Beside:  []File{{"/usr/share/java/zookeeper.jar", "/usr/share/zookeeper/zookeeper-*.jar"}},
-		Prepare: func(_ context.Context, s *Server) error {
-			config := append([]string{
-				"clientPortAddress=127.0.0.1",
-				fmt.Sprintf("clientPort=%d", s.Port()),
-				"dataDir=" + filepath.ToSlash(filepath.Join(s.Dir(), "data")),
-				"tickTime=200",
-				"maxSessionTimeout=60000",
-				"maxClientCnxns=0",
-				"admin.enableServer=false",
-				"4lw.commands.whitelist=*",
-				"forceSync=no", // only a crash of the whole machine could tell
-			}, lines...)
-			return os.WriteFile(zooKeeperConfig(s), []byte(strings.Join(config, "\n")+"\n"), 0o644)
-		},
+		Prepare: func(_ context.Context, s *Server) error { return writeZooKeeperConfig(s, lines) },
 		Args: func(s *Server) []string {
-			classes := []string{
-				s.Beside(0), // names what it needs where Debian made it
-				filepath.Join(filepath.Dir(s.Beside(0)), "lib", "*"),
-				"/usr/share/java/slf4j-simple.jar", // for a log on stderr
-			}
-			return []string{
-				"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", // starts fast, stays small
-				"-Dzookeeper.jmx.log4j.disable=true",
-				"-cp", strings.Join(classes, string(filepath.ListSeparator)),
-				"org.apache.zookeeper.server.ZooKeeperServerMain", zooKeeperConfig(s),
-			}
+			return zooKeeperArgs(s, "org.apache.zookeeper.server.ZooKeeperServerMain", lines)
 		},
 		Ready: zooKeeperReady,
 	}
+}
+
+func writeZooKeeperConfig(s *Server, lines []string) error {
+	config := append([]string{
+		"clientPortAddress=127.0.0.1",
+		fmt.Sprintf("clientPort=%d", s.Port()),
+		"dataDir=" + filepath.ToSlash(filepath.Join(s.Dir(), "data")),
+		"tickTime=200",
+		"maxSessionTimeout=60000",
+		"maxClientCnxns=0",
+		"admin.enableServer=false",
+		"4lw.commands.whitelist=*",
+		"forceSync=no", // only a crash of the whole machine could tell
+	}, slices.DeleteFunc(slices.Clone(lines), isProperty)...)
+	return os.WriteFile(zooKeeperConfig(s), []byte(strings.Join(config, "\n")+"\n"), 0o644)
+}
+
+func isProperty(line string) bool { return strings.HasPrefix(line, "-") }
+
+func zooKeeperArgs(s *Server, class string, lines []string) []string {
+	classes := []string{
+		s.Beside(0), // names what it needs where Debian made it
+		filepath.Join(filepath.Dir(s.Beside(0)), "lib", "*"),
+		"/usr/share/java/slf4j-simple.jar", // for a log on stderr
+	}
+	args := []string{
+		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", // starts fast, stays small
+		"-Dzookeeper.jmx.log4j.disable=true",
+	}
+	for _, line := range lines {
+		if isProperty(line) {
+			args = append(args, line)
+		}
+	}
+	return append(args, "-cp", strings.Join(classes, string(filepath.ListSeparator)), class, zooKeeperConfig(s))
 }
 
 func zooKeeperConfig(s *Server) string { return filepath.Join(s.Dir(), "zoo.cfg") }
 
 // zooKeeperReady asks for the mode, which only a node that serves can tell.
 func zooKeeperReady(ctx context.Context, s *Server) error {
+	_, err := zooKeeperMode(ctx, s)
+	return err
+}
+
+// zooKeeperMode returns what a node serves as: standalone, leader or follower.
+func zooKeeperMode(ctx context.Context, s *Server) (string, error) {
 	conn, err := dial(ctx, s)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer conn.Close()
 	if _, err := io.WriteString(conn, "srvr"); err != nil {
-		return err
+		return "", err
 	}
 	answer, err := io.ReadAll(conn)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if !strings.Contains(string(answer), "Mode: ") {
-		return fmt.Errorf("srvr answered %q", answer)
+	_, mode, serves := strings.Cut(string(answer), "Mode: ")
+	if !serves {
+		return "", fmt.Errorf("srvr answered %q", answer)
 	}
-	return nil
+	mode, _, _ = strings.Cut(mode, "\n")
+	return mode, nil
 }

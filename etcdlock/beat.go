@@ -1,0 +1,193 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Beat prolongs the lease, and with it every claim, by one message. Then it asks
+// which keys the lease still has: a keepalive does not notice that one was
+// deleted, and some servers answer it for a lease that was revoked.
+func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
+	if err := s.alive(ctx); err != nil {
+		return err
+	}
+	if err := s.prolong(ctx); err != nil || len(live) == 0 {
+		return err
+	}
+	got, err := s.e.client.TimeToLive(ctx, s.lease, clientv3.WithAttachedKeys())
+	if err != nil {
+		return classify(ctx, err)
+	}
+	if got.TTL < 0 {
+		return driver.ErrGone
+	}
+	keys := make(map[string]bool, len(got.Keys))
+	for _, key := range got.Keys {
+		keys[string(key)] = true
+	}
+	if err := s.confirm(ctx, live, keys); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweepLocked()
+	for i, c := range live {
+		p := s.spots[c.ID]
+		if p == nil || p.claim.Try != c.Try || p.left {
+			out[i] = driver.Standing{Gone: true}
+			continue
+		}
+		if !keys[p.key] {
+			out[i] = driver.Standing{Gone: true}
+			s.forgetLocked(p)
+			continue
+		}
+		out[i] = driver.Standing{Held: p.held, Ahead: -1, Valid: s.ttl}
+		if p.held {
+			out[i].Token = uint64(p.rev)
+		}
+	}
+	return nil
+}
+
+// confirm asks the cluster itself for those of the live claims whose keys the lease
+// was said not to have, and adds what is there to keys. That answer is the leader's
+// alone, and before 3.5 of one who may not have heard of the latest yet: a claim
+// that is given up on its word would stay in line for as long as the session lives.
+func (s *session) confirm(ctx context.Context, live []driver.Claim, keys map[string]bool) error {
+	var missing []clientv3.Op
+	s.mu.Lock()
+	for _, c := range live {
+		if p := s.spots[c.ID]; p != nil && p.claim.Try == c.Try && !keys[p.key] {
+			missing = append(missing, clientv3.OpGet(p.key, clientv3.WithKeysOnly()))
+		}
+	}
+	s.mu.Unlock()
+	for some := range slices.Chunk(missing, maxOps) {
+		reply, err := s.e.client.Txn(ctx).Then(some...).Commit()
+		if err != nil {
+			return classify(ctx, err)
+		}
+		for _, r := range reply.Responses {
+			for _, kv := range r.GetResponseRange().Kvs {
+				keys[string(kv.Key)] = true
+			}
+		}
+	}
+	return nil
+}
+
+// prolong sends one keepalive. That a lease is not found is asked again by other
+// means: a member that has not caught up may not know it yet.
+func (s *session) prolong(ctx context.Context) error {
+	ttl, err := s.pulse.send(ctx, s)
+	if s.begun.Err() != nil {
+		return driver.ErrGone
+	}
+	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return classify(ctx, err)
+	}
+	if err == nil && ttl > 0 {
+		return nil
+	}
+	got, err := s.e.client.TimeToLive(ctx, s.lease)
+	if err != nil {
+		return classify(ctx, err)
+	}
+	if got.TTL < 0 {
+		return driver.ErrGone
+	}
+	return errNotFound
+}
+
+// errNotFound says that the lease was there and was not prolonged.
+var errNotFound = errors.Join(driver.ErrUnreachable, errors.New("etcdlock: a member does not know the lease yet"))
+
+// pulse is the stream that a session's keepalives go over. It is kept: under a
+// password, opening one costs the server a hash that is made to be slow. The
+// client's own keepalive is not used, since it hides when a message was sent.
+type pulse struct {
+	mu   sync.Mutex // guards idle
+	idle *beating   // nil: none, or in use
+}
+
+type beating struct {
+	pb.Lease_LeaseKeepAliveClient
+	cancel context.CancelFunc
+}
+
+// send prolongs the lease once and returns the TTL it was given. A beat that is
+// stuck keeps its stream, and the next one has another. A stream that broke while
+// it was idle, by a restart or a change of leader, says nothing about now.
+func (u *pulse) send(ctx context.Context, s *session) (ttl int64, err error) {
+	if s.e.client.ActiveConnection() == nil { // a client put together from parts
+		reply, err := s.e.client.KeepAliveOnce(ctx, s.lease)
+		if err != nil {
+			return 0, err
+		}
+		return reply.TTL, nil
+	}
+	u.mu.Lock()
+	b := u.idle
+	u.idle = nil
+	u.mu.Unlock()
+	if b != nil {
+		if ttl, err = u.sendOver(ctx, s, b); err == nil || ctx.Err() != nil {
+			return ttl, err
+		}
+	}
+	if b, err = s.openPulse(ctx); err != nil {
+		return 0, err
+	}
+	return u.sendOver(ctx, s, b)
+}
+
+// sendOver sends over b, and keeps it for the next if it is still of use.
+func (u *pulse) sendOver(ctx context.Context, s *session, b *beating) (ttl int64, err error) {
+	stop := context.AfterFunc(ctx, b.cancel) // a call ends with its ctx, and the stream with it
+	reply, err := b.ask(s.lease)
+	if !stop() || err != nil {
+		b.cancel()
+		return 0, errors.Join(ctx.Err(), err)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.idle != nil || s.begun.Err() != nil {
+		b.cancel()
+	} else {
+		u.idle = b
+	}
+	return reply.TTL, nil
+}
+
+// openPulse opens a stream that outlives ctx and ends with the session.
+func (s *session) openPulse(ctx context.Context) (*beating, error) {
+	own, cancel := context.WithCancel(clientv3.WithRequireLeader(s.begun))
+	stop := context.AfterFunc(ctx, cancel)
+	stream, err := clientv3.RetryLeaseClient(s.e.client).LeaseKeepAlive(own)
+	if !stop() || err != nil {
+		cancel()
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	return &beating{stream, cancel}, nil
+}
+
+func (b *beating) ask(lease clientv3.LeaseID) (*pb.LeaseKeepAliveResponse, error) {
+	if err := b.Send(&pb.LeaseKeepAliveRequest{ID: int64(lease)}); err != nil {
+		// io.EOF says only that the stream has ended; Recv says why.
+		if _, why := b.Recv(); why != nil {
+			err = why
+		}
+		return nil, err
+	}
+	return b.Recv()
+}

@@ -1,0 +1,150 @@
+package etcdlock
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// etcd PR#11364, #16396: two mutexes of one session both held.
+func TestClaimsOfOneSessionExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{testserver.Etcd(t).Addr()})
+	s := open(t, e, time.Minute)
+	one, two := mutex("name"), mutex("name")
+	hold(t, s, one)
+	st := wait(t, s, two)
+	if st.Token != 0 { // etcd#12017: a waiter was taken for the owner
+		t.Errorf("a waiter has token %d", st.Token)
+	}
+	if st := enter(t, s, tries(mutex("name"))); st.Held {
+		t.Error("a third of the same session holds")
+	}
+	leave(t, s, one)
+	if st, err := until(t.Context(), s, two, st); err != nil || !st.Held || st.Token == 0 {
+		t.Errorf("Await: %+v, %v", st, err)
+	}
+}
+
+// etcd's own TryLock enters the line and leaves it: meanwhile it is in the way.
+func TestABusyTryWritesNothing(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{testserver.Etcd(t).Addr()})
+	s := open(t, e, time.Minute)
+	revision := func() int64 {
+		got, err := e.client.Get(t.Context(), "x", clientv3.WithCountOnly())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Header.Revision
+	}
+	reader := mutex("shared")
+	reader.Limit = driver.All
+	unit := mutex("counted")
+	unit.Need, unit.Limit = 3, 4
+	hold(t, s, mutex("name"))
+	hold(t, s, reader)
+	hold(t, s, unit)
+	before := revision()
+	for _, c := range []driver.Claim{mutex("name"), mutex("shared"), mutex("counted")} {
+		if st := enter(t, s, tries(c)); st.Held || st.Holder == nil || st.Holder.Note != "a test" {
+			t.Errorf("a try of %q: %+v", c.Name, st)
+		}
+	}
+	more := mutex("counted")
+	more.Need, more.Limit = 2, 4
+	if st := enter(t, s, tries(more)); st.Held {
+		t.Errorf("3 and 2 of 4 are held: %+v", st)
+	}
+	if after := revision(); after != before {
+		t.Errorf("tries that failed wrote %d times", after-before)
+	}
+}
+
+// etcd#22123: a release with a context that had ended forgot what it was to release.
+func TestALeaveWithAnEndedContextCanBeRepeated(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{testserver.Etcd(t).Addr()})
+	s := open(t, e, time.Minute)
+	c := mutex("name")
+	hold(t, s, c)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	expect(t, "Leave with an ended context", s.Leave(ctx, c), context.Canceled)
+	if n := len(keysOf(t, e, "name")); n != 1 {
+		t.Errorf("%d keys after a Leave that was not sent", n)
+	}
+	leave(t, s, c)
+	if n := len(keysOf(t, e, "name")); n != 0 {
+		t.Errorf("%d keys after Leave", n)
+	}
+}
+
+// website#710, etcd#6278: whatever was under a lock's prefix blocked it.
+func TestAForeignKeyIsRefusedAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{testserver.Etcd(t).Addr()})
+	s := open(t, e, time.Minute)
+	put := func(key string) {
+		t.Helper()
+		if _, err := e.client.Put(t.Context(), key, "not ours"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(e.space.names("free"))       // in no line
+	put(e.space.names("free/other")) // nor this
+	put(string(e.space) + "free")    // nor this
+	hold(t, s, tries(mutex("free")))
+	hold(t, s, mutex("free/another"))
+	odd := e.space.line("taken by a key").from + "odd"
+	fake := e.space.line("taken by a claim").from + "x0123456789abcdef.0"
+	put(odd)
+	put(fake)
+	reader := mutex("taken by a claim")
+	reader.Limit = driver.All
+	for _, c := range []driver.Claim{mutex("taken by a key"), mutex("taken by a claim"), reader} {
+		for _, c := range []driver.Claim{c, tries(c)} {
+			c.ID = newID()
+			st, err := s.Enter(t.Context(), c)
+			if err == nil || !strings.Contains(err.Error(), "not pawl's") {
+				t.Errorf("Enter where a foreign key stands: %+v, %v", st, err)
+			}
+		}
+	}
+	for _, key := range []string{odd, fake} {
+		name := strings.TrimPrefix(key[:strings.Index(key, "\t")], e.space.names(""))
+		if keys := keysOf(t, e, name); !slices.Equal(keys, []string{key}) {
+			t.Errorf("the line of %q has %q", name, keys)
+		}
+		found := false
+		for entry, err := range e.List(t.Context(), name) {
+			found = found || err == nil && entry.Foreign && entry.Name == name
+		}
+		if !found {
+			t.Errorf("List does not show what stands in the line of %q", name)
+		}
+	}
+}
+
+// An unlock that came before its lock deleted every key of the name (etcd, commit
+// 5b8c6b548): its own key was still empty.
+func TestALeaveOfWhatWasNeverEnteredEndsNothing(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{testserver.Etcd(t).Addr()})
+	s := open(t, e, time.Minute)
+	held, waits := mutex("name"), mutex("name")
+	hold(t, s, held)
+	wait(t, s, waits)
+	expect(t, "Leave of a claim that was never entered", s.Leave(t.Context(), mutex("name")), driver.ErrGone)
+	expect(t, "Leave of a claim on another name", s.Leave(t.Context(), mutex("other")), driver.ErrGone)
+	if keys := keysOf(t, e, "name"); len(keys) != 2 {
+		t.Errorf("%q are in line, not two", keys)
+	}
+}

@@ -1,0 +1,104 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// classify wraps what the client returned in the contract's words. ctx is that of
+// the call: if it has ended, that is the reason, whatever the client made of it.
+func classify(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	code := codeOf(err)
+	switch code {
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable:
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if kind := kindOf(err, code); kind != nil {
+		return fmt.Errorf("%w: %w", kind, err)
+	}
+	return err
+}
+
+func kindOf(err error, code codes.Code) error {
+	switch {
+	case errors.Is(err, rpctypes.ErrLeaseNotFound):
+		return driver.ErrGone
+	case errors.Is(err, rpctypes.ErrTooManyOps):
+		return driver.ErrUnsupported
+	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrUserNotFound):
+		return driver.ErrDenied
+	case errors.Is(err, rpctypes.ErrTooManyRequests):
+		return driver.ErrUnreachable
+	}
+	switch code {
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return driver.ErrDenied
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Internal:
+		return driver.ErrUnreachable // Internal: the connection broke in the middle of a reply
+	}
+	return nil
+}
+
+// codeOf finds the code of an error of the server or of the connection.
+func codeOf(err error) codes.Code {
+	var etcd rpctypes.EtcdError
+	switch {
+	case errors.As(err, &etcd):
+		return etcd.Code()
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	}
+	return status.Code(err)
+}
+
+// patience is how long one call waits for an answer. A member that is silent, and
+// whose connection still stands, must not keep a claim from the others: the core
+// calls again, and the client takes its members in turn.
+func patience(ttl time.Duration) time.Duration {
+	return min(max(ttl/6, 2*time.Second), 5*time.Second)
+}
+
+// brief bounds one call by the session's patience. Its errors are classified by
+// the context that it was made of.
+func (s *session) brief(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, patience(s.ttl))
+	return undated{ctx}, cancel
+}
+
+// ask makes a call that only reads, and again where nobody answered: that has no
+// outcome to be unsure of. Without it, a caller that needs three answers of three
+// members in turn, one of which is silent, would never have them all.
+func (s *session) ask(ctx context.Context, call func(context.Context) error) error {
+	for tries := 1; ; tries++ {
+		limited, cancel := s.brief(ctx)
+		err := call(limited)
+		silent := limited.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil || !silent || tries == 3 {
+			return classify(ctx, err)
+		}
+	}
+}
+
+// undated is a context that ends when it ends, and does not say so beforehand. A
+// deadline that is told goes to the server with every call, and costs some
+// percent of what taking a name costs; the server learns of the end as it comes.
+type undated struct{ context.Context }
+
+// Deadline returns that there is none.
+func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }

@@ -1,0 +1,316 @@
+package etcdlock
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+func TestAURLIsReadAsItIsMeant(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		endpoints      []string
+		prefix         string
+		user, password string
+		tls            bool
+	}{
+		"etcd://localhost":                    {endpoints: []string{"http://localhost:2379"}, prefix: "pawl"},
+		"etcd://localhost/":                   {endpoints: []string{"http://localhost:2379"}, prefix: "pawl"},
+		"etcd://a,b,c/team/locks":             {endpoints: []string{"http://a:2379", "http://b:2379", "http://c:2379"}, prefix: "team/locks"},
+		"etcd://a:1,b:2?prefix=x":             {endpoints: []string{"http://a:1", "http://b:2"}, prefix: "x"},
+		"etcd://a:1,b/x":                      {endpoints: []string{"http://a:1", "http://b:2379"}, prefix: "x"},
+		"etcd://a,[::1]":                      {endpoints: []string{"http://a:2379", "http://[::1]:2379"}, prefix: "pawl"},
+		"etcd://a?prefix=":                    {endpoints: []string{"http://a:2379"}, prefix: ""},
+		"etcd://[::1]:1/x":                    {endpoints: []string{"http://[::1]:1"}, prefix: "x"},
+		"etcd://[::1]/x":                      {endpoints: []string{"http://[::1]:2379"}, prefix: "x"},
+		"etcds://ana:s%2Fcret@a/x":            {endpoints: []string{"https://a:2379"}, prefix: "x", user: "ana", password: "s/cret", tls: true},
+		"etcd://a/x?tls=on":                   {endpoints: []string{"https://a:2379"}, prefix: "x", tls: true},
+		"etcd://a/team%20one?tls=skip-verify": {endpoints: []string{"https://a:2379"}, prefix: "team one", tls: true},
+	} {
+		u, err := driver.ParseURL(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, prefix, err := parseURL(u)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if !slices.Equal(config.Endpoints, want.endpoints) || prefix != want.prefix || config.Username != want.user ||
+			config.Password != want.password || (config.TLS != nil) != want.tls {
+			t.Errorf("%s: endpoints %q, prefix %q, user %q, TLS %v", text, config.Endpoints, prefix, config.Username, config.TLS != nil)
+		}
+	}
+}
+
+func TestAURLThatMakesNoSenseIsRefused(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{
+		"etcd:":                           "no host",
+		"etcd:///path":                    "no host",
+		"etcd://a,,b":                     "empty",
+		"etcd://a:":                       "empty",
+		"etcd://a:1:2":                    "not host:port",
+		"etcd://a/x#y":                    "%23",
+		"etcd://a/x?prefix=y":             "say the same",
+		"etcd://a?ttl2=1s":                "prefix, tls, ca, cert, key",
+		"etcd://a?tls=maybe":              "skip-verify",
+		"etcd://a?ca=file":                "etcds://",
+		"etcds://a?cert=file":             "go together",
+		"etcds://a?ca=/there/is/none":     "/there/is/none",
+		"etcd://a/x/@line":                "@line",
+		"etcd://ana@a":                    "password",
+		"etcd://ana:hidden-word@a?oops=1": "oops",
+		"etcd://ana:hidden-word@a?tls=hidden-word": "", // what a parameter says may be shown
+	} {
+		c, err := pawl.Open(t.Context(), text)
+		if err == nil {
+			c.Close()
+			t.Errorf("%s: opened", text)
+			continue
+		}
+		if !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, which does not say %q", text, err, says)
+		}
+		if says != "" && strings.Contains(err.Error(), "hidden-word") {
+			t.Errorf("%s: the error shows the password: %v", text, err)
+		}
+		if !strings.Contains(text, "/there/is/none") {
+			expect(t, text, err, pawl.ErrInvalid)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("New takes a prefix that lies in another")
+		}
+	}()
+	New(nil, Prefix("@line"))
+}
+
+func TestAWrongAddressFailsInTime(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	for name, text := range map[string]string{
+		"nobody listens":             fmt.Sprintf("etcd://127.0.0.1:%d", testserver.FreePort(t)),
+		"nobody listens, a password": fmt.Sprintf("etcd://ana:hidden-word@127.0.0.1:%d", testserver.FreePort(t)),
+		"silence":                    "etcd://" + silent.Addr().String(),
+		"silence, a password":        "etcd://ana:hidden-word@" + silent.Addr().String(),
+		"no TLS there":               "etcds://" + silent.Addr().String(),
+		"no such host":               "etcd://no-such-host.invalid:2379",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			from := time.Now()
+			c, err := pawl.Open(ctx, text)
+			if err == nil {
+				defer c.Close()
+				_, err = c.Mutex("name").Lock(ctx)
+			}
+			if took := time.Since(from); took > 2*time.Second+soon/2 {
+				t.Errorf("failed only after %v", took)
+			}
+			if !errors.Is(err, pawl.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, not ErrUnreachable and not ctx's error", err)
+			}
+			if err != nil && strings.Contains(err.Error(), "hidden-word") {
+				t.Errorf("the error shows the password: %v", err)
+			}
+		})
+	}
+}
+
+// TestRightsAreRespected also shows how few are enough.
+func TestRightsAreRespected(t *testing.T) {
+	t.Parallel()
+	server := testserver.Etcd(t)
+	admin := dial(t, []string{server.Addr()})
+	ctx := t.Context()
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(admin.UserAdd(ctx, "root", "root-word"))
+	must(admin.UserGrantRole(ctx, "root", "root"))
+	must(admin.RoleAdd(ctx, "team"))
+	must(admin.RoleGrantPermission(ctx, "team", "team/", clientv3.GetPrefixRangeEnd("team/"), clientv3.PermissionType(clientv3.PermReadWrite)))
+	must(admin.UserAdd(ctx, "ana", "hidden-word"))
+	must(admin.UserGrantRole(ctx, "ana", "team"))
+	must(admin.AuthEnable(ctx))
+	store := func(user, prefix string) string { return "etcd://" + user + "@" + server.Addr() + "/" + prefix }
+
+	renewed := make(renewals, 1)
+	c, err := pawl.Open(ctx, store("ana:hidden-word", "team"), pawl.WithTTL(15*time.Second), pawl.WithObserver(renewed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l := lock(t, c.Mutex("name"))
+	waits := begin(t, func() (*pawl.Lease, error) { return c.Mutex("name", pawl.WithFair()).Lock(t.Context()) })
+	select {
+	case <-l.Context().Done():
+		t.Fatalf("lost with all rights it needs: %v", l.Err())
+	case <-renewed: // so that beats work with them; waits and watches do below
+	}
+	if err := l.Unlock(); err != nil {
+		t.Error(err)
+	}
+	next, err := waits.within(t, soon, "the turn of a waiter under a password")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Unlock(); err != nil {
+		t.Error(err)
+	}
+	r, err := c.Records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(r.Store(ctx, "key", []byte("value"), 0, time.Minute))
+
+	outside, err := pawl.Open(ctx, store("ana:hidden-word", "other"), pawl.WithTTL(3*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outside.Close()
+	_, err = outside.Mutex("name").Lock(ctx)
+	expect(t, "Lock without the right", err, pawl.ErrDenied)
+	_, err = outside.Mutex("name").TryLock(ctx)
+	expect(t, "TryLock without the right", err, pawl.ErrDenied)
+	for _, user := range []string{"ana:wrong-word", "nobody:hidden-word"} {
+		_, err = pawl.Open(ctx, store(user, "team"))
+		expect(t, "a wrong password", err, pawl.ErrDenied)
+		if err != nil && strings.Contains(err.Error(), "-word") {
+			t.Errorf("the error shows the password: %v", err)
+		}
+	}
+	bare := pawl.New(New(dial(t, []string{server.Addr()})))
+	defer bare.Close()
+	_, err = bare.Mutex("name").TryLock(ctx)
+	expect(t, "TryLock without a user", err, pawl.ErrDenied)
+
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr()}, Username: "root", Password: "root-word", Logger: admin.GetLogger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	got, err := root.Get(ctx, "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil || len(got.Kvs) != 1 || !strings.HasPrefix(string(got.Kvs[0].Key), "team/@record/") {
+		t.Errorf("left behind: %v, %v", got.Kvs, err)
+	}
+}
+
+// renewals is told when a lease was renewed.
+type renewals chan struct{}
+
+func (r renewals) Observe(e pawl.Event) {
+	if e.Kind == pawl.Renewed {
+		select {
+		case r <- struct{}{}:
+		default: // told already
+		}
+	}
+}
+
+func TestTLSIsSpokenBothWays(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ca, cert, key := certificates(t, dir)
+	server := testserver.Start(t, testserver.Spec{
+		Name: "etcd", Package: "etcd-server", Binary: testserver.File{"etcd"}, Ports: 2,
+		Args: func(s *testserver.Server) []string {
+			at, peer := "https://"+s.Addr(), fmt.Sprintf("http://127.0.0.1:%d", s.Ports()[1])
+			return []string{"--name", "one", "--data-dir", filepath.Join(s.Dir(), "data"),
+				"--listen-client-urls", at, "--advertise-client-urls", at,
+				"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "one=" + peer,
+				"--cert-file", cert, "--key-file", key, "--trusted-ca-file", ca, "--client-cert-auth"}
+		},
+	})
+	q := url.Values{"ca": {ca}, "cert": {cert}, "key": {key}}
+	c, err := pawl.Open(t.Context(), "etcds://"+server.Addr()+"?"+q.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := lock(t, c.Mutex("name")).Unlock(); err != nil {
+		t.Error(err)
+	}
+	for name, store := range map[string]string{
+		"an unknown authority": "etcds://" + server.Addr(),
+		"no certificate":       "etcds://" + server.Addr() + "?ca=" + url.QueryEscape(ca),
+		"no TLS":               "etcd://" + server.Addr(),
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		c, err := pawl.Open(ctx, store)
+		if err == nil {
+			_, err = c.Mutex("name").TryLock(ctx)
+			c.Close()
+		}
+		if !errors.Is(err, pawl.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
+}
+
+// certificates makes an authority and a certificate for 127.0.0.1 that serves both
+// sides, and returns the files.
+func certificates(t *testing.T, dir string) (ca, cert, key string) {
+	t.Helper()
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a test"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, kind string, der []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	ca = write("cert.pem", "CERTIFICATE", signed)
+	return ca, ca, write("key.pem", "EC PRIVATE KEY", der)
+}

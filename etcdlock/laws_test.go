@@ -1,0 +1,88 @@
+package etcdlock
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// TestMain lets more tests run beside each other than there are processors: most
+// of them wait for a lease to expire.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func TestLawsOnDebiansEtcd(t *testing.T) {
+	t.Parallel()
+	laws(t, testserver.Etcd(t).Addr())
+}
+
+func TestLawsOnOneMember(t *testing.T) {
+	t.Parallel()
+	laws(t, testserver.NewEtcd(t).Addr())
+}
+
+func TestLawsOnThreeMembers(t *testing.T) {
+	t.Parallel()
+	laws(t, testserver.NewEtcds(t, 3, nil).Addrs()...)
+}
+
+// laws runs the suite on a cluster. Every engine has a client of its own, as
+// another process would, and every case a prefix of its own.
+func laws(t *testing.T, addrs ...string) {
+	var cases atomic.Int64
+	var leases sync.Map // of the prefix's space
+	open := func(t *testing.T, prefix string) driver.Engine {
+		mine, _ := leases.LoadOrStore(prefix, &granted{})
+		return New(dial(t, addrs, mine.(*granted).note()), Prefix(prefix))
+	}
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t *testing.T) driver.Engine { return open(t, fmt.Sprintf("case/%d/", cases.Add(1))) },
+		Peer: func(t *testing.T, e driver.Engine) driver.Engine { return open(t, string(e.(*Engine).space)) },
+		Clean: func(t *testing.T, e driver.Engine) error {
+			mine, _ := leases.Load(string(e.(*Engine).space))
+			return mine.(*granted).clean(e.(*Engine))
+		},
+		MinTTL: 2 * time.Second, // the server's own minimum
+	})
+}
+
+// clean reports what is left of an engine: keys under its prefix, and leases.
+func (g *granted) clean(e *Engine) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	keys, err := e.client.Get(ctx, string(e.space), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return err
+	}
+	if len(keys.Kvs) > 0 {
+		return fmt.Errorf("%d keys are left, the first is %q", len(keys.Kvs), keys.Kvs[0].Key)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, id := range g.ids {
+		got, err := e.client.TimeToLive(ctx, clientv3.LeaseID(id))
+		if err != nil {
+			return err
+		}
+		if got.TTL >= 0 {
+			return fmt.Errorf("lease %x is left, for %d s", id, got.TTL)
+		}
+	}
+	return nil
+}

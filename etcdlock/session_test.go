@@ -1,0 +1,112 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// The first keepalive after a grant went to a member that had not heard of it, and
+// ended a session that was alive (etcd#13932).
+func TestAMemberThatDoesNotKnowTheLeaseYetDoesNotEndTheSession(t *testing.T) {
+	t.Parallel()
+	var fault atomic.Bool
+	e := engine(t, []string{testserver.Etcd(t).Addr()}, heard(func(_ string, m any) {
+		if r, ok := m.(*pb.LeaseKeepAliveResponse); ok && fault.Load() {
+			r.TTL = 0
+		}
+	}))
+	s := open(t, e, time.Minute)
+	c := mutex("name")
+	hold(t, s, c)
+	out := make([]driver.Standing, 1)
+	fault.Store(true)
+	err := s.Beat(t.Context(), []driver.Claim{c}, out)
+	if errors.Is(err, driver.ErrGone) || out[0].Gone || out[0].Valid != 0 {
+		t.Errorf("Beat that a member denied: %+v, %v; the lease is alive and was not prolonged", out[0], err)
+	}
+	expect(t, "Beat that a member denied", err, driver.ErrUnreachable)
+	fault.Store(false)
+	if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || out[0].Gone {
+		t.Errorf("Beat after it: %+v, %v", out[0], err)
+	}
+}
+
+// etcd#22081, #22094: keepalives of several leases on one client were mixed up.
+func TestSessionsOfOneClientDoNotShareTheirEnd(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{testserver.Etcd(t).Addr()})
+	a, b := open(t, e, time.Minute), open(t, e, time.Minute)
+	ca, cb := mutex("a"), mutex("b")
+	hold(t, a, ca)
+	hold(t, b, cb)
+	out := make([]driver.Standing, 1)
+	for range 3 {
+		for s, c := range map[*session]driver.Claim{a: ca, b: cb} {
+			if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || out[0].Gone {
+				t.Fatalf("Beat: %+v, %v", out, err)
+			}
+		}
+	}
+	if _, err := e.client.Revoke(t.Context(), a.lease); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, "Beat of a revoked lease", a.Beat(t.Context(), []driver.Claim{ca}, out), driver.ErrGone)
+	if err := b.Beat(t.Context(), []driver.Claim{cb}, out); err != nil || out[0].Gone {
+		t.Errorf("Beat of the other lease: %+v, %v", out, err)
+	}
+}
+
+// The session's lease has to outlive the context it was opened with (cilium#12619).
+func TestASessionOutlivesTheContextOfItsOpening(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{testserver.Etcd(t).Addr()})
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := e.Open(ctx, driver.SessionOptions{ID: newID(), TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mutex("name")
+	hold(t, s, c)
+	out := make([]driver.Standing, 1)
+	if err := s.Beat(ctx, []driver.Claim{c}, out); err != nil { // opens the stream of its beats
+		t.Fatal(err)
+	}
+	cancel()
+	if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || out[0].Gone {
+		t.Errorf("Beat after the contexts of Open and of the first Beat ended: %+v, %v", out, err)
+	}
+}
+
+// core#399: a lock that failed left its lease behind.
+func TestClosingLeavesNoLease(t *testing.T) {
+	t.Parallel()
+	addr := []string{testserver.Etcd(t).Addr()}
+	admin := dial(t, addr)
+	a, b := client(t, addr, time.Minute), client(t, addr, time.Minute)
+	lock(t, a.Mutex("name"))
+	lock(t, b.Mutex("other")) // a lease that is granted to nobody any more ends by itself, later
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := b.Mutex("name").Lock(ctx); err == nil {
+		t.Fatal("both hold")
+	}
+	a.Close()
+	b.Close()
+	left, err := admin.Leases(t.Context())
+	if err != nil || len(left.Leases) > 0 {
+		t.Errorf("%d leases are left, %v", len(left.Leases), err)
+	}
+	keys, err := admin.Get(t.Context(), "", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil || keys.Count > 0 {
+		t.Errorf("%d keys are left, %v", keys.Count, err)
+	}
+}

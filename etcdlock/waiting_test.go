@@ -1,0 +1,174 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// etcd#19597, #11456: a waiter learnt only when those ahead had left that its own
+// lease was gone, or was told that it holds.
+func TestAWaiterWhoseLeaseIsRevokedIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	addr := []string{testserver.Etcd(t).Addr()}
+	e := engine(t, addr)
+	a, b := open(t, e, time.Minute), open(t, e, time.Minute)
+	ca, cb := mutex("name"), mutex("name")
+	hold(t, a, ca)
+	st := wait(t, b, cb)
+	told := begin(t, func() (driver.Standing, error) { return until(t.Context(), b, cb, st) })
+	if _, err := e.client.Revoke(t.Context(), b.lease); err != nil {
+		t.Fatal(err)
+	}
+	st, err := told.within(t, soon, "telling a waiter that its lease was revoked")
+	if st.Held || !st.Gone && !errors.Is(err, driver.ErrGone) {
+		t.Errorf("Await: %+v, %v, not gone", st, err)
+	}
+	leave(t, a, ca)
+	if st, err := b.Await(t.Context(), cb, driver.Standing{}); st.Held || !st.Gone {
+		t.Errorf("Await with nobody ahead any more: %+v, %v, not gone", st, err)
+	}
+	if st, err := b.Enter(t.Context(), mutex("name")); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("Enter under a revoked lease: %+v, %v, not ErrGone", st, err)
+	}
+}
+
+// charts#326: a candidate became leader with no key left.
+func TestAWaiterThatExpiredNeverHolds(t *testing.T) {
+	t.Parallel()
+	addr := []string{testserver.Etcd(t).Addr()}
+	e := engine(t, addr)
+	a, b := open(t, e, time.Minute), open(t, e, time.Second)
+	ca, cb := mutex("name"), mutex("name")
+	hold(t, a, ca)
+	st := wait(t, b, cb)
+	told := begin(t, func() (driver.Standing, error) { return until(t.Context(), b, cb, st) })
+	st, err := told.within(t, 4*b.TTL()+soon, "the end of a waiter that is not beaten")
+	leave(t, a, ca)
+	if st.Held || err != nil || !st.Gone {
+		t.Errorf("Await: %+v, %v, not gone", st, err)
+	}
+	if st := enter(t, a, tries(mutex("name"))); !st.Held {
+		t.Errorf("the dead waiter is in the way: %+v", st)
+	}
+}
+
+// A wait goes on in a new session when its own was ended behind its back.
+func TestAWaitOutlivesItsLease(t *testing.T) {
+	t.Parallel()
+	addr := []string{testserver.Etcd(t).Addr()}
+	var leases granted
+	a, b := client(t, addr, 10*time.Second), client(t, addr, 3*time.Second, leases.note())
+	l := lock(t, a.Mutex("name"))
+	got := begin(t, func() (*pawl.Lease, error) { return b.Mutex("name").Lock(t.Context()) })
+	e := engine(t, addr)
+	awaitLine(t, e, "name", 2)
+	leases.mu.Lock()
+	id := leases.ids[0]
+	leases.mu.Unlock()
+	if _, err := e.client.Revoke(t.Context(), clientv3.LeaseID(id)); err != nil {
+		t.Fatal(err)
+	}
+	awaitLine(t, e, "name", 2)
+	if err := l.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := got.within(t, soon, "the turn of a waiter with a new lease")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lease.Token() <= l.Token() {
+		t.Errorf("token %d after %d", lease.Token(), l.Token())
+	}
+}
+
+// awaitLine waits until so many stand in line.
+func awaitLine(t testing.TB, e *Engine, name string, n int) {
+	t.Helper()
+	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		keys := keysOf(t, e, name)
+		if len(keys) == n {
+			return
+		}
+		if time.Since(start) > 4*soon {
+			t.Fatalf("%d stand in line, not %d: %q", len(keys), n, keys)
+		}
+	}
+}
+
+// etcd#10111: a wait that was cancelled in the moment of its grant returned
+// neither an error nor a lock.
+func TestACancelledWaitEitherHoldsOrHasLeft(t *testing.T) {
+	t.Parallel()
+	addr := []string{testserver.Etcd(t).Addr()}
+	a, b, c := client(t, addr, time.Minute), client(t, addr, time.Minute), client(t, addr, time.Minute)
+	for range 30 {
+		l := lock(t, a.Mutex("name"))
+		ctx, cancel := context.WithCancel(t.Context())
+		got := begin(t, func() (*pawl.Lease, error) { return b.Mutex("name").Lock(ctx) })
+		left := begin(t, func() (any, error) { return nil, l.Unlock() })
+		cancel()
+		lease, err := got.within(t, soon, "a cancelled wait")
+		if _, err := left.within(t, soon, "Unlock"); err != nil {
+			t.Fatal(err)
+		}
+		if (lease == nil) == (err == nil) {
+			t.Fatalf("lease %v, error %v", lease, err)
+		}
+		if lease != nil {
+			if err := lease.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		third := begin(t, func() (*pawl.Lease, error) { return c.Mutex("name").Lock(t.Context()) })
+		next, err := third.within(t, soon, "locking after it")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := next.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The claim that a waiter watches may be a waiter itself, who gives up: its end is
+// not the waiter's turn.
+func TestAnEvictedWaiterLeavesThoseBehindInLine(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{testserver.Etcd(t).Addr()})
+	var ss [4]*session
+	var cs [4]driver.Claim
+	var st [4]driver.Standing
+	for i := range ss {
+		ss[i], cs[i] = open(t, e, time.Minute), mutex("name")
+		st[i] = enter(t, ss[i], cs[i])
+	}
+	last := begin(t, func() (driver.Standing, error) { return until(t.Context(), ss[3], cs[3], st[3]) })
+	for entry, err := range e.List(t.Context(), "name") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entry.ID == cs[2].ID { // right ahead of the last, and not the holder
+			if err := e.Evict(t.Context(), entry); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	leave(t, ss[0], cs[0])
+	select {
+	case <-last.done:
+		t.Fatalf("the last holds: %+v, %v; the second does", last.value, last.err)
+	case <-time.After(200 * time.Millisecond): // long enough for a wrong wake, no reason to fail when slow
+	}
+	leave(t, ss[1], cs[1])
+	if st, err := last.within(t, soon, "the turn of the last"); err != nil || !st.Held {
+		t.Errorf("Await: %+v, %v", st, err)
+	}
+}

@@ -1,0 +1,188 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// An arena is where clients take one lock in turn, and watches them.
+type arena struct {
+	t     *testing.T
+	mu    sync.Mutex // guards what follows
+	live  map[*pawl.Lease]bool
+	last  uint64
+	turns int
+	took  chan struct{} // closed and replaced by every turn
+}
+
+func newArena(t *testing.T) *arena {
+	return &arena{t: t, live: map[*pawl.Lease]bool{}, took: make(chan struct{})}
+}
+
+// enter notes that somebody holds. Whoever held before must know that it does not.
+func (a *arena) enter(l *pawl.Lease) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for other := range a.live {
+		if other.Err() == nil {
+			a.t.Errorf("token %d is held while token %d is", l.Token(), other.Token())
+		}
+	}
+	if l.Token() <= a.last {
+		a.t.Errorf("token %d follows token %d", l.Token(), a.last)
+	}
+	a.live[l], a.last = true, l.Token()
+	a.turns++
+	close(a.took)
+	a.took = make(chan struct{})
+}
+
+func (a *arena) exit(l *pawl.Lease) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.live, l)
+}
+
+// play has clients take the lock again and again until the test ends.
+func (a *arena) play(clients ...*pawl.Client) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for _, c := range clients {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				l, err := c.Mutex("arena").Lock(ctx)
+				if err != nil {
+					if ctx.Err() == nil {
+						a.t.Errorf("Lock: %v", err)
+					}
+					return
+				}
+				a.enter(l)
+				select {
+				case <-time.After(20 * time.Millisecond): // the work
+				case <-l.Context().Done():
+				}
+				a.exit(l)
+				if err := l.Unlock(); err != nil && !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrUnknown) {
+					a.t.Errorf("Unlock: %v", err)
+				}
+			}
+		})
+	}
+	a.t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+}
+
+// expect fails unless n more turns are taken within so long from begun.
+func (a *arena) expect(what string, n int, begun time.Time, within time.Duration) {
+	a.t.Helper()
+	a.mu.Lock()
+	goal := a.turns + n
+	a.mu.Unlock()
+	for {
+		a.mu.Lock()
+		turns, took := a.turns, a.took
+		a.mu.Unlock()
+		if turns >= goal {
+			a.t.Logf("%s: the waiters went on within %v", what, time.Since(begun).Round(time.Millisecond))
+			return
+		}
+		select {
+		case <-took:
+		case <-time.After(time.Until(begun.Add(within))):
+			a.t.Fatalf("%s: %d of %d turns within %v", what, n-(goal-turns), n, within)
+		}
+	}
+}
+
+// A duel is a lease in a client that is about to be cut off, and a rival that
+// stands in line for the same name.
+type duel struct {
+	name string
+	held *pawl.Lease
+	next chan result // what the rival's Lock returns
+}
+
+type result struct {
+	lease    *pawl.Lease
+	err      error
+	at       time.Time
+	believed bool // the other still took itself for the holder
+}
+
+// duels has names taken by clients on one node, one after the other, so that their
+// beats are in different phases.
+func duels(t *testing.T, g *ground, path string, n, holder int, rivals ...int) []duel {
+	t.Helper()
+	all := make([]duel, n)
+	rival, watcher := g.client(t, path, rivals...), connect(t, g.Addrs(), Path(path))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	var waits sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		waits.Wait()
+	})
+	for i := range all {
+		d := duel{name: fmt.Sprintf("duel/%d", i), next: make(chan result, 1)}
+		var err error
+		if d.held, err = g.client(t, path, holder).Mutex(d.name).Lock(ctx); err != nil {
+			t.Fatal(err)
+		}
+		waits.Go(func() {
+			l, err := rival.Mutex(d.name).Lock(ctx)
+			d.next <- result{l, err, time.Now(), d.held.Err() == nil}
+		})
+		standing(t, watcher, d.name, 2)
+		all[i] = d
+		time.Sleep(faultTTL / 3 / time.Duration(n)) // to spread the phases is all it is for
+	}
+	return all
+}
+
+// standing waits until so many are in a line.
+func standing(t *testing.T, e *Engine, name string, n int) {
+	t.Helper()
+	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		if got := len(listed(t, e, name)); got == n {
+			return
+		} else if time.Since(begun) > patience {
+			t.Fatalf("%d are in line for %q, not %d", got, name, n)
+		}
+	}
+}
+
+// fight waits until every rival holds, and fails where the other still believed, or
+// where a rival held too long after begun.
+func fight(t *testing.T, all []duel, begun time.Time) {
+	t.Helper()
+	var last time.Duration
+	for _, d := range all {
+		r := <-d.next // ends with its context
+		if r.err != nil {
+			t.Errorf("%s: %v", d.name, r.err)
+			continue
+		}
+		if r.believed {
+			t.Errorf("%s: both hold, %v after the cut", d.name, r.at.Sub(begun))
+		}
+		if r.lease.Token() <= d.held.Token() {
+			t.Errorf("%s: token %d follows %d", d.name, r.lease.Token(), d.held.Token())
+		}
+		last = r.at.Sub(begun)
+		if last > 2*faultTTL {
+			t.Errorf("%s: the rival waited %v", d.name, last)
+		}
+		if err := r.lease.Unlock(); err != nil {
+			t.Errorf("%s: %v", d.name, err)
+		}
+	}
+	t.Logf("the rivals held within %v", last.Round(time.Millisecond))
+}

@@ -1,0 +1,153 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// ready waits until f, or any life if f is nil, can be asked.
+func (l *link) ready(ctx context.Context, f *life) error {
+	for {
+		l.mu.Lock()
+		var err error
+		switch {
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		case f != nil && f.ended(), l.shut:
+			err = driver.ErrGone
+		case l.up && f != nil && f != l.life: // cannot be: a new life ends the old
+			err = driver.ErrGone
+		case l.up:
+			l.mu.Unlock()
+			return nil
+		case l.failures > l.servers:
+			err = unreachable(l.cause)
+		}
+		changed := l.changed
+		l.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// hooked waits as ready does, and finds out where a connection of the user's does
+// not go through the hook.
+func (l *link) hooked(ctx context.Context) error {
+	l.mu.Lock()
+	blind := l.tap == nil && l.conn.State() == zk.StateHasSession
+	l.mu.Unlock()
+	if blind {
+		return errors.New("zklock: the connection has another dialer than its hook's: pass the hook's option last")
+	}
+	return l.ready(ctx, nil)
+}
+
+// calm waits a moment after a failure, and then until there is a connection.
+func (l *link) calm(ctx context.Context, f *life) {
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-ctx.Done():
+	case <-f.lost:
+	}
+	for l.ready(ctx, f) != nil && ctx.Err() == nil && !f.ended() {
+		l.mu.Lock()
+		changed := l.changed
+		l.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		case <-f.lost:
+		}
+	}
+}
+
+// do runs a call of the library, which knows no ctx. When ctx ends first, the
+// call goes on alone: what it writes must be its own.
+func (l *link) do(ctx context.Context, f *life, call func(c *zk.Conn) error) error {
+	if err := l.ready(ctx, f); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	if !l.start(func() { done <- call(l.conn) }) {
+		return driver.ErrGone
+	}
+	select {
+	case err := <-done:
+		return l.judge(f, err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// start runs a call of the library in a goroutine that close waits for.
+func (l *link) start(call func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shut {
+		return false
+	}
+	l.calls.Go(call)
+	return true
+}
+
+// judge makes of the library's error what it means for f.
+func (l *link) judge(f *life, err error) error {
+	if err == nil {
+		return nil
+	}
+	if f != nil && f.ended() {
+		return driver.ErrGone
+	}
+	return classify(err)
+}
+
+// close ends the life, if the servers can be reached, and the connection, and
+// waits for all goroutines. It reports whether the servers confirmed it.
+func (l *link) close() bool {
+	l.mu.Lock()
+	if l.shut {
+		l.mu.Unlock()
+		l.calls.Wait()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.parted
+	}
+	l.shut, l.refuse = true, true
+	up := l.up
+	l.endLocked()
+	l.changeLocked()
+	l.mu.Unlock()
+	if !up {
+		l.cancel() // ends a dial
+		l.cut()
+	}
+	l.conn.Close() // waits for an answer, for a second at most
+	l.cancel()
+	l.cut()
+	for range l.events {
+	}
+	l.calls.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.parted
+}
+
+// release ends what the engine has on a connection of the user's.
+func (l *link) release() {
+	l.mu.Lock()
+	l.shut = true
+	l.changeLocked()
+	l.fireLocked()
+	l.mu.Unlock()
+	l.calls.Wait()
+}

@@ -1,0 +1,44 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// maxAbreast is how many calls one task has under way at a time.
+const maxAbreast = 32
+
+// each runs n calls, many at a time, waits for all and returns their errors. None
+// begins after one has failed.
+func each(ctx context.Context, n int, call func(ctx context.Context, i int) error) error {
+	if n == 1 {
+		return call(ctx, 0)
+	}
+	var (
+		next   atomic.Int64
+		failed atomic.Bool
+		wg     sync.WaitGroup
+		mu     sync.Mutex // guards errs
+		errs   []error
+	)
+	for range min(n, maxAbreast) {
+		wg.Go(func() {
+			for !failed.Load() {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := call(ctx, i); err != nil {
+					failed.Store(true)
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,51 @@
+package zklock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A waiter that had no desk yet when its eviction began has one when it is carried
+// out: it must be told all the same, or it takes the next event for its turn.
+func TestAWaiterThatSitsDownWhileItIsEvictedIsTold(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	plain := connect(t, []string{one(t)}, Path(path))
+	holder, waiter := mutex(), mutex()
+	a := open(t, plain, time.Minute)
+	hold(t, a, holder)
+
+	enters := newPauser(1, opCreate) // before it makes its desk
+	late := connect(t, []string{one(t)}, Path(path), Dial(enters.dial))
+	s := open(t, late, time.Minute)
+	entered := make(chan driver.Standing, 1)
+	go func() {
+		st, err := s.Enter(t.Context(), waiter)
+		if err != nil {
+			t.Errorf("Enter: %v", err)
+		}
+		entered <- st
+	}()
+	<-enters.stopped
+
+	evicts := newPauser(3, opMulti, opDelete) // the first is a witness, the second finds no desk
+	admin := connect(t, []string{one(t)}, Path(path), Dial(evicts.dial))
+	evicted := make(chan error, 1)
+	x := listed(t, plain, "job")[1]
+	go func() { evicted <- admin.Evict(t.Context(), x) }()
+	<-evicts.stopped
+	close(enters.goOn)
+	if st := <-entered; st.Held || st.Gone {
+		t.Fatalf("Enter: %+v, not waiting", st)
+	}
+	close(evicts.goOn)
+	if err := <-evicted; err != nil {
+		t.Fatalf("Evict: %v", err)
+	}
+	leave(t, a, holder)
+	if st, err := s.Await(t.Context(), waiter, driver.Standing{}); err != nil || !st.Gone {
+		t.Errorf("an evicted waiter: %+v, %v, not Gone", st, err)
+	}
+}

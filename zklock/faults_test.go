@@ -1,0 +1,172 @@
+package zklock
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// TestFaultsOnThreeNodes breaks one ensemble in one way after the other.
+func TestFaultsOnThreeNodes(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	g := newGround(t)
+	for _, f := range []struct {
+		name string
+		run  func(*testing.T, *ground)
+	}{
+		{"the leader is killed", leaderKilled},
+		{"the leader is stopped", leaderStopped},
+		{"followers are cut from their leader", followerCut},
+		{"the leader is cut from its followers", leaderCut},
+		{"the majority is lost and comes back", majorityLost},
+		{"every server is restarted", allRestarted},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			g.Await()
+			f.run(t, g)
+		})
+	}
+}
+
+// kept takes a lock that must survive what is to come.
+func kept(t *testing.T, g *ground, path string) *pawl.Lease {
+	t.Helper()
+	l, err := g.client(t, path).Mutex("kept", pawl.WithTTL(30*time.Second)).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func leaderKilled(t *testing.T, g *ground) {
+	path := pathOf(t)
+	a := newArena(t)
+	a.play(g.client(t, path), g.client(t, path), g.client(t, path))
+	long := kept(t, g, path)
+	a.expect("before", 5, time.Now(), patience)
+	leader := g.Leader()
+	g.Nodes[leader].Kill()
+	g.Leader((leader+1)%3, (leader+2)%3)
+	a.expect("the leader was killed, another leads", 10, time.Now(), 2*faultTTL)
+	g.Nodes[leader].Restart()
+	g.Await()
+	a.expect("it came back", 10, time.Now(), 2*faultTTL)
+	if err := long.Err(); err != nil {
+		t.Errorf("a lease of 30 s was lost by an election: %v", err)
+	}
+}
+
+func leaderStopped(t *testing.T, g *ground) {
+	path := pathOf(t)
+	leader := g.Leader()
+	a := newArena(t)
+	// One is connected to the leader, and can go elsewhere when that is silent.
+	a.play(g.client(t, path, leader, (leader+1)%3), g.client(t, path), g.client(t, path))
+	long := kept(t, g, path)
+	a.expect("before", 5, time.Now(), patience)
+	g.Nodes[leader].Pause()
+	g.Leader((leader+1)%3, (leader+2)%3)
+	a.expect("the leader was stopped, another leads", 10, time.Now(), 2*faultTTL)
+	g.Nodes[leader].Resume()
+	a.expect("it goes on", 10, time.Now(), 2*faultTTL)
+	g.Await()
+	if err := long.Err(); err != nil {
+		t.Errorf("a lease of 30 s was lost by an election: %v", err)
+	}
+}
+
+// The client's link to the follower is good, and the follower answers pings and
+// reads: only that nothing is committed any more tells it.
+func followerCut(t *testing.T, g *ground) {
+	path := pathOf(t)
+	leader := g.Leader()
+	follower, third := (leader+1)%3, (leader+2)%3
+	all := duels(t, g, path, 6, follower, leader, third)
+	waiter := make(chan error, 1)
+	stuck := g.client(t, path, follower)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	go func() {
+		l, err := stuck.Mutex("duel/0").Lock(ctx)
+		if err == nil {
+			err = l.Unlock()
+		}
+		waiter <- err
+	}()
+	standing(t, connect(t, g.Addrs(), Path(path)), "duel/0", 3)
+	g.cut(follower, leader)
+	fight(t, all, time.Now())
+	g.heal()
+	g.Await()
+	if err := <-waiter; err != nil { // it stood in line on the follower all the time
+		t.Errorf("a waiter on the follower: %v", err)
+	}
+}
+
+func leaderCut(t *testing.T, g *ground) {
+	path := pathOf(t)
+	leader := g.Leader()
+	one, two := (leader+1)%3, (leader+2)%3
+	all := duels(t, g, path, 4, leader, one, two)
+	g.cut(leader, one)
+	g.cut(leader, two)
+	g.Leader(one, two)
+	fight(t, all, time.Now()) // from when there is a majority again
+	g.heal()
+	g.Await()
+}
+
+func majorityLost(t *testing.T, g *ground) {
+	path := pathOf(t)
+	a := newArena(t)
+	c := g.client(t, path)
+	a.play(c, g.client(t, path))
+	a.expect("before", 5, time.Now(), patience)
+	held, err := c.Mutex("held").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Nodes[0].Kill()
+	g.Nodes[1].Kill()
+	select {
+	case <-held.Context().Done():
+	case <-time.After(2 * faultTTL):
+		t.Error("a lease is believed in without a majority")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), faultTTL/4)
+	defer cancel()
+	if l, err := c.Mutex("other").Lock(ctx); err == nil {
+		t.Errorf("a lock was granted without a majority: token %d", l.Token())
+	}
+	g.Nodes[0].Restart()
+	g.Nodes[1].Restart()
+	g.Await()
+	a.expect("the majority came back", 10, time.Now(), 2*faultTTL)
+}
+
+func allRestarted(t *testing.T, g *ground) {
+	path := pathOf(t)
+	a := newArena(t)
+	a.play(g.client(t, path), g.client(t, path))
+	long := kept(t, g, path)
+	a.expect("before", 5, time.Now(), patience)
+	for _, n := range g.Nodes {
+		n.Kill()
+	}
+	var wg sync.WaitGroup
+	for _, n := range g.Nodes {
+		wg.Go(n.Restart)
+	}
+	wg.Wait()
+	g.Await()
+	a.expect("all came back", 10, time.Now(), 2*faultTTL)
+	if err := long.Err(); err != nil {
+		t.Errorf("a lease of 30 s was lost by a restart: %v", err)
+	}
+}

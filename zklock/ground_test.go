@@ -1,0 +1,85 @@
+package zklock
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// faultTTL is what the clients of the fault tests use: some of the faults take
+// two seconds to be noticed by the servers themselves.
+const faultTTL = 5 * time.Second
+
+// A ground is three nodes whose ways to each other can be cut.
+type ground struct {
+	*testserver.Ensemble
+	mu   sync.Mutex // guards what follows
+	ways map[[2]int][]*faultproxy.Proxy
+	maps [3]map[string]string // for each node, where it finds the ports of the others
+}
+
+func newGround(t *testing.T) *ground {
+	g := &ground{ways: map[[2]int][]*faultproxy.Proxy{}, maps: [3]map[string]string{{}, {}, {}}}
+	g.Ensemble = testserver.ZooKeepers(t, 3, func(from, to int, addr string) string {
+		way := faultproxy.New(t, patient(t, addr, func(hello []byte) []byte { return g.translate(to, hello) }))
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.ways[[2]int{from, to}] = append(g.ways[[2]int{from, to}], way)
+		g.maps[from][addr] = way.Addr()
+		return way.Addr()
+	})
+	return g
+}
+
+// translate has a node find another where the map says. One that is called by a
+// node with a smaller number hangs up and calls back, at the address that it was
+// told; that way would not be cut with the rest.
+func (g *ground) translate(node int, hello []byte) []byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for own, found := range g.maps[node] {
+		hello = bytes.ReplaceAll(hello, []byte(own), []byte(found))
+	}
+	return hello
+}
+
+// cut cuts the ways between two nodes; heal opens them again, with new connections.
+func (g *ground) cut(a, b int) {
+	for _, way := range append(g.ways[[2]int{a, b}], g.ways[[2]int{b, a}]...) {
+		way.BlackHole(faultproxy.Both)
+	}
+}
+
+func (g *ground) heal() {
+	for _, ways := range g.ways {
+		for _, way := range ways {
+			way.Reset()
+			way.Heal()
+		}
+	}
+}
+
+// client returns a client that uses these nodes only; none given: all.
+func (g *ground) client(t *testing.T, path string, nodes ...int) *pawl.Client {
+	t.Helper()
+	addrs := g.Addrs()
+	if len(nodes) > 0 {
+		addrs = nil
+		for _, n := range nodes {
+			addrs = append(addrs, g.Nodes[n].Addr())
+		}
+	}
+	c := pawl.New(connect(t, addrs, Path(path)), pawl.WithTTL(faultTTL))
+	t.Cleanup(func() { c.Close() })
+	// A client that never had an answer gives up soon; these have had one.
+	if err := c.Mutex("hello/"+newID()).Do(t.Context(), func(context.Context, *pawl.Lease) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

@@ -1,0 +1,233 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+)
+
+// user makes a connection as a user does, with a hook.
+func user(t *testing.T, addr string, timeout time.Duration, hook *Hook) *zk.Conn {
+	t.Helper()
+	conn, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogInfo(false), zk.WithLogger(silent{}), hook.Option)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+func TestAConnectionOfAnotherHookIsRefused(t *testing.T) {
+	t.Parallel()
+	hook := Hooks()
+	user(t, one(t), 10*time.Second, hook)
+	if _, err := New(raw(t), hook); err == nil {
+		t.Error("an engine was made on a connection that its hook does not see")
+	}
+	if _, err := New(raw(t), nil); err == nil {
+		t.Error("an engine was made without a hook")
+	}
+}
+
+func TestAConnectionWithAnotherDialerIsRefused(t *testing.T) {
+	t.Parallel()
+	hook := Hooks()
+	conn, _, err := zk.Connect([]string{one(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(silent{}),
+		hook.Option, zk.WithDialer(net.DialTimeout))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, _, err := conn.Exists("/"); err != nil { // it has a session
+		t.Fatal(err)
+	}
+	e, err := New(conn, hook, Path(pathOf(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.Open(t.Context(), driver.SessionOptions{ID: newID(), TTL: time.Second}); err == nil {
+		t.Error("a session was opened on a connection that the hook does not see")
+	}
+}
+
+func TestTheUsersConnectionOutlivesTheEngine(t *testing.T) {
+	t.Parallel()
+	hook := Hooks()
+	dialed, events := make(chan string, 10), make(chan zk.Event, 100)
+	hook.Dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
+		dialed <- addr
+		return net.DialTimeout(network, addr, timeout)
+	}
+	hook.Event = func(ev zk.Event) { events <- ev }
+	conn := user(t, one(t), 10*time.Second, hook)
+	path := pathOf(t)
+	e, err := New(conn, hook, Path(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := pawl.New(e, pawl.WithTTL(5*time.Second))
+	lease, err := c.Mutex("job").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lease.Token() == 0 {
+		t.Error("no token")
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := conn.Exists("/"); err != nil {
+		t.Errorf("the connection after the engine's Close: %v", err)
+	}
+	expectLine(t, connect(t, []string{one(t)}, Path(path)))
+	if len(dialed) == 0 || len(events) == 0 {
+		t.Errorf("the user's own dialer was called %d times and callback %d times", len(dialed), len(events))
+	}
+}
+
+func TestALongerTTLThanTheConnectionHasIsRefused(t *testing.T) {
+	t.Parallel()
+	hook := Hooks()
+	e, err := New(user(t, one(t), 4*time.Second, hook), hook, Path(pathOf(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := pawl.New(e, pawl.WithTTL(10*time.Second))
+	defer c.Close()
+	if _, err := c.Mutex("job").Lock(t.Context()); !errors.Is(err, pawl.ErrInvalid) {
+		t.Errorf("%v, not ErrInvalid", err)
+	}
+	short := pawl.New(e, pawl.WithTTL(time.Second))
+	defer short.Close()
+	l, err := short.Mutex("job").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := time.Until(l.Deadline()); left > 3*time.Second {
+		t.Errorf("%v are left of a timeout of 4s", left)
+	}
+}
+
+// The connection's life ends and the library begins a new one by itself: claims
+// of the old are lost, and new sessions live in the new.
+func TestANewLifeOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	p := faultproxy.New(t, one(t))
+	hook := Hooks()
+	conn := user(t, p.Addr(), 600*time.Millisecond, hook)
+	e, err := New(conn, hook, Path(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	direct := connect(t, []string{one(t)}, Path(path))
+	a, b := open(t, e, 100*time.Millisecond), open(t, e, 100*time.Millisecond)
+	a.dog.Stop()
+	b.dog.Stop()
+	ca, cb := mutex(), mutex()
+	hold(t, a, ca)
+	stand(t, b, cb)
+	p.Refuse()
+	p.Reset()
+	expectEvents(t, a, func() bool { return len(listed(t, direct, "job")) == 0 })
+	p.Heal()
+	for _, s := range []*session{a, b} {
+		select {
+		case <-s.Lost():
+		case <-time.After(patience):
+			t.Fatal("a session of the old life was not told")
+		}
+		if _, err := s.Enter(t.Context(), mutex()); !errors.Is(err, driver.ErrGone) {
+			t.Errorf("Enter: %v, not ErrGone", err)
+		}
+	}
+	fresh := open(t, e, 100*time.Millisecond)
+	if fresh.f == a.f {
+		t.Error("the new session lives by the old life")
+	}
+	c := mutex()
+	hold(t, fresh, c)
+	expectLine(t, direct, c)
+}
+
+// A session on the user's connection ends while the servers are away: its claims
+// must not stay for as long as the connection lives.
+func TestWhatASessionLeftOnTheUsersConnectionIsEndedLater(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	p := faultproxy.New(t, one(t))
+	hook := Hooks()
+	e, err := New(user(t, p.Addr(), 20*time.Second, hook), hook, Path(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	direct := connect(t, []string{one(t)}, Path(path))
+	s := open(t, e, time.Second)
+	hold(t, s, mutex())
+	stand(t, s, mutex())
+	p.Refuse()
+	p.Reset()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Close(ctx); err == nil {
+		t.Error("Close says that the claims have ended")
+	}
+	if n := len(listed(t, direct, "job")); n != 2 {
+		t.Fatalf("%d claims are listed", n)
+	}
+	p.Heal()
+	expectEvents(t, s, func() bool { return len(listed(t, direct, "job")) == 0 })
+}
+
+// An Enter is given up while the request for its desk is on the way, and its session
+// is closed: the desk must not outlive it on a connection that goes on.
+func TestADeskThatIsMadeLateDoesNotOutliveItsSession(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	plain := connect(t, []string{one(t)}, Path(path))
+	hold(t, open(t, plain, time.Minute), mutex())
+	p, hook := newPauser(1, opCreate), Hooks()
+	hook.Dial = p.dial
+	e, err := New(user(t, one(t), 10*time.Second, hook), hook, Path(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	s := open(t, e, time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
+	entered, closed := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := s.Enter(ctx, mutex())
+		entered <- err
+	}()
+	<-p.stopped
+	cancel()
+	if err := <-entered; !errors.Is(err, context.Canceled) {
+		t.Errorf("Enter: %v", err)
+	}
+	go func() { closed <- s.Close(t.Context()) }()
+	<-s.Lost() // it is being closed
+	close(p.goOn)
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	left, err := plain.tree(t.Context(), plain.desks)
+	if err != nil || len(left) != 1 {
+		t.Errorf("below %s is %v, %v, not nothing", plain.desks, left, err)
+	}
+}

@@ -1,0 +1,266 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// dead returns an address on which nobody listens.
+func dead(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// mute returns the address of a server that takes connections and says nothing.
+func mute(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+func TestAWrongEndpointFailsByItself(t *testing.T) {
+	t.Parallel()
+	begun := time.Now()
+	_, err := Connect(context.Background(), []string{dead(t), dead(t)})
+	if !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("%v, not ErrUnreachable", err)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("after %v", took)
+	}
+}
+
+func TestAnEndpointThatSaysNothingFailsWithinTheCtx(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	_, err := Connect(ctx, []string{mute(t)})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, not the ctx's error", err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("after %v", took)
+	}
+	_, err = Connect(context.Background(), []string{mute(t)}) // and without one too
+	if !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("%v, not ErrUnreachable", err)
+	}
+}
+
+func TestAHostThatHasNoAddressFailsByItself(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := Connect(ctx, []string{"no-such-host.invalid:2181"}); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("%v, not ErrUnreachable", err)
+	}
+}
+
+// One of the servers is enough.
+func TestADeadServerAmongThreeDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	for range 4 { // they are tried in any order
+		e := connect(t, []string{dead(t), one(t), dead(t)}, Path(pathOf(t)))
+		hold(t, open(t, e, time.Minute), mutex())
+	}
+}
+
+func TestAWrongPasswordIsDenied(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	addr := []string{one(t)}
+	e := connect(t, addr, Path(path), Digest("ana", "right"), CreatorOnly())
+	s := open(t, e, time.Minute)
+	hold(t, s, mutex())
+	for name, opts := range map[string][]Option{
+		"another password": {Digest("ana", "secret-wrong")},
+		"another user":     {Digest("bob", "right")},
+		"no user":          {},
+	} {
+		_, err := Connect(t.Context(), addr, append(opts, Path(path))...)
+		if !errors.Is(err, driver.ErrDenied) {
+			t.Errorf("%s: %v, not ErrDenied", name, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error shows the password: %v", name, err)
+		}
+	}
+	same := connect(t, addr, Path(path), Digest("ana", "right"), CreatorOnly())
+	if st := enter(t, open(t, same, time.Minute), tries(mutex())); st.Held || st.Holder == nil {
+		t.Errorf("the same user: %+v", st)
+	}
+	// Nobody else sees what it made, be it ever so deep.
+	conn := raw(t)
+	for _, p := range []string{e.root, e.lines, e.linePath("job")} {
+		if _, _, err := conn.Children(p); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("a stranger reads %s: %v", p, err)
+		}
+	}
+}
+
+func TestAPathWithoutPermissionIsDeniedAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	conn := raw(t)
+	path := "/" + encode(newID())
+	if _, err := conn.Create(path, []byte("theirs"), 0, zk.WorldACL(zk.PermRead)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Connect(t.Context(), []string{one(t)}, Path(path+"/locks"))
+	if !errors.Is(err, driver.ErrDenied) {
+		t.Errorf("%v, not ErrDenied", err)
+	}
+	nodes, _, err := conn.Children(path)
+	if err != nil || len(nodes) != 0 {
+		t.Errorf("below the path: %v, %v", nodes, err)
+	}
+}
+
+// The right to make claims is taken away from a running engine.
+func TestALostRightIsDenied(t *testing.T) {
+	t.Parallel()
+	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	s := open(t, e, time.Minute)
+	c := mutex()
+	hold(t, s, c)
+	leave(t, s, c)
+	conn := raw(t)
+	if _, err := conn.SetACL(e.linePath("job"), zk.WorldACL(zk.PermRead|zk.PermAdmin), -1); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []driver.Claim{mutex(), tries(mutex())} {
+		if _, err := s.Enter(t.Context(), c); !errors.Is(err, driver.ErrDenied) {
+			t.Errorf("Enter: %v, not ErrDenied", err)
+		}
+	}
+	if err := s.Beat(t.Context(), nil, nil); err != nil {
+		t.Errorf("Beat: %v; the session has lost nothing", err)
+	}
+	expectLine(t, e)
+}
+
+func TestAURLOpensAnEngine(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	for _, store := range []string{
+		"zk://" + one(t) + path + "?ttl=5s",
+		"zk://" + dead(t) + "," + one(t) + path + "/",
+		"zk://ana:pa%20ss@" + one(t) + path + "/creators?acl=creator",
+		"zk://" + one(t) + path + "?prefix=team%2Fa",
+	} {
+		c, err := pawl.Open(t.Context(), store)
+		if err != nil {
+			t.Errorf("%s: %v", store, err)
+			continue
+		}
+		l, err := c.Mutex("job").TryLock(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", store, err)
+		} else if err := l.Unlock(); err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAServerInAURLMayHaveAPort(t *testing.T) {
+	t.Parallel()
+	for list, want := range map[string]string{
+		"h1":               "h1:2181",
+		"h1:1,h2":          "h1:1 h2:2181",
+		"h1,[::1],[::2]:5": "h1:2181 [::1]:2181 [::2]:5",
+	} {
+		if got, err := addresses(list); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, %v", list, got, err)
+		}
+	}
+}
+
+func TestPrefixesDoNotMeet(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	for _, prefix := range []string{"", "a", "b", "lines", "records", "desks", "a/b", "."} {
+		e := connect(t, []string{one(t)}, Path(path), Prefix(prefix))
+		s := open(t, e, time.Minute)
+		c := mutex()
+		hold(t, s, c)
+		expectLine(t, e, c)
+	}
+}
+
+func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
+	t.Parallel()
+	for store, want := range map[string]string{
+		"zk://ana:secret@h1/p?timeout=3s":    "known: acl, prefix",
+		"zk://ana:secret@h1/p?acl=everybody": "creator",
+		"zk://h1/p?acl=creator":              "user",
+		"zk://ana:secret@/p":                 "no servers",
+		"zk:/p":                              "no servers",
+		"zk://ana:secret@h1,,h2/p":           "has no name",
+		"zk://ana:secret@h1:1:2,h2/p":        "not host:port",
+		"zk://ana:secret@h1//p":              "empty part",
+		"zk://ana:secret@h1/zookeeper/p":     "ZooKeeper's own",
+		"zk://ana:secret@h1/p#x":             "%23",
+		"zk://ana:secret@h1/..":              "dots",
+	} {
+		u, err := driver.ParseURL(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = openURL(t.Context(), u)
+		if !errors.Is(err, driver.ErrURL) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, not a bad URL with %q", store, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error shows the password: %v", store, err)
+		}
+	}
+	_, err := pawl.Open(t.Context(), "zk://ana:secret@"+dead(t)+"/p")
+	if !errors.Is(err, pawl.ErrUnreachable) || strings.Contains(err.Error(), "secret") {
+		t.Errorf("a dead server: %v", err)
+	}
+}
+
+func TestBadOptionsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]Option{
+		"no path":             {Path("")},
+		"relative":            {Path("a")},
+		"the root":            {Path("/")},
+		"a slash at the end":  {Path("/a/")},
+		"a control character": {Path("/a\x01b")},
+		"nobody's ACL":        {CreatorOnly()},
+	} {
+		if _, err := Connect(t.Context(), []string{one(t)}, opts...); err == nil || errors.Is(err, driver.ErrUnreachable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Connect(t.Context(), nil); err == nil {
+		t.Error("no servers are taken for some")
+	}
+	hook := Hooks()
+	conn := user(t, one(t), 10*time.Second, hook)
+	if _, err := New(conn, hook, Digest("ana", "x")); err == nil {
+		t.Error("a user is taken for a connection that is made already")
+	}
+}

@@ -1,0 +1,178 @@
+package zklock
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+)
+
+func TestLawsOnOneNode(t *testing.T) {
+	t.Parallel()
+	lawsOn(t, []string{one(t)})
+}
+
+func TestLawsOnThreeNodes(t *testing.T) {
+	t.Parallel()
+	lawsOn(t, three(t))
+}
+
+func lawsOn(t *testing.T, servers []string) {
+	drivertest.Run(t, drivertest.Harness{
+		Open:   func(t *testing.T) driver.Engine { return connect(t, servers, Path(pathOf(t))) },
+		Peer:   func(t *testing.T, e driver.Engine) driver.Engine { return connect(t, servers, Path(e.(*Engine).path)) },
+		Crash:  func(s driver.Session) { s.(*session).l.crash() },
+		Clean:  func(t *testing.T, e driver.Engine) error { return e.(*Engine).clean(t) },
+		MinTTL: time.Second,
+	})
+}
+
+// TestLawsOnAConnectionOfTheUsers runs on two connections of each engine, since
+// all sessions of one have the same TTL.
+func TestLawsOnAConnectionOfTheUsers(t *testing.T) {
+	t.Parallel()
+	addr := one(t)
+	drivertest.Run(t, drivertest.Harness{
+		Open:   func(t *testing.T) driver.Engine { return pair(t, addr, pathOf(t)) },
+		Peer:   func(t *testing.T, e driver.Engine) driver.Engine { return pair(t, addr, e.(*twoConns).path) },
+		Clean:  func(t *testing.T, e driver.Engine) error { return e.(*twoConns).Engine.clean(t) },
+		MinTTL: briefly,
+		Stays:  func(stack string) bool { return strings.Contains(stack, "go-zookeeper/zk.") },
+	})
+}
+
+// twoConns is an engine on two connections of a user's, one with a short timeout
+// and one with a long.
+type twoConns struct {
+	*Engine
+	brief *Engine
+}
+
+const briefly = time.Second
+
+func pair(t *testing.T, addr, path string) *twoConns {
+	return &twoConns{on(t, addr, 3*time.Minute, Path(path)), on(t, addr, timeoutFor(briefly), Path(path))}
+}
+
+func (p *twoConns) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+	if o.TTL <= briefly {
+		return p.brief.Open(ctx, o)
+	}
+	return p.Engine.Open(ctx, o)
+}
+
+func (p *twoConns) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return p.Engine.List(ctx, prefix)
+}
+
+func (p *twoConns) Close() error {
+	if err := p.brief.Close(); err != nil {
+		return err
+	}
+	return p.Engine.Close()
+}
+
+// on returns an engine on a connection of the test's own.
+func on(t testing.TB, addr string, timeout time.Duration, opts ...Option) *Engine {
+	t.Helper()
+	hook := Hooks()
+	conn, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogInfo(false), zk.WithLogger(silent{}), hook.Option)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	e, err := New(conn, hook, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+// pathOf is a path that no other test uses.
+func pathOf(t testing.TB) string {
+	return fmt.Sprintf("/test-%x", time.Now().UnixNano()) + "/" + encode(t.Name())
+}
+
+func connect(t testing.TB, servers []string, opts ...Option) *Engine {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	e, err := Connect(ctx, servers, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return e
+}
+
+// crash cuts a client off for good, as its death would.
+func (l *link) crash() {
+	l.mu.Lock()
+	l.refuse = true
+	l.mu.Unlock()
+	l.cut()
+}
+
+// clean reports what is left beside empty containers, which the servers remove,
+// and the nodes that all names share.
+func (e *Engine) clean(t testing.TB) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := e.witness(ctx, e.main, nil); err != nil {
+		return err
+	}
+	left, err := e.tree(ctx, e.root)
+	if err != nil {
+		return err
+	}
+	for path, stat := range left {
+		switch {
+		case path == e.root, path == e.lines, path == e.records, path == e.desks:
+		case stat.NumChildren == 0 && strings.HasPrefix(path, e.lines+"/"): // that it is a container is another test's business
+		default:
+			return fmt.Errorf("%s is left: %+v", path, *stat)
+		}
+	}
+	return nil
+}
+
+// tree returns a node and all below it.
+func (e *Engine) tree(ctx context.Context, path string) (map[string]*zk.Stat, error) {
+	all := map[string]*zk.Stat{}
+	var nodes []string
+	var stat *zk.Stat
+	err := e.main.do(ctx, nil, func(c *zk.Conn) (err error) {
+		nodes, stat, err = c.Children(path)
+		return err
+	})
+	if err == zk.ErrNoNode {
+		return all, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all[path] = stat
+	for _, node := range nodes {
+		below, err := e.tree(ctx, path+"/"+node)
+		if err != nil {
+			return nil, err
+		}
+		for p, s := range below {
+			all[p] = s
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,432 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// The leader counts from the last exchange that was over for long enough when the
+// write was sent, or from the handshake.
+func TestAWritePromisesFromTheLastExchangeTheLeaderHasHeardOf(t *testing.T) {
+	t.Parallel()
+	const s = instant(time.Second)
+	for name, test := range map[string]struct {
+		touches []touch
+		sent    instant
+		want    instant
+	}{
+		"nothing before it":               {nil, 10 * s, 1 * s},
+		"one, long ago":                   {[]touch{{4 * s, 5 * s}}, 10 * s, 4 * s},
+		"one, too near":                   {[]touch{{9 * s, 9*s + 1}}, 10 * s, 1 * s},
+		"one, just over":                  {[]touch{{6 * s, 8 * s}}, 10 * s, 6 * s},
+		"answered late":                   {[]touch{{4 * s, 5 * s}, {6 * s, 9 * s}}, 10 * s, 4 * s},
+		"the latest that is far enough":   {[]touch{{2 * s, 2 * s}, {5 * s, 6 * s}, {9 * s, 9 * s}}, 10 * s, 5 * s},
+		"before the handshake counts not": {[]touch{{0, 0}}, 10 * s, 1 * s},
+	} {
+		tp := &tap{shook: 1 * s, touches: test.touches}
+		if got := tp.heard(test.sent, 2*time.Second); got != test.want {
+			t.Errorf("%s: from %v, not %v", name, time.Duration(got), time.Duration(test.want))
+		}
+	}
+}
+
+func TestBeatsInTimePromiseTheWholeTTL(t *testing.T) {
+	t.Parallel()
+	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	s := open(t, e, 3*time.Second)
+	c := mutex()
+	hold(t, s, c)
+	for i := range 4 {
+		time.Sleep(s.TTL() / 3) // what is tested is what time does to it
+		var out [1]driver.Standing
+		sent := time.Now()
+		if err := s.Beat(t.Context(), []driver.Claim{c}, out[:]); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(sent); took > s.TTL()/10 {
+			t.Skip("the machine stalls: nothing can be said")
+		}
+		if got := out[0].Valid; got > s.TTL() || got < s.TTL()*85/100 {
+			t.Errorf("beat %d promises %v of a TTL of %v", i, got, s.TTL())
+		}
+	}
+}
+
+func TestABeatAfterASilencePromisesLess(t *testing.T) {
+	t.Parallel()
+	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	s := open(t, e, 6*time.Second)
+	c := mutex()
+	hold(t, s, c)
+	s.l.mu.Lock()
+	s.l.tap.shook = now().add(-s.f.timeout / 2) // as if the last word were from then
+	s.l.tap.touches = nil
+	s.f.until = 0
+	s.l.mu.Unlock()
+	var out [1]driver.Standing
+	if err := s.Beat(t.Context(), []driver.Claim{c}, out[:]); err != nil {
+		t.Fatal(err)
+	}
+	if limit := s.f.timeout / 2; out[0].Valid > limit {
+		t.Errorf("promises %v, though the leader may count from half a timeout ago", out[0].Valid)
+	}
+	// The core takes a session that was beaten to live for a TTL: it must be told
+	// that a claim which enters now does not.
+	if st := hold(t, s, func() driver.Claim { c := mutex(); c.Name = "other"; return c }()); st.Valid <= 0 || st.Valid > s.f.timeout/2 {
+		t.Errorf("Enter after it promises %v", st.Valid)
+	}
+}
+
+func TestTTLIsThreeQuartersOfWhatTheServersGive(t *testing.T) {
+	t.Parallel()
+	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	for _, test := range []struct{ ask, want time.Duration }{
+		{3 * time.Second, 3 * time.Second},
+		{10 * time.Second, 10 * time.Second},
+		{100 * time.Millisecond, 200 * time.Millisecond}, // half of the shortest timeout there is
+		{250 * time.Millisecond, 250 * time.Millisecond},
+		{time.Hour, 150 * time.Second}, // three quarters of the longest
+	} {
+		if s := open(t, e, test.ask); s.TTL() != test.want {
+			t.Errorf("TTL %v asked for, %v given, not %v", test.ask, s.TTL(), test.want)
+		}
+	}
+}
+
+func TestATTLTheServersCannotKeepIsRefused(t *testing.T) {
+	t.Parallel()
+	c := pawl.New(connect(t, []string{one(t)}, Path(pathOf(t))), pawl.WithTTL(time.Hour))
+	defer c.Close()
+	if _, err := c.Mutex("job").Lock(t.Context()); !errors.Is(err, pawl.ErrInvalid) {
+		t.Errorf("%v, not ErrInvalid", err)
+	}
+}
+
+func TestANodeOfAnotherLifeIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	old, s := open(t, e, time.Minute), open(t, e, time.Minute)
+	c := mutex()
+	hold(t, old, c)
+	s.mu.Lock()
+	s.spots[c.ID] = &spot{claim: c, unsure: true} // as after an Enter without an answer
+	s.mu.Unlock()
+	if st := enter(t, s, c); st.Held {
+		t.Errorf("holds by the node of another life: %+v", st)
+	}
+	old.Close(t.Context())
+	turn(t, s, c)
+	if all := listed(t, e, "job"); len(all) != 1 || all[0].Session != s.id {
+		t.Errorf("in line: %+v", all)
+	}
+}
+
+func TestAWaiterSurvivesItsConnections(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	e, p := through(t, path)
+	direct := connect(t, []string{one(t)}, Path(path))
+	holder, waiter := open(t, direct, time.Minute), open(t, e, time.Minute)
+	a, b := mutex(), mutex()
+	hold(t, holder, a)
+	stand(t, waiter, b)
+	done := make(chan driver.Standing, 1)
+	go func() { done <- turn(t, waiter, b) }()
+	for range 8 { // more than the library's channel of events takes
+		before := p.Connections()
+		p.Reset()
+		expectEvents(t, waiter, func() bool { return p.Connections() > before })
+	}
+	leave(t, holder, a)
+	if st := <-done; !st.Held {
+		t.Errorf("%+v", st)
+	}
+	expectLine(t, direct, b)
+}
+
+// A turn that comes while the waiter has no connection is seen when it has one.
+func TestATurnDuringADisconnectIsSeen(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	e, p := through(t, path)
+	direct := connect(t, []string{one(t)}, Path(path))
+	holder, waiter := open(t, direct, time.Minute), open(t, e, time.Minute)
+	a, b := mutex(), mutex()
+	hold(t, holder, a)
+	stand(t, waiter, b)
+	p.Refuse()
+	p.Reset()
+	leave(t, holder, a)
+	p.Heal()
+	turn(t, waiter, b)
+}
+
+func TestAWaiterWhoseLifeEndedIsTold(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	e, p := through(t, path)
+	direct := connect(t, []string{one(t)}, Path(path))
+	holder, waiter := open(t, direct, time.Minute), open(t, e, 300*time.Millisecond)
+	waiter.dog.Stop() // the servers are to end it
+	a, b := mutex(), mutex()
+	hold(t, holder, a)
+	stand(t, waiter, b)
+	told := make(chan error, 1)
+	go func() {
+		for {
+			st, err := waiter.Await(t.Context(), b, driver.Standing{})
+			if st.Held || errors.Is(err, driver.ErrGone) || err != nil && !errors.Is(err, driver.ErrUnreachable) {
+				told <- err
+				return
+			}
+		}
+	}()
+	p.Refuse()
+	p.Reset()
+	expectEvents(t, waiter, func() bool { return len(listed(t, direct, "job")) == 1 }) // its life is over
+	p.Heal()
+	if err := <-told; !errors.Is(err, driver.ErrGone) {
+		t.Errorf("Await: %v, not ErrGone", err)
+	}
+	select {
+	case <-waiter.Lost():
+	default:
+		t.Error("Lost is not closed")
+	}
+	if _, err := waiter.Enter(t.Context(), mutex()); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("Enter: %v, not ErrGone", err)
+	}
+	hold(t, open(t, e, time.Minute), func() driver.Claim { c := mutex(); c.Name = "other"; return c }())
+}
+
+// The holder's client is cut off without a word. Its lease must end before the
+// servers let another in; the library's own event came 27 s after that.
+func TestALossIsToldBeforeARivalHolds(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	e, p := through(t, path)
+	const ttl = 2 * time.Second
+	cut := pawl.New(e, pawl.WithTTL(ttl))
+	defer cut.Close()
+	rival := pawl.New(connect(t, []string{one(t)}, Path(path)), pawl.WithTTL(ttl))
+	defer rival.Close()
+	lease, err := cut.Mutex("job").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.BlackHole(faultproxy.Both)
+	begun := time.Now()
+	next, err := rival.Mutex("job").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lease.Err() == nil {
+		t.Errorf("both hold, %v after the cut", time.Since(begun))
+	}
+	if next.Token() <= lease.Token() {
+		t.Errorf("token %d follows %d", next.Token(), lease.Token())
+	}
+	if took := time.Since(begun); took > 2*ttl+5*time.Second {
+		t.Errorf("the rival waited %v with a TTL of %v", took, ttl)
+	}
+	<-lease.Context().Done()
+	if cause := context.Cause(lease.Context()); !errors.Is(cause, pawl.ErrLost) {
+		t.Errorf("it ended by %v", cause)
+	}
+	p.Reset()
+	p.Heal()
+	if err := next.Unlock(); err != nil {
+		t.Error(err)
+	}
+	again, err := cut.Mutex("job").Lock(t.Context()) // the same client goes on in a new life
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Token() <= next.Token() {
+		t.Errorf("token %d follows %d", again.Token(), next.Token())
+	}
+}
+
+func TestLockEndsWithItsCtxWhenNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	e, p := through(t, path)
+	c := pawl.New(e)
+	defer c.Close()
+	held, err := pawl.New(connect(t, []string{one(t)}, Path(path))).Mutex("job").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { _, err := c.Mutex("job").Lock(ctx); done <- err }()
+	expectEvents(t, nil, func() bool { return len(listed(t, e, "job")) == 2 })
+	p.BlackHole(faultproxy.Both)
+	cancel()
+	begun := time.Now()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Lock: %v", err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("Lock came back %v after its ctx had ended", took)
+	}
+	p.Heal()
+	expectEvents(t, nil, func() bool { return len(listed(t, e, "job")) == 1 }) // and nothing stays in line
+}
+
+func TestOpenEndsWithItsCtxOnAStoppedServer(t *testing.T) {
+	t.Parallel()
+	server := testserver.ZooKeeper(t)
+	e := connect(t, []string{server.Addr()})
+	s := open(t, e, time.Minute)
+	server.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	_, err := e.Open(ctx, driver.SessionOptions{ID: newID(), TTL: time.Minute})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Open: %v", err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("Open came back after %v", took)
+	}
+	server.Resume()
+	hold(t, s, mutex()) // the one that was open lives on: its own ctx ended long ago
+}
+
+// A node that was deleted by hand is noticed by the next beat.
+func TestANodeDeletedByHandIsNoticedByTheNextBeat(t *testing.T) {
+	t.Parallel()
+	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	s := open(t, e, time.Minute)
+	held, kept := mutex(), mutex()
+	kept.Name = "kept"
+	hold(t, s, held)
+	hold(t, s, kept)
+	live, out := []driver.Claim{held, kept}, make([]driver.Standing, 2)
+	for i := range 2 {
+		if err := s.Beat(t.Context(), live, out); err != nil {
+			t.Fatal(err)
+		}
+		if gone := i == 1; out[0].Gone != gone || out[1].Gone {
+			t.Fatalf("beat %d: %+v", i, out)
+		}
+		if i == 0 {
+			s.mu.Lock()
+			node := e.linePath("job") + "/" + s.spots[held.ID].node
+			s.mu.Unlock()
+			if err := raw(t).Delete(node, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Leave(t.Context(), held); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("Leave: %v", err)
+	}
+}
+
+// Somebody writes into the node of a waiter: the one behind it takes that for its
+// turn, and finds out at its next beat.
+func TestAGrantByAForeignWriteIsTakenBackByTheNextBeat(t *testing.T) {
+	t.Parallel()
+	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	s := open(t, e, time.Minute)
+	a, b, c := mutex(), mutex(), mutex()
+	hold(t, s, a)
+	stand(t, s, b)
+	stand(t, s, c)
+	s.mu.Lock()
+	node := e.linePath("job") + "/" + s.spots[b.ID].node
+	s.mu.Unlock()
+	if _, err := raw(t).Set(node, []byte("by hand"), -1); err != nil {
+		t.Fatal(err)
+	}
+	turn(t, s, c)
+	out := make([]driver.Standing, 1)
+	if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || !out[0].Gone {
+		t.Errorf("Beat: %+v, %v; it never held", out[0], err)
+	}
+}
+
+func TestAnEvictedWaiterDoesNotTakeTheNextEventForItsTurn(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	e, other := connect(t, []string{one(t)}, Path(path)), connect(t, []string{one(t)}, Path(path))
+	s := open(t, e, time.Minute)
+	for range 20 {
+		a, b := mutex(), mutex()
+		hold(t, s, a)
+		stand(t, s, b)
+		if err := other.Evict(t.Context(), listed(t, other, "job")[1]); err != nil {
+			t.Fatal(err)
+		}
+		leave(t, s, a)
+		st, err := s.Await(t.Context(), b, driver.Standing{})
+		if err != nil || !st.Gone {
+			t.Fatalf("an evicted waiter: %+v, %v, not Gone", st, err)
+		}
+	}
+}
+
+func TestARequestOfAnEndedLifeIsNotSent(t *testing.T) {
+	t.Parallel()
+	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	s := open(t, e, time.Minute)
+	hold(t, s, mutex())
+	c := mutex()
+	frame := encodeMulti(t, s, c)
+	if staleFrame(frame, s.f.id) {
+		t.Error("a frame of the present life is taken for stale")
+	}
+	if !staleFrame(frame, s.f.id+1) {
+		t.Error("a frame of another life is not noticed")
+	}
+	for n := range frame { // whatever is cut off, it does not panic
+		staleFrame(frame[:n], s.f.id+1)
+	}
+}
+
+// encodeMulti returns the frame that the library sends for an Enter.
+func encodeMulti(t *testing.T, s *session, c driver.Claim) []byte {
+	t.Helper()
+	var frame []byte
+	n := &counter{}
+	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
+		conn, err := n.dial(network, addr, timeout)
+		return recorder{conn, &frame}, err
+	}
+	conn, _, err := zk.Connect([]string{one(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(silent{}), zk.WithDialer(dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := s.ops([]*arrival{{Claim: c, version: -1}})
+	if _, err := conn.Multi(ops...); err != nil {
+		t.Fatal(err)
+	}
+	conn.Close() // whatever it made goes with it
+	return frame
+}
+
+// recorder keeps the last Multi that was sent.
+type recorder struct {
+	net.Conn
+	frame *[]byte
+}
+
+func (r recorder) Write(b []byte) (int, error) {
+	if asks(opMulti)(b) {
+		*r.frame = append([]byte(nil), b...)
+	}
+	return r.Conn.Write(b)
+}

@@ -1,0 +1,150 @@
+package zklock
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"net"
+	"time"
+)
+
+// The numbers of the requests that a tap knows.
+const (
+	opCreate   = 1
+	opDelete   = 2
+	opSetData  = 5
+	opSync     = 9
+	opMulti    = 14
+	opCreateIn = 19 // a container
+	opClose    = -11
+
+	xidEvent = -1
+	xidPing  = -2
+)
+
+// writes reports whether a request goes through the leader and a majority. A sync
+// does not: a leader that was deposed and has not noticed answers it by itself.
+func writes(op int32) bool {
+	switch op {
+	case opCreate, opDelete, opSetData, opMulti, opCreateIn:
+		return true
+	}
+	return false
+}
+
+// A tap is one TCP connection as the client library uses it. It reads along, for
+// what the library does not tell: the negotiated timeout, when each request was
+// sent, and which were answered.
+type tap struct {
+	net.Conn
+	l     *link
+	r     *bufio.Reader // the library reads each reply in two pieces
+	limit time.Duration // for the handshake
+
+	// used by the library's reading goroutine alone
+	head [20]byte // the beginning of the frame at hand
+	fill int      // how much of it there is
+	skip int      // how much of the frame is left
+
+	// guarded by l.mu
+	begun   bool // the first frame was sent
+	shaken  bool // and answered
+	shook   instant
+	asked   []request // in the order they were sent
+	touches []touch
+}
+
+// A request is on its way.
+type request struct {
+	xid, op int32
+	sent    instant
+}
+
+func (t *tap) Write(frame []byte) (int, error) {
+	if err := t.l.sending(t, frame); err != nil {
+		return 0, err
+	}
+	return t.Conn.Write(frame)
+}
+
+func (t *tap) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	t.feed(p[:n])
+	return n, err
+}
+
+// SetReadDeadline gives the handshake a limit of ours. The library allows nearly
+// seven session timeouts for its first bytes and any time for the rest, so that
+// one server that is stopped would cost the session.
+func (t *tap) SetReadDeadline(at time.Time) error {
+	t.l.mu.Lock()
+	shaken := t.shaken
+	t.l.mu.Unlock()
+	if limit := time.Now().Add(t.limit); !shaken && (at.IsZero() || at.After(limit)) {
+		at = limit
+	}
+	return t.Conn.SetReadDeadline(at)
+}
+
+func (t *tap) Close() error {
+	t.l.closing(t)
+	return t.Conn.Close()
+}
+
+// feed takes in what was read. A frame is its length and its body; the body of an
+// answer begins with xid, zxid and error, that of the handshake with version,
+// timeout and session.
+func (t *tap) feed(b []byte) {
+	for len(b) > 0 {
+		if t.skip > 0 {
+			n := min(t.skip, len(b))
+			t.skip -= n
+			b = b[n:]
+			continue
+		}
+		n := copy(t.head[t.fill:], b)
+		t.fill += n
+		b = b[n:]
+		if t.fill < len(t.head) {
+			return
+		}
+		t.fill = 0
+		t.skip = max(0, int(binary.BigEndian.Uint32(t.head[:]))-16)
+		t.l.received(t, t.head[4:])
+	}
+}
+
+var errStale = errors.New("zklock: a request of an ended session was not sent")
+
+// staleFrame reports whether a frame would make a claim's node for another life
+// than the present one. The library keeps what it could not send and sends it on
+// the next connection, even if that has a new session.
+func staleFrame(frame []byte, life uint64) bool {
+	const head = 4 + 8 + 9 // length, xid and op, and the header of the Multi's first part
+	if len(frame) < head || int32(binary.BigEndian.Uint32(frame[8:])) != opMulti ||
+		int32(binary.BigEndian.Uint32(frame[12:])) != opCreate {
+		return false
+	}
+	_, rest, ok := field(frame[head:]) // the path, and then the data
+	if !ok {
+		return false
+	}
+	data, _, ok := field(rest)
+	if !ok {
+		return false
+	}
+	made, ok := lifeOf(data)
+	return ok && made != life
+}
+
+// field reads a text or buffer of a frame and returns what follows it.
+func field(b []byte) (text, rest []byte, ok bool) {
+	if len(b) < 4 {
+		return nil, nil, false
+	}
+	n := int(int32(binary.BigEndian.Uint32(b)))
+	if n < 0 || len(b) < 4+n {
+		return nil, nil, false
+	}
+	return b[4 : 4+n], b[4+n:], true
+}
