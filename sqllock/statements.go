@@ -43,6 +43,7 @@ var sameAs = map[string]string{"release": "end", "create": "store"}
 
 func compile(d *Dialect) (*statements, error) {
 	var s statements
+	macros := expansion(d)
 	for i, it := range []struct {
 		name string
 		into **Query
@@ -73,7 +74,7 @@ func compile(d *Dialect) (*statements, error) {
 			}
 			text = string(b)
 		}
-		q, err := translate(d, text)
+		q, err := translate(d, macros, text)
 		if err != nil {
 			return nil, fmt.Errorf("sqllock: statement %s: %w", it.name, err)
 		}
@@ -85,35 +86,29 @@ func compile(d *Dialect) (*statements, error) {
 
 // translate expands the macros of a statement and names its parameters as the
 // dialect wants them. An empty text makes a query without one, left out of flights.
-func translate(d *Dialect, text string) (*Query, error) {
-	var lines []string
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "--") {
-			lines = append(lines, line)
-		}
+func translate(d *Dialect, macros *strings.Replacer, text string) (*Query, error) {
+	for strings.HasPrefix(text, "--") {
+		_, text, _ = strings.Cut(text, "\n")
 	}
-	text = strings.TrimSpace(strings.Join(lines, ""))
-	for name, value := range d.Macros {
-		text = strings.ReplaceAll(text, "{"+name+"}", value)
-	}
+	text = macros.Replace(strings.TrimSpace(text))
 	if i := strings.IndexByte(text, '{'); i >= 0 {
 		return nil, fmt.Errorf("unknown macro at %.20q", text[i:])
 	}
 	q := &Query{}
 	var out strings.Builder
-	for i := 0; i < len(text); {
-		if text[i] != ':' {
-			out.WriteByte(text[i])
-			i++
-			continue
+	for {
+		before, rest, found := strings.Cut(text, ":")
+		out.WriteString(before)
+		if !found {
+			break
 		}
-		end := i + 1
-		for end < len(text) && text[end] >= 'a' && text[end] <= 'z' {
+		end := 0
+		for end < len(rest) && rest[end] >= 'a' && rest[end] <= 'z' {
 			end++
 		}
-		p, known := paramNames[text[i+1:end]]
+		p, known := paramNames[rest[:end]]
 		if !known { // also "::", a cast
-			return nil, fmt.Errorf("unknown parameter %q", text[i:end])
+			return nil, fmt.Errorf("unknown parameter %q", ":"+rest[:end])
 		}
 		out.WriteString(d.Mark)
 		if n := q.bind(p, d.Numbered); d.Numbered {
@@ -122,10 +117,19 @@ func translate(d *Dialect, text string) (*Query, error) {
 		if d.Cast != nil {
 			out.WriteString(d.Cast(p))
 		}
-		i = end
+		text = rest[end:]
 	}
 	q.Text = out.String()
 	return q, nil
+}
+
+// expansion replaces the macros of a dialect.
+func expansion(d *Dialect) *strings.Replacer {
+	var pairs []string
+	for name, value := range d.Macros {
+		pairs = append(pairs, "{"+name+"}", value)
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 // bind returns the number of p among the parameters, from 1.

@@ -98,13 +98,15 @@ func TestTranslate(t *testing.T) {
 		{"$", true, "SELECT greatest($1, $2) FROM h WHERE name = $3 AND try < $1", []Param{Try, Need, Name}},
 		{"?", false, "SELECT greatest(?, ?) FROM h WHERE name = ? AND try < ?", []Param{Try, Need, Name, Try}},
 	} {
-		q, err := translate(testDialect(c.mark, c.numbered), text)
+		d := testDialect(c.mark, c.numbered)
+		q, err := translate(d, expansion(d), text)
 		if err != nil || q.Text != c.want || !slices.Equal(q.Params, c.params) {
 			t.Errorf("%q, %v, %v; want %q, %v", q.Text, q.Params, err, c.want, c.params)
 		}
 	}
 	for _, wrong := range []string{"SELECT :nonsense", "SELECT {nonsense}"} {
-		if _, err := translate(testDialect("?", true), wrong); err == nil {
+		d := testDialect("?", true)
+		if _, err := translate(d, expansion(d), wrong); err == nil {
 			t.Errorf("%q was translated", wrong)
 		}
 	}

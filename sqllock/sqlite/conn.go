@@ -34,7 +34,35 @@ type conn struct {
 	files []vfs.FileHasMoved
 	log   vfs.File
 
-	begin, commit, rollback, full, normal, version *sqlite3.Stmt
+	begin, commit, rollback, full, normal, version own
+}
+
+// An own is a statement of the connection itself, prepared when it is first used:
+// a command that locks once needs two of them.
+type own struct{ *sqlite3.Stmt }
+
+const (
+	beginText    = "BEGIN IMMEDIATE"
+	commitText   = "COMMIT"
+	rollbackText = "ROLLBACK"
+	fullText     = "PRAGMA synchronous = FULL"
+	normalText   = "PRAGMA synchronous = NORMAL"
+	versionText  = "PRAGMA data_version"
+)
+
+func (c *conn) prepare(o *own, text string) (err error) {
+	if o.Stmt == nil {
+		o.Stmt, _, err = c.db.Prepare(text)
+	}
+	return err
+}
+
+// exec runs a statement that gives nothing back.
+func (c *conn) exec(o *own, text string) error {
+	if err := c.prepare(o, text); err != nil {
+		return err
+	}
+	return o.Exec()
 }
 
 var errClosed = errors.New("sqlite: engine is closed")
@@ -45,29 +73,6 @@ func openConn(ctx context.Context, path string, ck clock, ends chan struct{}) (*
 		return nil, err
 	}
 	return &conn{db: db, turn: make(chan struct{}, 1), ends: ends, clock: ck}, nil
-}
-
-// prepare makes the connection's own statements, once the file is known to be a
-// database.
-func (c *conn) prepare() error {
-	for _, p := range []struct {
-		into **sqlite3.Stmt
-		text string
-	}{
-		{&c.begin, "BEGIN IMMEDIATE"},
-		{&c.commit, "COMMIT"},
-		{&c.rollback, "ROLLBACK"},
-		{&c.full, "PRAGMA synchronous = FULL"},
-		{&c.normal, "PRAGMA synchronous = NORMAL"},
-		{&c.version, "PRAGMA data_version"},
-	} {
-		s, _, err := c.db.Prepare(p.text)
-		if err != nil {
-			return err
-		}
-		*p.into = s
-	}
-	return nil
 }
 
 // acquire waits for the connection's turn.

@@ -42,6 +42,9 @@ func (c *conn) initialize(ctx context.Context, cs *census) error {
 	if err := c.db.Exec("PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY"); err != nil {
 		return err
 	}
+	if same, err := c.same(); same || err != nil {
+		return err
+	}
 	if err := c.retry(ctx, func() error { return c.db.Exec("BEGIN IMMEDIATE") }); err != nil {
 		return err
 	}
@@ -56,6 +59,19 @@ func (c *conn) initialize(ctx context.Context, cs *census) error {
 	// can then be carried over and used again.
 	_ = c.checkpoint()
 	return nil
+}
+
+// same reports whether the file is as this process would leave it, as it nearly
+// always is: that is learnt without a write.
+func (c *conn) same() (same bool, err error) {
+	version, err := c.schemaVersion()
+	if err != nil || version != schemaVersion {
+		return false, err
+	}
+	err = c.each("SELECT boot, space FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) {
+		same = s.ColumnText(0) == c.clock.boot() && s.ColumnText(1) == c.clock.space()
+	})
+	return same, err
 }
 
 // schemaVersion reads the version of the tables; 0: there are none.

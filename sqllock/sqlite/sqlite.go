@@ -150,9 +150,6 @@ func (s *store) open(ctx context.Context, path string, ck clock, cs *census) (er
 	if err = s.w.initialize(ctx, cs); err != nil {
 		return err
 	}
-	if err = s.w.prepare(); err != nil {
-		return err
-	}
 	return s.w.find()
 }
 

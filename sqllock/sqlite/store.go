@@ -137,7 +137,7 @@ func (s *store) readers(ctx context.Context) (_ *conn, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.db.Exec("PRAGMA query_only = ON"), r.prepare()); err != nil {
+	if err := r.db.Exec("PRAGMA query_only = ON"); err != nil {
 		return nil, errors.Join(err, r.close(nil))
 	}
 	s.r = r
@@ -151,6 +151,9 @@ func (s *store) version(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	defer r.release()
+	if err := r.prepare(&r.version, versionText); err != nil {
+		return 0, classify(err)
+	}
 	st := r.version
 	var v int64
 	if st.Step() {
@@ -194,7 +197,7 @@ func (c *conn) leaveLog() {
 
 // fly runs a flight between BEGIN IMMEDIATE and COMMIT.
 func (c *conn) fly(ctx context.Context, f *sqllock.Flight) error {
-	if err := c.retry(ctx, c.begin.Exec); err != nil {
+	if err := c.retry(ctx, func() error { return c.exec(&c.begin, beginText) }); err != nil {
 		return err
 	}
 	at := c.now()
@@ -205,13 +208,13 @@ func (c *conn) fly(ctx context.Context, f *sqllock.Flight) error {
 			if c.db.GetAutocommit() { // SQLite has undone it itself, as when the disk is full
 				return err
 			}
-			return errors.Join(err, c.rollback.Exec())
+			return errors.Join(err, c.exec(&c.rollback, rollbackText))
 		}
 	}
-	err := c.commit.Exec()
+	err := c.exec(&c.commit, commitText)
 	if err != nil && !c.db.GetAutocommit() {
 		// Still open, so nothing of it stands once it is rolled back.
-		return errors.Join(notBusy(err), c.rollback.Exec())
+		return errors.Join(notBusy(err), c.exec(&c.rollback, rollbackText))
 	}
 	return err
 }
@@ -219,10 +222,10 @@ func (c *conn) fly(ctx context.Context, f *sqllock.Flight) error {
 // durably flies with the log synced before it returns; that also carries down
 // what was committed before.
 func (c *conn) durably(ctx context.Context, f *sqllock.Flight) (err error) {
-	if err := c.full.Exec(); err != nil {
+	if err := c.exec(&c.full, fullText); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.normal.Exec()) }()
+	defer func() { err = errors.Join(err, c.exec(&c.normal, normalText)) }()
 	return c.fly(ctx, f)
 }
 
