@@ -25,9 +25,11 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/etcdbench"
 	"github.com/pawl-go/pawl/bench/redisbench"
 	"github.com/pawl-go/pawl/bench/redlockbench"
 	"github.com/pawl-go/pawl/bench/sqlbench"
+	"github.com/pawl-go/pawl/bench/zkbench"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -38,6 +40,8 @@ var parts = []struct {
 }{
 	{"redis", redisbench.Part},
 	{"redlock", redlockbench.Part},
+	{"etcd", etcdbench.Part},
+	{"zookeeper", zkbench.Part},
 	{"postgresql", sqlbench.PostgreSQL},
 	{"mariadb", sqlbench.MariaDB},
 	{"mysql", sqlbench.MySQL},

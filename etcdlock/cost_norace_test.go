@@ -10,21 +10,12 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/client/v3/concurrency"
-
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// ours returns one lock and unlock by package pawl.
-func ours(t testing.TB, client *clientv3.Client, name string) func(context.Context) error {
-	c := pawl.New(New(client))
-	t.Cleanup(func() { c.Close() })
-	return locking(c.Mutex(name))
-}
-
+// locking returns one lock and unlock.
 func locking(m *pawl.Mutex) func(context.Context) error {
 	return func(ctx context.Context) error {
 		lease, err := m.Lock(ctx)
@@ -32,33 +23,6 @@ func locking(m *pawl.Mutex) func(context.Context) error {
 			return err
 		}
 		return lease.Unlock()
-	}
-}
-
-// stock returns one lock and unlock by the mutex that comes with etcd's client.
-func stock(t testing.TB, client *clientv3.Client, name string) func(context.Context) error {
-	s, err := concurrency.NewSession(client, concurrency.WithTTL(10))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	m := concurrency.NewMutex(s, "stock/"+name)
-	return func(ctx context.Context) error {
-		if err := m.Lock(ctx); err != nil {
-			return err
-		}
-		return m.Unlock(context.WithoutCancel(ctx))
-	}
-}
-
-// bare returns one put and one delete of a key.
-func bare(client *clientv3.Client, name string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		if _, err := client.Put(ctx, "bare/"+name, "x"); err != nil {
-			return err
-		}
-		_, err := client.Delete(ctx, "bare/"+name)
-		return err
 	}
 }
 
@@ -88,90 +52,6 @@ func ratio(t testing.TB, calls int, a, b func(context.Context) error) float64 {
 	slices.Sort(bs)
 	t.Logf("medians: %v and %v", as[calls/2], bs[calls/2])
 	return float64(bs[calls/2]) / float64(as[calls/2])
-}
-
-func TestNoRaceAFreeNameCostsAsMuchAsItsTwoWrites(t *testing.T) {
-	client := dial(t, []string{testserver.NewEtcd(t).Addr()})
-	pawl := ours(t, client, "free")
-	beside := ratio(t, 2000, pawl, stock(t, client, "free"))
-	above := ratio(t, 2000, pawl, bare(client, "free"))
-	t.Logf("%.2f times as fast as concurrency.Mutex, %.2f times as fast as a put and a delete", beside, above)
-	if beside < 0.95 {
-		t.Errorf("%.2f of concurrency.Mutex, at least 0.95", beside)
-	}
-	if above < 0.75 {
-		t.Errorf("%.2f of a put and a delete, at least 0.75", above)
-	}
-}
-
-// crowd has each call run as often as it can for d, and returns the sum.
-func crowd(t *testing.T, d time.Duration, calls []func(context.Context) error) (total int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	defer cancel()
-	each := make([]int, len(calls))
-	var wg sync.WaitGroup
-	for i, call := range calls {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				if err := call(ctx); err != nil {
-					if ctx.Err() == nil {
-						t.Error(err)
-					}
-					return
-				}
-				each[i]++
-			}
-		})
-	}
-	wg.Wait()
-	for _, n := range each {
-		total += n
-	}
-	return total
-}
-
-func TestNoRaceSixteenClientsHandOverFourTimesAsFastAsTheStockMutex(t *testing.T) {
-	const n, turns, d = 16, 7, time.Second
-	addr := []string{testserver.NewEtcd(t).Addr()}
-	var mine, theirs []func(context.Context) error
-	for range n {
-		mine = append(mine, ours(t, dial(t, addr), "crowd"))
-		theirs = append(theirs, stock(t, dial(t, addr), "crowd"))
-	}
-	var ratios []float64
-	var a, b int
-	for range turns { // so that whatever else the machine does falls on both alike
-		x, y := crowd(t, d, mine), crowd(t, d, theirs)
-		ratios = append(ratios, float64(x)/float64(max(1, y)))
-		a, b = a+x, b+y
-	}
-	slices.Sort(ratios)
-	whole, ratio := turns*d.Seconds(), ratios[turns/2]
-	t.Logf("%d clients on one name: %.0f holds/s, concurrency.Mutex %.0f holds/s: %.1f times", n, float64(a)/whole, float64(b)/whole, ratio)
-	if ratio < 4 {
-		t.Errorf("%.1f times, at least 4", ratio)
-	}
-}
-
-func TestNoRaceTheGateIsFiftyTimesAsFastAsTheStockMutex(t *testing.T) {
-	const n, d = 64, 5 * time.Second
-	addr := []string{testserver.NewEtcd(t).Addr()}
-	client := dial(t, addr)
-	c := pawl.New(New(client))
-	defer c.Close()
-	var mine, theirs []func(context.Context) error
-	for range n {
-		mine = append(mine, locking(c.Mutex("gate")))
-		theirs = append(theirs, stock(t, client, "gate"))
-	}
-	b := crowd(t, d, theirs)
-	a := crowd(t, d, mine)
-	t.Logf("%d goroutines of one process: %.0f holds/s, concurrency.Mutex %.0f holds/s: %.0f times",
-		n, float64(a)/d.Seconds(), float64(b)/d.Seconds(), float64(a)/float64(b))
-	if a < 50*b {
-		t.Errorf("%.1f times, at least 50", float64(a)/float64(b))
-	}
 }
 
 // TestNoRaceFiftyThousandPastClaimsDoNotSlowTheNext compares a name with a past with

@@ -1,0 +1,147 @@
+// Package etcdbench measures locks in etcd: pawl, the mutex of etcd's own client, and
+// the two writes that a lock cannot do without.
+package etcdbench
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// Part starts a server and returns what is to be measured on it.
+func Part(t testing.TB) contest.Part {
+	s := testserver.NewEtcd(t)
+	return contest.Part{
+		Name:  "etcd",
+		About: append([]string{"one member on the same machine, leases of 10 s"}, contest.Versions("go.etcd.io/etcd/client/v3")...),
+		PIDs:  []int{s.PID()},
+		Rows:  rows(s.Addr()),
+	}
+}
+
+func rows(addr string) []contest.Row {
+	ours := contest.Contender{Name: "pawl", Open: open(addr, newPawl)}
+	stock := contest.Contender{Name: "concurrency.Mutex", Open: open(addr, newStock)}
+	bare := contest.Contender{Name: "bare", Open: open(addr, newBare)}
+	both := []contest.Contender{ours, stock}
+	return []contest.Row{
+		{
+			Work: contest.Alone(), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, ours, bare},
+			Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 0.95}, {Who: ours.Name, Than: bare.Name, Factor: 0.75}},
+		},
+		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 4}}},
+		{Work: contest.Together(64), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 50}}},
+	}
+}
+
+// open connects, and makes a locker of the connection.
+func open(addr string, with func(*clientv3.Client) (contest.Locker, error)) func(context.Context) (contest.Locker, error) {
+	return func(context.Context) (contest.Locker, error) {
+		c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
+		if err != nil {
+			return nil, err
+		}
+		l, err := with(c)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		return l, nil
+	}
+}
+
+type pawlOn struct {
+	etcd   *clientv3.Client
+	engine *etcdlock.Engine
+	client *pawl.Client
+}
+
+func newPawl(c *clientv3.Client) (contest.Locker, error) {
+	e := etcdlock.New(c)
+	return &pawlOn{c, e, pawl.New(e)}, nil
+}
+
+func (p *pawlOn) Close() error {
+	return errors.Join(p.client.Close(), p.engine.Close(), p.etcd.Close())
+}
+
+func (p *pawlOn) Lock(ctx context.Context, name string) (func() error, error) {
+	lease, err := p.client.Mutex(name).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return lease.Unlock, nil
+}
+
+// stockOn makes a session for each goroutine: its mutexes of one session do not
+// exclude each other.
+type stockOn struct {
+	etcd *clientv3.Client
+	idle chan *concurrency.Session
+}
+
+func newStock(c *clientv3.Client) (contest.Locker, error) {
+	return &stockOn{c, make(chan *concurrency.Session, 64)}, nil
+}
+
+func (s *stockOn) Close() error {
+	for {
+		select {
+		case one := <-s.idle:
+			one.Close()
+		default:
+			return s.etcd.Close()
+		}
+	}
+}
+
+func (s *stockOn) session() (*concurrency.Session, error) {
+	select {
+	case one := <-s.idle:
+		return one, nil
+	default:
+		return concurrency.NewSession(s.etcd, concurrency.WithTTL(10))
+	}
+}
+
+func (s *stockOn) Lock(ctx context.Context, name string) (func() error, error) {
+	one, err := s.session()
+	if err != nil {
+		return nil, err
+	}
+	m := concurrency.NewMutex(one, "stock/"+name)
+	if err := m.Lock(ctx); err != nil {
+		return nil, errors.Join(err, one.Close())
+	}
+	return func() error {
+		err := m.Unlock(context.Background())
+		s.idle <- one
+		return err
+	}, nil
+}
+
+// bareOn excludes nobody.
+type bareOn struct{ etcd *clientv3.Client }
+
+func newBare(c *clientv3.Client) (contest.Locker, error) { return &bareOn{c}, nil }
+
+func (b *bareOn) Close() error { return b.etcd.Close() }
+
+func (b *bareOn) Lock(ctx context.Context, name string) (func() error, error) {
+	if _, err := b.etcd.Put(ctx, "bare/"+name, "x"); err != nil {
+		return nil, err
+	}
+	return func() error {
+		_, err := b.etcd.Delete(context.Background(), "bare/"+name)
+		return err
+	}, nil
+}

@@ -1,0 +1,122 @@
+// Package zkbench measures locks in ZooKeeper: pawl, the recipe of the Go client, and
+// the two writes that a lock cannot do without.
+package zkbench
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/internal/testserver"
+	_ "github.com/pawl-go/pawl/zklock" // zk:
+)
+
+// Part starts a server and returns what is to be measured on it.
+func Part(t testing.TB) contest.Part {
+	s := testserver.ZooKeeper(t)
+	return contest.Part{
+		Name:  "zookeeper",
+		About: append([]string{"one server on the same machine, sessions of 10 s"}, contest.Versions("github.com/go-zookeeper/")...),
+		PIDs:  []int{s.PID()},
+		Rows:  rows(s.Addr()),
+	}
+}
+
+func rows(addr string) []contest.Row {
+	ours := contest.Contender{Name: "pawl", Open: openPawl(addr)}
+	stock := contest.Contender{Name: "zk.Lock", Open: openStock(addr)}
+	bare := contest.Contender{Name: "bare", Open: openBare(addr)}
+	both := []contest.Contender{ours, stock}
+	return []contest.Row{
+		{
+			Work: contest.Alone(), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, ours, bare},
+			Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 1.05}},
+		},
+		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 1.5}}},
+		{Work: contest.Together(64), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 50}}},
+	}
+}
+
+type pawlOn struct{ client *pawl.Client }
+
+func openPawl(addr string) func(context.Context) (contest.Locker, error) {
+	return func(ctx context.Context) (contest.Locker, error) {
+		c, err := pawl.Open(ctx, "zk://"+addr+"/bench")
+		if err != nil {
+			return nil, err
+		}
+		return &pawlOn{c}, nil
+	}
+}
+
+func (p *pawlOn) Close() error { return p.client.Close() }
+
+func (p *pawlOn) Lock(ctx context.Context, name string) (func() error, error) {
+	lease, err := p.client.Mutex(name).Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return lease.Unlock, nil
+}
+
+// silent keeps the client's own log quiet.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+func connect(addr string) (*zk.Conn, error) {
+	conn, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(silent{}))
+	return conn, err
+}
+
+// stockOn knows no ctx: a wait ends when the one ahead leaves.
+type stockOn struct{ conn *zk.Conn }
+
+func openStock(addr string) func(context.Context) (contest.Locker, error) {
+	return func(context.Context) (contest.Locker, error) {
+		conn, err := connect(addr)
+		return &stockOn{conn}, err
+	}
+}
+
+func (s *stockOn) Close() error { s.conn.Close(); return nil }
+
+func (s *stockOn) Lock(_ context.Context, name string) (func() error, error) {
+	l := zk.NewLock(s.conn, "/stock/"+name, zk.WorldACL(zk.PermAll))
+	if err := l.Lock(); err != nil {
+		return nil, err
+	}
+	return l.Unlock, nil
+}
+
+// bareOn excludes nobody.
+type bareOn struct{ conn *zk.Conn }
+
+func openBare(addr string) func(context.Context) (contest.Locker, error) {
+	return func(context.Context) (contest.Locker, error) {
+		conn, err := connect(addr)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := conn.Create("/bare", nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			conn.Close()
+			return nil, err
+		}
+		return &bareOn{conn}, nil
+	}
+}
+
+func (b *bareOn) Close() error { b.conn.Close(); return nil }
+
+func (b *bareOn) Lock(context.Context, string) (func() error, error) {
+	path, err := b.conn.Create("/bare/x", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return b.conn.Delete(path, -1) }, nil
+}
