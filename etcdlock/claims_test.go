@@ -119,7 +119,8 @@ func TestAForeignKeyIsRefusedAndLeftAlone(t *testing.T) {
 		}
 	}
 	for _, key := range []string{odd, fake} {
-		name := strings.TrimPrefix(key[:strings.Index(key, "\t")], e.space.names(""))
+		before, _, _ := strings.Cut(key, "\t")
+		name := strings.TrimPrefix(before, e.space.names(""))
 		if keys := keysOf(t, e, name); !slices.Equal(keys, []string{key}) {
 			t.Errorf("the line of %q has %q", name, keys)
 		}

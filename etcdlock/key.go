@@ -117,7 +117,7 @@ func (r span) markOf(kv *mvccpb.KeyValue) (mark, error) {
 	case !ok:
 	case strings.HasPrefix(tail, exclusive):
 		m.whole = true
-		numbers, ok = hexes(tail[1:], 16)
+		_, ok = hexes(tail[1:], 16)
 	case strings.HasPrefix(tail, shared):
 		numbers, ok = hexes(tail[1:], 8, 8, 16)
 		if ok {

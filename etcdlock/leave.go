@@ -89,7 +89,7 @@ func (s *session) search(ctx context.Context, c driver.Claim) error {
 		if err != nil {
 			return err
 		}
-		ended, found := false, false
+		var ended, found bool
 		for _, kv := range kvs {
 			e, bad := line.entry(c.Name, kv)
 			if bad != nil || e.ID != c.ID || e.Try > c.Try {

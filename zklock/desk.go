@@ -43,9 +43,9 @@ func (e *Engine) makeDesk(ctx context.Context, l *link, f *life, path string) er
 	for made := false; ; made = true {
 		err := e.createDesk(ctx, l, f, path)
 		switch {
-		case err == zk.ErrNodeExists:
+		case errors.Is(err, zk.ErrNodeExists):
 			return nil
-		case err != zk.ErrNoNode || made:
+		case !errors.Is(err, zk.ErrNoNode) || made:
 			return err
 		}
 		if err := e.makePath(ctx, l, f, e.desks); err != nil {

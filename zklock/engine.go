@@ -181,7 +181,7 @@ func (e *Engine) prepare(ctx context.Context, l *link, f *life) error {
 			_, _, err := c.Children(leaf)
 			return err
 		})
-		if err == zk.ErrNoNode {
+		if errors.Is(err, zk.ErrNoNode) {
 			err = e.makePath(ctx, l, f, leaf)
 		}
 		if err != nil {
@@ -200,13 +200,13 @@ func (e *Engine) makePath(ctx context.Context, l *link, f *life, path string) er
 		})
 	}
 	err := create()
-	if up := path[:len(path)-len(base(path))-1]; err == zk.ErrNoNode && up != "" {
+	if up := path[:len(path)-len(base(path))-1]; errors.Is(err, zk.ErrNoNode) && up != "" {
 		if err = e.makePath(ctx, l, f, up); err != nil {
 			return err
 		}
 		err = create()
 	}
-	if err == zk.ErrNodeExists {
+	if errors.Is(err, zk.ErrNodeExists) {
 		return nil
 	}
 	return err

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -83,7 +84,7 @@ func (s *session) attempt(ctx context.Context, as []*arrival) (out []driver.Stan
 				out[i] = s.held(a.sp)
 				continue
 			}
-			stands := false
+			var stands bool
 			if out[i], stands, err = s.shortcut(ctx, a, desk, stats[j].NumChildren); stands {
 				continue
 			}
@@ -123,8 +124,8 @@ func (s *session) sure(a *arrival, container *zk.Stat) bool {
 // undo ends what entered where one was refused, or could not be held.
 func (s *session) undo(ctx context.Context, as []*arrival, out []driver.Standing, err error) ([]driver.Standing, bool, error) {
 	for _, a := range as {
-		if lerr := s.leave(ctx, a.sp); lerr != nil && lerr != driver.ErrGone {
-			return nil, false, fmt.Errorf("%w (taking back a claim that was refused: %v)", lerr, err)
+		if lerr := s.leave(ctx, a.sp); lerr != nil && !errors.Is(lerr, driver.ErrGone) {
+			return nil, false, fmt.Errorf("%w (taking back a claim that was refused: %w)", lerr, err)
 		}
 	}
 	for i := range out {

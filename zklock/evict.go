@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
@@ -48,7 +49,7 @@ func (e *Engine) evict(ctx context.Context, path string, life uint64, held bool)
 	}
 	for {
 		at, err := e.multi(ctx, tell)
-		if err != zk.ErrNoNode {
+		if !errors.Is(err, zk.ErrNoNode) {
 			return err
 		}
 		if at == 0 {
@@ -56,8 +57,8 @@ func (e *Engine) evict(ctx context.Context, path string, life uint64, held bool)
 		}
 		at, err = e.multi(ctx, none)
 		switch {
-		case err == zk.ErrNodeExists: // it has come
-		case err != zk.ErrNoNode:
+		case errors.Is(err, zk.ErrNodeExists): // it has come
+		case !errors.Is(err, zk.ErrNoNode):
 			return err
 		case at == 0:
 			return driver.ErrGone
@@ -77,7 +78,7 @@ func (e *Engine) multi(ctx context.Context, ops []any) (at int, err error) {
 		res = got
 		return err
 	})
-	if err != zk.ErrNoNode { // which may be that ctx has ended, and res the call's own
+	if !errors.Is(err, zk.ErrNoNode) { // which may be that ctx has ended, and res the call's own
 		return 0, err
 	}
 	return failed(res), err

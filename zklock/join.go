@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-zookeeper/zk"
 
@@ -20,18 +21,18 @@ func (s *session) join(ctx context.Context, as []*arrival) (stats []*zk.Stat, ag
 			}
 			return stats, false, nil
 		}
-		switch err {
-		case zk.ErrBadVersion:
+		switch {
+		case errors.Is(err, zk.ErrBadVersion):
 			s.abandon(as)
 			return nil, true, nil
-		case zk.ErrNodeExists: // newer servers give the last sequence number again and again
+		case errors.Is(err, zk.ErrNodeExists): // newer servers give the last sequence number again and again
 			if a := as[failed(res)/2]; !a.runOut {
 				a.runOut = true
 				continue
 			}
 			s.abandon(as)
 			return nil, false, err
-		case zk.ErrNoNode:
+		case errors.Is(err, zk.ErrNoNode):
 			again, err := s.repair(ctx, as, res)
 			if err != nil || again {
 				s.abandon(as)
@@ -154,7 +155,7 @@ func (s *session) repair(ctx context.Context, as []*arrival, res []zk.MultiRespo
 		})
 	}
 	err = create()
-	if err == zk.ErrNoNode {
+	if errors.Is(err, zk.ErrNoNode) {
 		if err = s.e.makePath(ctx, s.l, s.f, s.e.lines); err == nil {
 			err = create()
 		}
@@ -162,7 +163,7 @@ func (s *session) repair(ctx context.Context, as []*arrival, res []zk.MultiRespo
 	switch {
 	case err == nil:
 		made = true
-	case err == zk.ErrNodeExists:
+	case errors.Is(err, zk.ErrNodeExists):
 		err = nil
 	}
 	if err == nil && a.version >= 0 {

@@ -72,7 +72,7 @@ func (s *session) delete(ctx context.Context, ops ...any) error {
 		_, err := c.Multi(ops...)
 		return err
 	})
-	if err == zk.ErrNoNode {
+	if errors.Is(err, zk.ErrNoNode) {
 		return driver.ErrGone
 	}
 	return err

@@ -3,6 +3,7 @@ package zklock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -34,7 +35,7 @@ func (e *Engine) read(ctx context.Context, l *link, f *life, name string) (*line
 		return err
 	})
 	switch {
-	case err == zk.ErrNoNode:
+	case errors.Is(err, zk.ErrNoNode):
 		return n, nil
 	case err != nil:
 		return nil, err

@@ -3,6 +3,7 @@ package zklock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func (e *Engine) names(ctx context.Context, prefix string) ([]string, error) {
 		nodes, _, err = c.Children(e.lines)
 		return err
 	})
-	if err == zk.ErrNoNode {
+	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	nodes = slices.DeleteFunc(nodes, func(node string) bool {
@@ -143,7 +144,7 @@ func fetch(ctx context.Context, l *link, f *life, path string, c child) (*found,
 		return err
 	})
 	switch {
-	case err == zk.ErrNoNode:
+	case errors.Is(err, zk.ErrNoNode):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -72,7 +72,7 @@ func (e *Engine) fetchRecord(ctx context.Context, key string) (*record, error) {
 		data, stat, err = c.Get(r.path)
 		return err
 	})
-	if err == zk.ErrNoNode {
+	if errors.Is(err, zk.ErrNoNode) {
 		return r, nil
 	}
 	if err != nil {

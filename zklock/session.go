@@ -145,7 +145,7 @@ func (e *Engine) witness(ctx context.Context, l *link, f *life) error {
 			_, err := c.Multi(&zk.CheckVersionRequest{Path: path, Version: -1})
 			return err
 		})
-		if err != zk.ErrNoNode {
+		if !errors.Is(err, zk.ErrNoNode) {
 			break
 		}
 	}

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -36,7 +37,7 @@ func (e *Engine) tick(ctx context.Context, path string) (millis int64, err error
 			stat, err = c.Set(path, nil, -1)
 			return err
 		})
-		if err == zk.ErrNoNode && !made {
+		if errors.Is(err, zk.ErrNoNode) && !made {
 			err = e.makePath(ctx, e.main, nil, path)
 			if err == nil {
 				continue

@@ -34,7 +34,7 @@ func newEtcd(t testing.TB, args ...string) Spec {
 	t.Helper()
 	binary, err := builtEtcd()
 	if err != nil {
-		t.Skip(fmt.Sprintf("optional server: etcd %s: %v", etcdVersion, err))
+		t.Skipf("optional server: etcd %s: %v", etcdVersion, err)
 	}
 	spec := etcd(args...)
 	spec.Name, spec.Binary = "etcd-"+etcdVersion, File{binary}
