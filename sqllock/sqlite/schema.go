@@ -42,36 +42,21 @@ func (c *conn) initialize(ctx context.Context, cs *census) error {
 	if err := c.db.Exec("PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY"); err != nil {
 		return err
 	}
-	if same, err := c.same(); same || err != nil {
-		return err
-	}
-	if err := c.retry(ctx, func() error { return c.db.Exec("BEGIN IMMEDIATE") }); err != nil {
+	// A file that cannot be written is found now, and not by the first lock.
+	if err := c.retry(ctx, func() error { return c.exec(&c.begin, beginText) }); err != nil {
 		return err
 	}
 	made, err := c.adopt(cs)
 	if err != nil {
-		return errors.Join(err, c.db.Exec("ROLLBACK"))
+		return errors.Join(err, c.exec(&c.rollback, rollbackText))
 	}
-	if err := c.db.Exec("COMMIT"); err != nil || !made {
+	if err := c.exec(&c.commit, commitText); err != nil || !made {
 		return err
 	}
 	// The file itself gets its pages now: on a disk that is full later, the log
 	// can then be carried over and used again.
 	_ = c.checkpoint()
 	return nil
-}
-
-// same reports whether the file is as this process would leave it, as it nearly
-// always is: that is learnt without a write.
-func (c *conn) same() (same bool, err error) {
-	version, err := c.schemaVersion()
-	if err != nil || version != schemaVersion {
-		return false, err
-	}
-	err = c.each("SELECT boot, space FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) {
-		same = s.ColumnText(0) == c.clock.boot() && s.ColumnText(1) == c.clock.space()
-	})
-	return same, err
 }
 
 // schemaVersion reads the version of the tables; 0: there are none.
@@ -108,8 +93,10 @@ func (c *conn) adopt(cs *census) (made bool, err error) {
 	case version != 0 && version != schemaVersion: // told before a statement meets tables it does not know
 		return false, fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d", version, schemaVersion)
 	}
-	if err := c.db.Exec(schemaSQL); err != nil {
-		return false, err
+	if version == 0 {
+		if err := c.db.Exec(schemaSQL); err != nil {
+			return false, err
+		}
 	}
 	var boot, space string
 	if err := c.each("SELECT boot, space FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) {
