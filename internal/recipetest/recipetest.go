@@ -3,7 +3,9 @@ package recipetest
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -27,8 +29,8 @@ type Store struct {
 
 var all = []Store{
 	{"memory", true, memory},
-	{"SQLite", true, byURL(func(t testing.TB) string { return "sqlite://" + filepath.Join(t.TempDir(), "locks.db") })},
-	{"Redis", true, byURL(func(t testing.TB) string { return "redis://" + testserver.Redis(t).Addr() })},
+	{"SQLite", true, byURL(SQLite)},
+	{"Redis", true, byURL(Redis)},
 	{"Redlock", false, byURL(redlock)},
 }
 
@@ -55,6 +57,12 @@ func WithoutRecords(t testing.TB) *pawl.Client {
 	return pawl.New(struct{ driver.Engine }{memlock.New()})
 }
 
+// SQLite returns the URL of an empty file.
+func SQLite(t testing.TB) string { return "sqlite://" + filepath.Join(t.TempDir(), "locks.db") }
+
+// Redis returns the URL of a server of the test's own.
+func Redis(t testing.TB) string { return "redis://" + testserver.Redis(t).Addr() }
+
 func memory(testing.TB) Place {
 	engine := memlock.New()
 	return func(t testing.TB, opts ...pawl.Option) *pawl.Client {
@@ -72,7 +80,7 @@ func byURL(make func(testing.TB) string) func(testing.TB) Place {
 func On(url string) Place {
 	return func(t testing.TB, opts ...pawl.Option) *pawl.Client {
 		t.Helper()
-		c, err := pawl.Open(t.Context(), url, opts...)
+		c, err := pawl.Open(t.Context(), url, append([]pawl.Option{pawl.WithTTL(2 * time.Second)}, opts...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,13 +89,26 @@ func On(url string) Place {
 	}
 }
 
+// redlock starts three servers and waits until they vote, which new ones do only
+// when the longest lease that they may have forgotten is over.
 func redlock(t testing.TB) string {
-	url := "redlock://"
-	for i := range 3 {
-		if i > 0 {
-			url += ","
-		}
-		url += testserver.Redis(t).Addr()
+	var hosts []string
+	for range 3 {
+		hosts = append(hosts, testserver.Redis(t).Addr())
 	}
-	return url + "?max-ttl=5s"
+	url := "redlock://" + strings.Join(hosts, ",") + "?max-ttl=2s"
+	for end := time.Now().Add(30 * time.Second); ; {
+		c := On(url)(t)
+		lease, err := c.Mutex("ripe").Lock(t.Context())
+		if err == nil {
+			err = lease.Unlock()
+		}
+		_ = c.Close()
+		if err == nil {
+			return url
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
 }
