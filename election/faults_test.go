@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	ttl      = time.Second
+	ttl      = 2 * time.Second
 	storeEnv = "PAWL_TEST_STORE" // makes the test binary a candidate
 )
 

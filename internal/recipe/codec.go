@@ -18,9 +18,10 @@ const (
 var ErrCodec = errors.New("value cannot be coded")
 
 // Encode returns v as bytes, and the codec: a []byte is itself, all else JSON.
-func Encode(v any) (codec string, b []byte, err error) {
-	if raw, ok := v.([]byte); ok {
-		return Raw, raw, nil
+// The type decides and not the value, so that what is read back has that type too.
+func Encode[T any](v T) (codec string, b []byte, err error) {
+	if raw, ok := any(&v).(*[]byte); ok {
+		return Raw, *raw, nil
 	}
 	b, err = json.Marshal(v)
 	if err != nil {

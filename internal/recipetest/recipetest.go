@@ -80,7 +80,7 @@ func byURL(make func(testing.TB) string) func(testing.TB) Place {
 func On(url string) Place {
 	return func(t testing.TB, opts ...pawl.Option) *pawl.Client {
 		t.Helper()
-		c, err := pawl.Open(t.Context(), url, append([]pawl.Option{pawl.WithTTL(2 * time.Second)}, opts...)...)
+		c, err := pawl.Open(t.Context(), url, opts...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func redlock(t testing.TB) string {
 	for range 3 {
 		hosts = append(hosts, testserver.Redis(t).Addr())
 	}
-	url := "redlock://" + strings.Join(hosts, ",") + "?max-ttl=2s"
+	url := "redlock://" + strings.Join(hosts, ",") + "?max-ttl=2s&ttl=2s"
 	for end := time.Now().Add(30 * time.Second); ; {
 		c := On(url)(t)
 		lease, err := c.Mutex("ripe").Lock(t.Context())
