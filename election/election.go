@@ -49,6 +49,11 @@ func New(c *pawl.Client, name string, opts ...pawl.Option) *Election {
 	return e
 }
 
+// LockName returns the name of the lock that the leader holds and the candidates
+// stand in line for, as [pawl.Client.List] shows it; nothing if the election's name
+// makes no sense.
+func (e *Election) LockName() string { return e.lock }
+
 // A Leadership is a lease: its Context ends when it is lost or resigned, and its
 // Token is larger than that of every leader before.
 type Leadership struct{ *pawl.Lease }

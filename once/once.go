@@ -149,18 +149,27 @@ func call[T any](ctx context.Context, r *run, fn func(context.Context) (T, error
 			_ = r.erase()
 		}
 	}()
-	v, err := fn(context.WithValue(ctx, tokenKey{}, r.rec.Token))
+	v, err := fn(context.WithValue(ctx, leaseKey{}, r.lease))
 	returned = true
 	return v, err
 }
 
-type tokenKey struct{}
+type leaseKey struct{}
+
+// Lease returns the lease of the run that a function's context belongs to; nil for
+// any other context. It is not the function's to give back.
+func Lease(ctx context.Context) *pawl.Lease {
+	lease, _ := ctx.Value(leaseKey{}).(*pawl.Lease)
+	return lease
+}
 
 // Token returns the fencing token of the run that a function's context belongs to;
 // 0 for any other context. A later run of the key has a larger one.
 func Token(ctx context.Context) uint64 {
-	token, _ := ctx.Value(tokenKey{}).(uint64)
-	return token
+	if lease := Lease(ctx); lease != nil {
+		return lease.Token()
+	}
+	return 0
 }
 
 // answer is what a record says without any work; decided is false if there is no
