@@ -56,6 +56,11 @@ var rows = map[string]row{
 	"drivertest": {ours: "driver pawl"},
 	"cmd/pawl":   {ours: "engines pawl driver multi election once cell"},
 
+	"examples/orders": {ours: "pawl memlock once once/httponce", stdOnly: true},
+	"examples/cron":   {ours: "pawl memlock once", stdOnly: true},
+	"examples/leader": {ours: "pawl memlock election", stdOnly: true},
+	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
+
 	"internal/faultproxy": {},
 	"internal/recipe":     {ours: "pawl driver", stdOnly: true},
 	"internal/recipetest": {ours: "pawl driver engines internal/testserver"},
