@@ -36,6 +36,9 @@ var (
 // cell's lock. Rivals then stand in line, so that a hot cell cannot livelock.
 const patience = 3
 
+// silence is for how long a write that gets no answer is repeated.
+const silence = 500 * time.Millisecond
+
 // Error says which operation on which cell failed.
 type Error struct {
 	Op, Key string
@@ -82,7 +85,7 @@ func Store[T any](ctx context.Context, c *pawl.Client, key string, value T, ifVe
 func Delete(ctx context.Context, c *pawl.Client, key string, ifVersion uint64) error {
 	s, err := open(c, key, nil)
 	if err == nil {
-		_, err = recipe.Put(ctx, s.records, s.name, nil, ifVersion, 0)
+		_, err = recipe.Put(ctx, s.records, s.name, nil, ifVersion, 0, silence)
 	}
 	return fail("delete", key, err)
 }
@@ -193,7 +196,7 @@ func store[T any](ctx context.Context, s *slot, value T, ifVersion uint64) (uint
 		return 0, err
 	}
 	b := append([]byte(codec+" "+recipe.Mark()+"\n"), body...)
-	return recipe.Put(ctx, s.records, s.name, b, ifVersion, s.o.keep)
+	return recipe.Put(ctx, s.records, s.name, b, ifVersion, s.o.keep, silence)
 }
 
 func fail(op, key string, err error) error {

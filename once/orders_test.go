@@ -162,3 +162,23 @@ func TestNoLostReplyMakesTheWorkRunTwiceOrFail(t *testing.T) {
 		}
 	}
 }
+
+// The store goes away just when the work is done, and comes back while the lease is
+// still good: the result is kept.
+func TestAResultOutlastsAnOutageThatTheLeaseOutlasts(t *testing.T) {
+	t.Parallel()
+	proxy := faultproxy.New(t, testserver.Redis(t).Addr())
+	c := recipetest.On("redis://"+proxy.Addr())(t, pawl.WithTTL(30*time.Second))
+	v, err := once.Do(t.Context(), c, "k", func(context.Context) (int, error) {
+		proxy.Refuse()
+		proxy.Reset()
+		time.AfterFunc(time.Second, proxy.Heal)
+		return 3, nil
+	}, once.Hold())
+	if v != 3 || err != nil {
+		t.Errorf("%d, %v", v, err)
+	}
+	if v, err := once.Do(t.Context(), c, "k", never[int](t)); v != 3 || err != nil {
+		t.Errorf("a duplicate: %d, %v", v, err)
+	}
+}

@@ -46,6 +46,10 @@ const (
 	lacksCodec = "cannot be coded"
 )
 
+// silence is for how long a write that gets no answer is repeated. What was done must
+// not be forgotten for an outage that the lease outlives; it ends with the lease.
+const silence = time.Minute
+
 // A record in the store is one line of JSON, for people, and the result as it is.
 func (r *Record) encode() ([]byte, error) {
 	head, err := json.Marshal(r)
@@ -121,7 +125,7 @@ func (j *job) put(ctx context.Context, rec *Record, result []byte, ifVersion uin
 	if err != nil {
 		return 0, err
 	}
-	return recipe.Put(ctx, j.records, j.name, b, ifVersion, keep)
+	return recipe.Put(ctx, j.records, j.name, b, ifVersion, keep, silence)
 }
 
 // keepRunning is for how long the note is kept that the work runs. With Hold it

@@ -31,7 +31,7 @@ func Forget(ctx context.Context, c *pawl.Client, key string) error {
 		if version == 0 {
 			return nil
 		}
-		_, err := recipe.Put(ctx, j.records, j.name, nil, version, 0)
+		_, err := recipe.Put(ctx, j.records, j.name, nil, version, 0, silence)
 		return err
 	})
 }

@@ -116,7 +116,7 @@ func (r *run) erase() error {
 	if err := r.lease.Err(); err != nil {
 		return lost(err)
 	}
-	_, err := recipe.Put(r.lease.Context(), r.records, r.name, nil, r.version, 0)
+	_, err := recipe.Put(r.lease.Context(), r.records, r.name, nil, r.version, 0, silence)
 	return r.overtaken(err)
 }
 

@@ -13,20 +13,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// tries is how often a write that got no answer is sent in all.
-const tries = 6
-
 // Mark returns random text that makes a write unlike every other.
 func Mark() string { return rand.Text() }
 
 // Put stores value over the version ifVersion. A write that got no answer is sent
-// again, which is safe because it goes over one version alone; when that answers
-// that another version stands, what stands is read: value must be unlike anything
-// that anybody else writes (see Mark), so if it stands, it is ours that arrived.
-// If something else stands, ours may have been there in between: ErrUnknown.
-func Put(ctx context.Context, r driver.Records, key string, value []byte, ifVersion uint64, keep time.Duration) (uint64, error) {
+// again until patience has ended, which is safe because it goes over one version
+// alone; when that answers that another version stands, what stands is read: value
+// must be unlike anything that anybody else writes (see Mark), so if it stands, it is
+// ours that arrived. If something else stands, ours may have been there in between:
+// ErrUnknown.
+func Put(ctx context.Context, r driver.Records, key string, value []byte, ifVersion uint64, keep, patience time.Duration) (uint64, error) {
 	var silent error
-	for try := range tries {
+	for try, began := 0, time.Now(); ; try++ {
 		version, err := r.Store(ctx, key, value, ifVersion, keep)
 		switch {
 		case err == nil:
@@ -40,11 +38,10 @@ func Put(ctx context.Context, r driver.Records, key string, value []byte, ifVers
 			return 0, err
 		}
 		silent = err
-		if !Pause(ctx, try) {
-			break
+		if time.Since(began) > patience || !Pause(ctx, try) {
+			return 0, fmt.Errorf("%w: %w", pawl.ErrUnknown, silent)
 		}
 	}
-	return 0, fmt.Errorf("%w: %w", pawl.ErrUnknown, silent)
 }
 
 // settled reports whether an error says that nothing was written.
@@ -67,15 +64,17 @@ func arrived(ctx context.Context, r driver.Records, key string, value []byte, si
 	return version, fmt.Errorf("%w: %w", pawl.ErrUnknown, silent)
 }
 
+// loads is how often a read that got no answer is repeated.
+const loads = 5
+
 // Get loads a record, and asks again when there was no answer.
 func Get(ctx context.Context, r driver.Records, key string) (value []byte, version uint64, err error) {
-	for try := range tries {
+	for try := 0; ; try++ {
 		value, version, err = r.Load(ctx, key)
-		if err == nil || !errors.Is(err, driver.ErrUnreachable) || !Pause(ctx, try) {
-			break
+		if err == nil || !errors.Is(err, driver.ErrUnreachable) || try == loads || !Pause(ctx, try) {
+			return value, version, err
 		}
 	}
-	return value, version, err
 }
 
 // Pause waits before the next try: up to 2 ms after the first, doubled each time,
