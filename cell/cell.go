@@ -34,7 +34,7 @@ var (
 
 // patience is how many conflicts in a row Update takes before it asks for the
 // cell's lock. Rivals then stand in line, so that a hot cell cannot livelock.
-const patience = 3
+const patience = 2
 
 // silence is for how long a write that gets no answer is repeated.
 const silence = 500 * time.Millisecond
@@ -145,6 +145,9 @@ func attempt[T any](ctx context.Context, s *slot, fn func(T) (T, error), times i
 			return written[T]{value, true}, nil
 		case !errors.Is(err, ErrConflict) || try+1 == times:
 			return written[T]{}, err
+		}
+		if times < 0 { // those in line behind us would wait too
+			continue
 		}
 		if !recipe.Pause(ctx, try) {
 			return written[T]{}, context.Cause(ctx)

@@ -56,22 +56,22 @@ func TestACellIsWrittenOnlyOverTheVersionThatWasRead(t *testing.T) {
 
 func TestManyClientsUpdateOneCellAndNoUpdateIsLost(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) { count(t, open, 64, 640) })
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) { count(t, open, 8, 64, 640) })
 }
 
-// count has clients add one to a cell so many times in all.
-func count(t *testing.T, open recipetest.Place, clients, updates int) {
+// count has callers, with so many clients, add one to a cell so many times in all.
+func count(t *testing.T, open recipetest.Place, clients, callers, updates int) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
-	own := make([]*pawl.Client, 8) // processes; more would measure how many connections a machine bears
+	own := make([]*pawl.Client, clients)
 	for i := range own {
 		own[i] = open(t)
 	}
-	for i := range clients {
-		c := own[i%len(own)]
+	for i := range callers {
+		c := own[i%clients]
 		all.Go(func() {
-			for range updates / clients {
+			for range updates / callers {
 				if _, err := cell.Update(ctx, c, "n", func(n int) (int, error) { return n + 1, nil }); err != nil {
 					t.Error(err)
 					return
@@ -80,8 +80,8 @@ func count(t *testing.T, open recipetest.Place, clients, updates int) {
 		})
 	}
 	all.Wait()
-	if n, _, err := cell.Load[int](ctx, own[0], "n"); err != nil || n != updates/clients*clients {
-		t.Errorf("%d updates have come to %d, %v", updates/clients*clients, n, err)
+	if n, _, err := cell.Load[int](ctx, own[0], "n"); err != nil || n != updates/callers*callers {
+		t.Errorf("%d updates have come to %d, %v", updates/callers*callers, n, err)
 	}
 	for e := range own[0].List(ctx, "") {
 		t.Errorf("%s is still in line", e.Name)
