@@ -45,17 +45,25 @@ var rows = map[string]row{
 	"sqllock/mysql":     {ours: "sqllock driver", engine: true},
 	"redlock":           {ours: "quorum redislock/rueidis driver", engine: true},
 
-	"multi":    {ours: "pawl driver", stdOnly: true},
-	"election": {ours: "pawl driver", stdOnly: true},
-	"once":     {ours: "pawl driver", stdOnly: true},
-	"cell":     {ours: "pawl driver", stdOnly: true},
-	"fence":    {stdOnly: true},
+	"multi":         {ours: "pawl driver", stdOnly: true},
+	"election":      {ours: "pawl driver internal/recipe", stdOnly: true},
+	"once":          {ours: "pawl driver internal/recipe", stdOnly: true},
+	"once/httponce": {ours: "once pawl", stdOnly: true}, // apart, so that once does not link net/http
+	"cell":          {ours: "pawl driver internal/recipe", stdOnly: true},
+	"fence":         {stdOnly: true},
 
 	"engines":    {ours: "engines"},
 	"drivertest": {ours: "driver pawl"},
 	"cmd/pawl":   {ours: "engines pawl driver multi election once cell"},
 
+	"examples/orders": {ours: "pawl memlock once once/httponce", stdOnly: true},
+	"examples/cron":   {ours: "pawl memlock once", stdOnly: true},
+	"examples/leader": {ours: "pawl memlock election", stdOnly: true},
+	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
+
 	"internal/faultproxy": {},
+	"internal/recipe":     {ours: "pawl driver", stdOnly: true},
+	"internal/recipetest": {ours: "pawl driver engines internal/testserver"},
 	"internal/testserver": {},
 	"scripts/testreport":  {stdOnly: true},
 }

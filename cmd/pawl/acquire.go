@@ -114,6 +114,8 @@ func (j *job) takeFresh(ctx context.Context, c *pawl.Client, try bool) (*pawl.Le
 // take asks for the lock in the way the flags say.
 func (j *job) take(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, error) {
 	switch {
+	case j.verb == "elect":
+		return j.campaign(ctx, c, try)
 	case j.slots > 0:
 		s := c.Semaphore(j.name, j.slots)
 		if try {

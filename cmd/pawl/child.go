@@ -20,6 +20,9 @@ func (j *job) under(lease *pawl.Lease, c *pawl.Client, program string, signals *
 	cmd.Args = j.argv
 	cmd.Env = j.environment(lease)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if j.stdout != nil {
+		cmd.Stdout = j.stdout
+	}
 	ch, err := start(cmd, liveFile(c))
 	if err != nil {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {

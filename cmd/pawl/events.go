@@ -11,7 +11,7 @@ import (
 // An event is one line of --events.
 type event struct {
 	Time  time.Time `json:"time"`
-	Event string    `json:"event"` // waiting, acquired, busy, interrupted, failed, started, lost, released; exit, in place of released, after a loss
+	Event string    `json:"event"` // waiting, acquired, busy, interrupted, failed, started, lost, released, replayed (nothing was run); exit, in place of released, after a loss
 	Name  string    `json:"name"`
 	Token token     `json:"token,omitempty"`
 	PID   int       `json:"pid,omitempty"`

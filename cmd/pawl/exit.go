@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/once"
 )
 
 // The exit codes, beside the command's own and 128+n for a signal. They are
@@ -14,6 +15,7 @@ const (
 	exitUsage       = 64  // the command line makes no sense
 	exitUnavailable = 69  // the store cannot be reached
 	exitBusy        = 75  // the lock was not acquired; -E changes it
+	exitUnknown     = 76  // a run with --hold began and did not come to its end
 	exitDenied      = 77  // the store refused us
 	exitConfig      = 78  // the store's URL makes no sense
 	exitLost        = 79  // the lock was lost while the command ran
@@ -51,6 +53,8 @@ func codeOf(err error) int {
 		return c.code
 	}
 	switch {
+	case errors.Is(err, once.ErrUnknownOutcome):
+		return exitUnknown
 	case errors.Is(err, pawl.ErrHeld):
 		return exitBusy
 	case errors.Is(err, pawl.ErrLost):
@@ -59,7 +63,7 @@ func codeOf(err error) int {
 		return exitDenied
 	case errors.Is(err, pawl.ErrInvalidName), errors.Is(err, pawl.ErrLimit), errors.Is(err, pawl.ErrUnsupported), errors.Is(err, pawl.ErrInvalid):
 		return exitUsage
-	case errors.Is(err, pawl.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, pawl.ErrUnreachable), errors.Is(err, pawl.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
 		return exitUnavailable
 	}
 	// What a store says beyond that, such as that its disk is full, must not look

@@ -49,6 +49,7 @@ func (a *app) root() *cobra.Command {
 
   pawl run deploy -- ./deploy.sh      wait for "deploy", run, give it back
   pawl run -n report -- ./report      only if nobody else runs it now
+  pawl once mail-42 -- ./send 42      unless it has succeeded before
   pawl ls                             who holds what, and who waits
 
 Locks live in a store: by default a file of this user on this machine. Name
@@ -60,7 +61,7 @@ passwords).`,
 	}
 	root.PersistentFlags().StringVarP(&a.store, "store", "s", "", "where the locks live, a `URL` (PAWL_STORE)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
-	root.AddCommand(a.runCommand(), a.lsCommand(), a.inspectCommand(), a.watchCommand(), a.forceUnlockCommand(), a.migrateCommand(), a.manCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.onceCommand(), a.electCommand(), a.lsCommand(), a.inspectCommand(), a.watchCommand(), a.forceUnlockCommand(), a.migrateCommand(), a.manCommand(), a.versionCommand())
 	root.InitDefaultCompletionCmd()
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // so that a shell nobody knows is an error

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl"
 )
@@ -34,17 +35,21 @@ type job struct {
 	quiet     bool
 	verbose   bool
 
+	verb   string
 	name   string
+	line   string // of the store that is stood in, by its name
+	value  string // of a candidate
 	argv   []string
 	waits  bool // -w was given
 	lasts  bool // --ttl was given
 	me     holder
 	events *events
 	store  store
+	stdout *os.File // of the command; nil: ours
 }
 
 func (a *app) runCommand() *cobra.Command {
-	j := &job{app: a}
+	j := &job{app: a, verb: "run"}
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME [--] COMMAND…",
 		Short: "Run a command while holding a lock",
@@ -74,13 +79,19 @@ changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environmen
 		},
 	}
 	f := cmd.Flags()
+	j.flags(f)
+	f.BoolVar(&j.shared, "shared", false, "share the lock with others who ask for the same")
+	f.IntVar(&j.slots, "slots", 0, "a lock that so many may hold at a time")
+	f.StringArrayVar(&j.also, "also", nil, "a further lock `NAME` to hold; may be repeated")
+	return cmd
+}
+
+// flags are those of every verb that runs a command.
+func (j *job) flags(f *pflag.FlagSet) {
 	f.SetInterspersed(false)
 	f.BoolVarP(&j.now, "no-wait", "n", false, "do not wait: exit 75 if the lock is held")
 	f.DurationVarP(&j.wait, "wait", "w", 0, "wait at most so long (default: for ever)")
 	f.IntVarP(&j.busyCode, "busy-code", "E", exitBusy, "exit code when the lock was not acquired")
-	f.BoolVar(&j.shared, "shared", false, "share the lock with others who ask for the same")
-	f.IntVar(&j.slots, "slots", 0, "a lock that so many may hold at a time")
-	f.StringArrayVar(&j.also, "also", nil, "a further lock `NAME` to hold; may be repeated")
 	f.DurationVar(&j.ttl, "ttl", 30*time.Second, "how long the lock outlives us if we die or are cut off")
 	f.DurationVar(&j.killAfter, "kill-after", 5*time.Second, "time between TERM and KILL when the lock is being lost")
 	f.StringVar(&j.onLost, "on-lost", "kill", "what to do to the command when the lock is lost: kill, term or ignore")
@@ -89,19 +100,18 @@ changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environmen
 	f.StringVarP(&j.shell, "command", "c", "", "run a `STRING` with the shell in place of a command")
 	f.BoolVarP(&j.quiet, "quiet", "q", false, "say nothing but errors")
 	f.BoolVarP(&j.verbose, "verbose", "v", false, "say when the lock is acquired and released")
-	return cmd
 }
 
 // check refuses a command line that makes no sense, before anything happens.
 func (j *job) check(args []string) error {
 	if len(args) == 0 {
-		return usagef("no lock name: pawl run [flags] NAME -- COMMAND")
+		return usagef("no lock name: pawl %s [flags] NAME -- COMMAND", j.verb)
 	}
-	j.name, j.argv = args[0], args[1:]
+	j.name, j.line, j.argv = args[0], args[0], args[1:]
 	if len(j.argv) > 0 && j.argv[0] == "--" {
 		j.argv = j.argv[1:]
 	} else if len(j.argv) > 0 && strings.HasPrefix(j.argv[0], "-") {
-		return usagef("%s: flags go before the lock name: pawl run [flags] %s -- COMMAND", j.argv[0], shellWord(j.name))
+		return usagef("%s: flags go before the lock name: pawl %s [flags] %s -- COMMAND", j.argv[0], j.verb, shellWord(j.name))
 	}
 	switch {
 	case j.shell != "" && len(j.argv) > 0:
@@ -109,7 +119,7 @@ func (j *job) check(args []string) error {
 	case j.shell != "":
 		j.argv = []string{shellPath(), "-c", j.shell}
 	case len(j.argv) == 0:
-		return usagef("no command to run: pawl run [flags] %s -- COMMAND", shellWord(j.name))
+		return usagef("no command to run: pawl %s [flags] %s -- COMMAND", j.verb, shellWord(j.name))
 	}
 	switch {
 	case j.now && j.waits:
@@ -154,15 +164,8 @@ func (j *job) run(ctx context.Context) error {
 	if err := j.settle(); err != nil {
 		return err
 	}
-	program, err := find(j.argv[0])
+	program, err := j.prepare()
 	if err != nil {
-		return err
-	}
-	j.me = self(j.argv[0], j.reason)
-	if j.shell != "" {
-		j.me = self(firstCommand(j.shell), j.reason)
-	}
-	if j.events, err = openEvents(j.eventsTo); err != nil {
 		return err
 	}
 	defer j.events.close()
@@ -176,6 +179,19 @@ func (j *job) run(ctx context.Context) error {
 	}
 	code, err := j.under(lease, c, program, signals)
 	return j.finish(lease, code, err)
+}
+
+// prepare finds the command, and where events go.
+func (j *job) prepare() (program string, err error) {
+	if program, err = find(j.argv[0]); err != nil {
+		return "", err
+	}
+	j.me = self(j.argv[0], j.reason)
+	if j.shell != "" {
+		j.me = self(firstCommand(j.shell), j.reason)
+	}
+	j.events, err = openEvents(j.eventsTo)
+	return program, err
 }
 
 // notAcquired says why there is no lock, and what to do next.
@@ -195,7 +211,7 @@ func (j *job) notAcquired(err error) error {
 		if j.waits {
 			next = "waited " + brief(j.wait)
 		}
-		j.say("command not run; %s; look with: pawl inspect %s; store %s", next, shellWord(j.name), j.store.shown)
+		j.say("command not run; %s; look with: pawl inspect %s; store %s", next, shellWord(j.line), j.store.shown)
 	}
 	return &coded{code: j.busyCode}
 }

@@ -84,7 +84,7 @@ func (v *view) show(ctx context.Context) {
 func (v *view) line(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, redraw)
 	defer cancel()
-	first, ahead := place(ctx, v.c, v.j.name, v.j.me.note())
+	first, ahead := place(ctx, v.c, v.j.line, v.j.note())
 	s := fmt.Sprintf("%q %s", v.j.name, brief(time.Since(v.start)))
 	if v.fd < 0 {
 		s = fmt.Sprintf("%q", v.j.name)

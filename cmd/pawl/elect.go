@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/election"
+)
+
+func (a *app) electCommand() *cobra.Command {
+	j := &job{app: a, verb: "elect"}
+	cmd := &cobra.Command{
+		Use:   "elect [flags] NAME VALUE [--] COMMAND…",
+		Short: "Run a command while leading",
+		Long: `elect stands for election in NAME and runs COMMAND while it leads. Others see VALUE,
+such as an address: with NAME alone, elect prints the value of whoever leads.
+
+When COMMAND ends, the next in line leads. When the leadership is lost, COMMAND is
+stopped before another can lead, and the exit code is 79; with a supervisor that
+starts it again, it stands in line anew. Flags and exit codes are those of pawl run;
+without a leader to print it is 75.`,
+		Example: `  pawl elect scheduler 10.0.0.7:8080 -- ./scheduler
+  pawl elect scheduler`,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.leader(cmd.Context(), args[0], j.busyCode)
+			}
+			if len(args) == 0 {
+				return usagef("no election: pawl elect [flags] NAME VALUE -- COMMAND")
+			}
+			j.waits, j.lasts = cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
+			j.value = args[1]
+			if err := j.check(append(args[:1:1], args[2:]...)); err != nil {
+				return err
+			}
+			return j.run(cmd.Context())
+		},
+	}
+	j.flags(cmd.Flags())
+	return cmd
+}
+
+// leader prints the value of whoever leads.
+func (a *app) leader(ctx context.Context, name string, vacant int) error {
+	c, _, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave(c)
+	l, err := election.New(c, name).Leader(ctx)
+	if errors.Is(err, election.ErrNoLeader) {
+		return &coded{vacant, err}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write([]byte(plain(l.Value) + "\n"))
+	return err
+}
+
+// campaign stands for election in place of taking a lock.
+func (j *job) campaign(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, error) {
+	var opts []pawl.Option
+	if try {
+		opts = append(opts, pawl.WithWait(0))
+	}
+	e := election.New(c, j.name, opts...)
+	j.line = e.LockName()
+	l, err := e.Campaign(ctx, j.value)
+	if err != nil {
+		return nil, err
+	}
+	return l.Lease, nil
+}
+
+// note is what others see of us in the line.
+func (j *job) note() string {
+	if j.verb == "elect" {
+		return j.value
+	}
+	return j.me.note()
+}

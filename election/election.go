@@ -1,0 +1,198 @@
+// Package election lets one of many lead, and everybody see who does.
+//
+// Leading is holding a lease: at most one leads while leaders stop working when
+// their leadership's context ends. A leader that was paused may act for a moment
+// after another has begun; give its token to whatever it changes and have that
+// refuse a smaller one. What [Election.Leader] and [Election.Observe] say is what
+// the store said a moment ago: it is for finding the leader, not for deciding who
+// may act.
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/recipe"
+)
+
+// MaxValue is the longest value of a candidate, in bytes.
+const MaxValue = driver.MaxNote
+
+// ErrNoLeader says that nobody leads.
+var ErrNoLeader = errors.New("no leader")
+
+// lookEvery is how often an observer looks where nothing tells it of a change. A
+// departure is told at once where the engine can.
+const lookEvery = 250 * time.Millisecond
+
+// An Election is a name that one of many candidates leads. It is safe to share.
+type Election struct {
+	c    *pawl.Client
+	name string
+	lock string
+	opts []pawl.Option
+	err  error // what is wrong with the name
+}
+
+// New returns the election called name. The options are those of a lock: WithTTL
+// says how long a dead leader is waited for. A name that makes no sense is
+// reported by the first call.
+func New(c *pawl.Client, name string, opts ...pawl.Option) *Election {
+	e := &Election{c: c, name: name, opts: opts}
+	e.lock, e.err = recipe.Name("election", name)
+	return e
+}
+
+// LockName returns the name of the lock that the leader holds and the candidates
+// stand in line for, as [pawl.Client.List] shows it; nothing if the election's name
+// makes no sense.
+func (e *Election) LockName() string { return e.lock }
+
+// A Leadership is a lease: its Context ends when it is lost or resigned, and its
+// Token is larger than that of every leader before.
+type Leadership struct{ *pawl.Lease }
+
+// Resign ends the leadership; the next in line leads. ErrLost says that it had
+// been lost before.
+func (l *Leadership) Resign() error { return l.Unlock() }
+
+// Campaign stands in line and returns when this candidate leads. Others see value,
+// such as an address, while it does. ctx bounds the wait, never the leadership.
+func (e *Election) Campaign(ctx context.Context, value string) (*Leadership, error) {
+	if err := e.check(value); err != nil {
+		return nil, fmt.Errorf("election %q: %w", e.name, err)
+	}
+	// Fair: every leadership is a claim of its own, which observers can tell apart.
+	opts := append(e.opts[:len(e.opts):len(e.opts)], pawl.WithNote(value), pawl.WithFair())
+	lease, err := e.c.Mutex(e.lock, opts...).Lock(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("election %q: %w", e.name, err)
+	}
+	return &Leadership{lease}, nil
+}
+
+func (e *Election) check(value string) error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case len(value) > MaxValue:
+		return fmt.Errorf("%w: value of %d bytes, at most %d", pawl.ErrInvalid, len(value), MaxValue)
+	case !utf8.ValidString(value):
+		return fmt.Errorf("%w: value is not valid UTF-8", pawl.ErrInvalid)
+	}
+	return nil
+}
+
+// A Leader is who leads, as others see it. The zero Leader is a vacancy.
+type Leader struct {
+	Value string
+	Token uint64 // of its leadership
+	ID    string // of its claim in the store
+}
+
+// Vacant reports whether nobody leads.
+func (l Leader) Vacant() bool { return l.ID == "" }
+
+// Leader returns who leads, or ErrNoLeader.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	l, err := e.look(ctx)
+	if err == nil && l.Vacant() {
+		err = ErrNoLeader
+	}
+	if err != nil {
+		return Leader{}, fmt.Errorf("election %q: %w", e.name, err)
+	}
+	return l, nil
+}
+
+func (e *Election) look(ctx context.Context) (Leader, error) {
+	if e.err != nil {
+		return Leader{}, e.err
+	}
+	for x, err := range e.c.List(ctx, e.lock) {
+		if err != nil {
+			return Leader{}, err
+		}
+		if x.Name == e.lock && x.Held {
+			return Leader{Value: x.Note, Token: x.Token << 8, ID: x.ID}, nil
+		}
+	}
+	return Leader{}, nil
+}
+
+// Observe yields who leads now, and then every change that is seen, until ctx
+// ends. Between two leaders there is always a vacancy, also where the next in line
+// followed at once; leaders come in the order of their tokens. One that led for
+// less than a quarter of a second may not be seen. An error is yielded and does
+// not end the observation, but a name that makes no sense does.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		departures, stop := e.departures(ctx)
+		defer stop()
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		v := view{}
+		for ctx.Err() == nil {
+			l, err := e.look(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				if !yield(Leader{}, fmt.Errorf("election %q: %w", e.name, err)) || e.err != nil {
+					return
+				}
+			case !v.show(l, yield):
+				return
+			}
+			select {
+			case _, open := <-departures:
+				if !open {
+					departures = nil
+				}
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// departures is told when a leader goes, where the engine can tell.
+func (e *Election) departures(ctx context.Context) (<-chan struct{}, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if w, ok := e.c.Engine().(driver.Watcher); ok && e.err == nil {
+		if ch, err := w.Watch(ctx, e.lock); err == nil {
+			return ch, func() {
+				cancel()
+				for range ch { // the engine closes it
+				}
+			}
+		}
+	}
+	return nil, cancel
+}
+
+// A view is what an observer has been shown.
+type view struct {
+	last  Leader
+	begun bool
+	high  uint64 // the largest token shown
+}
+
+// show yields what is new in l. A leader with a smaller token than one that was
+// shown is old news, from a replica that lags: shown, it would seem to have won.
+func (v *view) show(l Leader, yield func(Leader, error) bool) bool {
+	if v.begun && l == v.last || !l.Vacant() && l.Token < v.high {
+		return true
+	}
+	if v.begun && !l.Vacant() && !v.last.Vacant() && !yield(Leader{}, nil) {
+		return false
+	}
+	v.begun, v.last, v.high = true, l, max(v.high, l.Token)
+	return yield(l, nil)
+}

@@ -1,0 +1,38 @@
+package fence
+
+import "sync"
+
+// A Guard keeps the marks of a resource inside this process. Its zero value has
+// seen nobody. It forgets with the process: that is right for what the process
+// alone owns, such as a device or a connection, and for nothing else.
+type Guard struct {
+	mu    sync.Mutex // guards marks, and whatever Do is called with
+	marks Marks
+}
+
+// Begin raises the mark to token, or returns ErrStale.
+func (g *Guard) Begin(mode Mode, token uint64) error { return g.Do(mode, token, nil) }
+
+// Check reports ErrStale if a later holder has begun. Its answer is old when it is
+// read; an effect belongs into Do.
+func (g *Guard) Check(mode Mode, token uint64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, err := g.marks.Admit(mode, token)
+	return err
+}
+
+// Do raises the mark and runs effect, and nobody begins meanwhile.
+func (g *Guard) Do(mode Mode, token uint64, effect func() error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	marks, err := g.marks.Admit(mode, token)
+	if err != nil {
+		return err
+	}
+	g.marks = marks
+	if effect == nil {
+		return nil
+	}
+	return effect()
+}

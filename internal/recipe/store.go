@@ -1,0 +1,93 @@
+package recipe
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Mark returns random text that makes a write unlike every other.
+func Mark() string { return rand.Text() }
+
+// Put stores value over the version ifVersion. A write that got no answer is sent
+// again until patience has ended, which is safe because it goes over one version
+// alone; when that answers that another version stands, what stands is read: value
+// must be unlike anything that anybody else writes (see Mark), so if it stands, it is
+// ours that arrived. If something else stands, ours may have been there in between:
+// ErrUnknown.
+func Put(ctx context.Context, r driver.Records, key string, value []byte, ifVersion uint64, keep, patience time.Duration) (uint64, error) {
+	var silent error
+	for try, began := 0, time.Now(); ; try++ {
+		version, err := r.Store(ctx, key, value, ifVersion, keep)
+		switch {
+		case err == nil:
+			return version, nil
+		case errors.Is(err, driver.ErrConflict):
+			if silent == nil {
+				return version, err
+			}
+			return arrived(ctx, r, key, value, silent)
+		case settled(err):
+			return 0, err
+		}
+		silent = err
+		if time.Since(began) > patience || !Pause(ctx, try) {
+			return 0, fmt.Errorf("%w: %w", pawl.ErrUnknown, silent)
+		}
+	}
+}
+
+// settled reports whether an error says that nothing was written.
+func settled(err error) bool {
+	return errors.Is(err, driver.ErrTooLarge) || errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrUnsupported)
+}
+
+// arrived finds out whether a write that got no answer is what stands. A deletion
+// that finds nothing has done its work, whoever did it.
+func arrived(ctx context.Context, r driver.Records, key string, value []byte, silent error) (uint64, error) {
+	now, version, err := Get(ctx, r, key)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%w: %w", pawl.ErrUnknown, err)
+	case value == nil && version == 0:
+		return 0, nil
+	case value != nil && version != 0 && bytes.Equal(now, value):
+		return version, nil
+	}
+	return version, fmt.Errorf("%w: %w", pawl.ErrUnknown, silent)
+}
+
+// loads is how often a read that got no answer is repeated.
+const loads = 5
+
+// Get loads a record, and asks again when there was no answer.
+func Get(ctx context.Context, r driver.Records, key string) (value []byte, version uint64, err error) {
+	for try := 0; ; try++ {
+		value, version, err = r.Load(ctx, key)
+		if err == nil || !errors.Is(err, driver.ErrUnreachable) || try == loads || !Pause(ctx, try) {
+			return value, version, err
+		}
+	}
+}
+
+// Pause waits before the next try: up to 2 ms after the first, doubled each time,
+// at most 100 ms, at random so that rivals do not meet again. It returns false if
+// ctx has ended.
+func Pause(ctx context.Context, try int) bool {
+	longest := min(2*time.Millisecond<<min(try, 10), 100*time.Millisecond)
+	t := time.NewTimer(time.Duration(mathrand.Int64N(int64(longest)) + 1))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,198 @@
+// Package once runs the work of a key once, and gives duplicates its result.
+//
+// What it does not promise, because nobody can: that work which has an effect
+// elsewhere and then dies, before its result is kept, is known to have happened.
+// What is done about that is the caller's choice. By default, [Retry], the next
+// caller runs the work again; so the work should bear that, or have the effect
+// refuse a token ([Token]) that is smaller than one it has seen. With [Hold]
+// nobody runs it again until somebody has found out and said so, by [Forget] or
+// [Complete].
+//
+// One lease covers a run. A runner that lost it cannot store its result any more,
+// but what it did beside that is done: its context ends before another can begin.
+//
+// A key is 1 to 1024 bytes of UTF-8 without control characters. The engine must
+// keep records; on any other every call is [pawl.ErrUnsupported].
+package once
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/recipe"
+)
+
+// The errors of this package, beside those of pawl. Each comes as the Err of an
+// *[Error], which carries the record.
+var (
+	// ErrRunning says that somebody else runs the key's work, and that the caller
+	// did not want to wait (any longer).
+	ErrRunning = errors.New("running elsewhere")
+	// ErrMismatch says that the key was used before with another payload.
+	ErrMismatch = errors.New("key was used with another payload")
+	// ErrUnknownOutcome says that a run with Hold began and did not come to its end.
+	ErrUnknownOutcome = errors.New("a run did not come to its end, its outcome is unknown")
+	// ErrFailed says that the work failed before, with an error that was to be
+	// remembered; Record has its text.
+	ErrFailed = errors.New("failed before")
+	// ErrFinished says that there is nothing left to resolve.
+	ErrFinished = errors.New("finished already")
+	// ErrTooLarge says that the work was done but that its result, with what is
+	// noted beside it, is larger than 64 KiB: it is not done again, and the result
+	// was given to the runner alone.
+	ErrTooLarge = driver.ErrTooLarge
+	// ErrCodec says that the work was done but that its result cannot be kept or
+	// read: it has no JSON, or was kept in another way than it is read.
+	ErrCodec = recipe.ErrCodec
+)
+
+// Error says what went wrong with a key, and carries its record.
+type Error struct {
+	Key    string
+	Record Record // the zero Record where it was not learnt
+	Err    error
+}
+
+// Error returns the key and what went wrong.
+func (e *Error) Error() string {
+	if errors.Is(e.Err, ErrFailed) {
+		return fmt.Sprintf("once %q: %v: %s", e.Key, e.Err, e.Record.Failure)
+	}
+	return fmt.Sprintf("once %q: %v", e.Key, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Do returns what fn returned when it ran for key: now, or before. If somebody runs
+// it at this moment, Do waits for the result; if that runner dies, one of those who
+// wait takes over.
+//
+// fn's context ends with ctx, and when the lease is lost; [Token] has its token.
+// An error of fn is returned as it is and forgotten, so that the next call runs
+// again; see [Remember] and [Permanent]. A panic is passed on, and is forgotten too.
+//
+// ErrLost says that the lease was lost while fn ran: its result was not kept.
+// ErrUnknown says that fn ran and that the store did not say whether the result was
+// kept. With these, and with ErrTooLarge and ErrCodec, the result is returned
+// beside the error to the one whose fn ran.
+func Do[T any](ctx context.Context, c *pawl.Client, key string, fn func(ctx context.Context) (T, error), opts ...Option) (T, error) {
+	if fn == nil {
+		panic("once: Do without a function")
+	}
+	var zero T
+	j, err := newJob(c, key, opts)
+	if err != nil {
+		return zero, j.fail(Record{}, err)
+	}
+	rec, _, err := j.load(ctx)
+	if err != nil {
+		return zero, j.fail(Record{}, err)
+	}
+	if v, decided, err := answer[T](j, rec); decided {
+		return v, err
+	}
+	for {
+		var out outcome[T]
+		err := c.Mutex(j.name, j.o.lock...).Do(ctx, func(ctx context.Context, lease *pawl.Lease) error {
+			out = under(ctx, j, lease, fn)
+			return nil
+		})
+		switch {
+		case out.unbegun && ctx.Err() == nil:
+			continue
+		case out.decided: // what became of the lock after that changes nothing
+			return out.value, out.err
+		case errors.Is(err, pawl.ErrHeld):
+			err = fmt.Errorf("%w: %w", ErrRunning, err)
+		}
+		return zero, j.fail(rec, err)
+	}
+}
+
+// An outcome is what came of holding the lock once.
+type outcome[T any] struct {
+	value   T
+	err     error
+	decided bool // the lock was held
+	unbegun bool // and lost before the function began: nothing has happened
+}
+
+// under does the work while the lease is held, unless it was done meanwhile.
+func under[T any](ctx context.Context, j *job, lease *pawl.Lease, fn func(context.Context) (T, error)) outcome[T] {
+	r, err := begin(ctx, j, lease)
+	for errors.Is(err, driver.ErrConflict) && lease.Err() == nil {
+		r, err = begin(ctx, j, lease) // the last word of one that was cut off came in between
+	}
+	if err != nil {
+		return outcome[T]{err: err, decided: true, unbegun: errors.Is(lease.Err(), pawl.ErrLost)}
+	}
+	if v, decided, err := answer[T](j, r.rec); decided {
+		return outcome[T]{value: v, err: err, decided: true}
+	}
+	v, err := call(ctx, r, fn)
+	if err != nil {
+		return outcome[T]{value: v, err: r.failed(ctx, err), decided: true}
+	}
+	codec, result, err := recipe.Encode(v)
+	return outcome[T]{value: v, err: r.succeeded(codec, result, err), decided: true}
+}
+
+// call runs fn. If it panics, or ends its goroutine, the key is free again.
+func call[T any](ctx context.Context, r *run, fn func(context.Context) (T, error)) (T, error) {
+	returned := false
+	defer func() {
+		if !returned {
+			_ = r.erase()
+		}
+	}()
+	v, err := fn(context.WithValue(ctx, leaseKey{}, r.lease))
+	returned = true
+	return v, err
+}
+
+type leaseKey struct{}
+
+// Lease returns the lease of the run that a function's context belongs to; nil for
+// any other context. It is not the function's to give back.
+func Lease(ctx context.Context) *pawl.Lease {
+	lease, _ := ctx.Value(leaseKey{}).(*pawl.Lease)
+	return lease
+}
+
+// Token returns the fencing token of the run that a function's context belongs to;
+// 0 for any other context. A later run of the key has a larger one.
+func Token(ctx context.Context) uint64 {
+	if lease := Lease(ctx); lease != nil {
+		return lease.Token()
+	}
+	return 0
+}
+
+// answer is what a record says without any work; decided is false if there is no
+// finished one.
+func answer[T any](j *job, rec Record) (v T, decided bool, err error) {
+	switch {
+	case rec.State == "":
+		return v, false, nil
+	case j.mismatch(rec):
+		return v, true, j.fail(rec, ErrMismatch)
+	case rec.State == Failed:
+		return v, true, j.fail(rec, ErrFailed)
+	case rec.State == Unknown:
+		return v, true, j.fail(rec, ErrUnknownOutcome)
+	case rec.State == Running:
+		return v, false, nil
+	case rec.Lacks == lacksRoom:
+		return v, true, j.fail(rec, ErrTooLarge)
+	case rec.Lacks != "":
+		return v, true, j.fail(rec, ErrCodec)
+	}
+	if err := recipe.Decode(rec.Codec, rec.Result, &v); err != nil {
+		return v, true, j.fail(rec, err)
+	}
+	return v, true, nil
+}

@@ -1,0 +1,87 @@
+package once
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// keepDefault is for how long a result is kept.
+const keepDefault = 24 * time.Hour
+
+// longestRun is for how long the note that a key's work runs is kept beyond the
+// result, with Retry. It bounds what runs that died and were never asked for again
+// leave behind; a run that takes longer cannot store its result.
+const longestRun = 30 * 24 * time.Hour
+
+// An Option changes one call.
+type Option func(*options)
+
+type options struct {
+	keep     time.Duration
+	print    string
+	remember bool
+	hold     bool
+	lock     []pawl.Option
+	err      error
+}
+
+// Keep sets for how long the result is kept, and duplicates are recognised. The
+// default is 24 hours.
+func Keep(d time.Duration) Option {
+	return func(o *options) {
+		if d <= 0 {
+			o.err = fmt.Errorf("%w: keep for %v", pawl.ErrInvalid, d)
+		}
+		o.keep = d
+	}
+}
+
+// Payload says what the key stands for. A call with another payload than the first
+// is ErrMismatch; one that names none is not compared. Only a hash is stored.
+func Payload(b []byte) Option {
+	sum := sha256.Sum256(b)
+	return func(o *options) { o.print = hex.EncodeToString(sum[:]) }
+}
+
+// Remember keeps every error of the function, as its text: duplicates get ErrFailed.
+// One that comes after the function's context has ended is not kept. The default is
+// to keep none but those marked with Permanent.
+func Remember() Option { return func(o *options) { o.remember = true } }
+
+// Hold is the crash policy for work that must not run twice: if a run did not come
+// to its end, every later call is ErrUnknownOutcome until Forget or Complete. It
+// counts for a run if the call that began it, or the one that finds it, asks for it.
+func Hold() Option { return func(o *options) { o.hold = true } }
+
+// Retry is the crash policy that runs the work again. It is the default.
+func Retry() Option { return func(o *options) { o.hold = false } }
+
+// Wait bounds how long a duplicate waits for the one that runs; then it is
+// ErrRunning. Zero does not wait. The default is to wait as long as ctx.
+func Wait(d time.Duration) Option {
+	return func(o *options) { o.lock = append(o.lock, pawl.WithWait(d)) }
+}
+
+// Lock sets options of the lock that a run holds, such as [pawl.WithTTL]: how long
+// the others wait for a runner that died.
+func Lock(opts ...pawl.Option) Option {
+	return func(o *options) { o.lock = append(o.lock, opts...) }
+}
+
+// permanent marks an error that is to be remembered.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// Permanent marks an error that the function returns as one that trying again will
+// not change: it is remembered, and duplicates get ErrFailed with its text.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanent{err}
+}

@@ -1,0 +1,153 @@
+package once
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/recipe"
+)
+
+// maxFailure is how much of a remembered error's text is kept.
+const maxFailure = 4 << 10
+
+// A run is one call of the function, from the record that says so to the one that
+// says what came of it. That goes over exactly the version that began it, so one
+// that was taken over cannot store, whatever it believes about its lease.
+type run struct {
+	*job
+	lease   *pawl.Lease
+	rec     Record
+	version uint64
+}
+
+// begin writes that the work runs, unless it was done or must not be: then the
+// record of the run says so.
+func begin(ctx context.Context, j *job, lease *pawl.Lease) (*run, error) {
+	rec, version, err := j.load(ctx)
+	if err != nil {
+		return nil, j.fail(rec, err)
+	}
+	if rec.State != "" && (rec.State != Running || j.mismatch(rec)) {
+		return &run{rec: rec}, nil
+	}
+	// The lock is ours, so who began before has died or was cut off; unless it was
+	// ourselves, when the lease was lost before the function had begun.
+	if rec.State == Running && (j.o.hold || rec.Hold) && rec.Mark != j.begun {
+		rec.State, rec.Mark = Unknown, recipe.Mark()
+		if _, err := j.put(lease.Context(), &rec, nil, version, 0); err != nil {
+			return nil, j.fail(rec, err)
+		}
+		return &run{rec: rec}, nil
+	}
+	rec = Record{State: Running, Print: j.o.print, Hold: j.o.hold, Attempts: rec.Attempts + 1, Token: lease.Token(), Started: time.Now(), Mark: recipe.Mark()}
+	j.begun = rec.Mark
+	// Not under ctx: a caller that goes away now would leave open whether the work began.
+	if version, err = j.put(lease.Context(), &rec, nil, version, j.keepRunning()); err != nil {
+		return nil, j.fail(rec, err)
+	}
+	r := &run{job: j, lease: lease, rec: rec, version: version}
+	if ctx.Err() != nil {
+		return nil, j.fail(rec, errors.Join(context.Cause(ctx), r.erase()))
+	}
+	return r, nil
+}
+
+// succeeded stores the result, or why there is none. The caller's context may have
+// ended by now: it bounded the work, and the work is done.
+func (r *run) succeeded(codec string, result []byte, cause error) error {
+	if err := r.lease.Err(); err != nil {
+		return r.fail(r.rec, lost(err))
+	}
+	rec := r.rec
+	rec.Mark = recipe.Mark()
+	rec.State, rec.Ended = Done, time.Now()
+	if rec.Codec = codec; cause != nil {
+		rec.Lacks = lacksCodec
+	}
+	err := r.end(rec, result)
+	if errors.Is(err, driver.ErrTooLarge) {
+		cause = err
+		rec.Codec, rec.Lacks, rec.Mark = "", lacksRoom, recipe.Mark()
+		err = r.end(rec, nil)
+	}
+	if err == nil {
+		err = cause
+	}
+	if err != nil {
+		return r.fail(rec, err)
+	}
+	return nil
+}
+
+// failed keeps an error that is to be remembered, and else frees the key.
+func (r *run) failed(ctx context.Context, cause error) error {
+	if err := r.lease.Err(); err != nil {
+		return errors.Join(cause, r.fail(r.rec, lost(err)))
+	}
+	_, permanently := errors.AsType[permanent](cause)
+	if !permanently && (!r.o.remember || ctx.Err() != nil) {
+		if err := r.erase(); err != nil {
+			return errors.Join(cause, r.fail(r.rec, err))
+		}
+		return cause
+	}
+	rec := r.rec
+	rec.Mark = recipe.Mark()
+	rec.State, rec.Ended, rec.Failure = Failed, time.Now(), brief(cause.Error())
+	if err := r.end(rec, nil); err != nil {
+		return errors.Join(cause, r.fail(rec, err))
+	}
+	return cause
+}
+
+// end writes the last record of the run.
+func (r *run) end(rec Record, result []byte) error {
+	_, err := r.put(r.lease.Context(), &rec, result, r.version, r.o.keep)
+	return r.overtaken(err)
+}
+
+// erase frees the key, as if it had never been asked for.
+func (r *run) erase() error {
+	if err := r.lease.Err(); err != nil {
+		return lost(err)
+	}
+	_, err := recipe.Put(r.lease.Context(), r.records, r.name, nil, r.version, 0, silence)
+	return r.overtaken(err)
+}
+
+// overtaken makes a conflict what it is: only who has the lock writes, so another
+// has it, or had.
+func (r *run) overtaken(err error) error {
+	if errors.Is(err, driver.ErrConflict) {
+		return fmt.Errorf("%w: another has taken over", pawl.ErrLost)
+	}
+	if over := r.lease.Err(); err != nil && over != nil {
+		return errors.Join(err, lost(over))
+	}
+	return err
+}
+
+// lost says that a lease is over, whatever ended it: to the run it is the same.
+func lost(why error) error {
+	if errors.Is(why, pawl.ErrLost) {
+		return why
+	}
+	return fmt.Errorf("%w: %w", pawl.ErrLost, why)
+}
+
+// brief cuts a text to what is kept of it.
+func brief(s string) string {
+	if len(s) <= maxFailure {
+		return s
+	}
+	end := maxFailure
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
