@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -69,7 +70,7 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Leadership, err
 		return nil, fmt.Errorf("election %q: %w", e.name, err)
 	}
 	// Fair: every leadership is a claim of its own, which observers can tell apart.
-	opts := append(e.opts[:len(e.opts):len(e.opts)], pawl.WithNote(value), pawl.WithFair())
+	opts := slices.Concat(e.opts, []pawl.Option{pawl.WithNote(value), pawl.WithFair()})
 	lease, err := e.c.Mutex(e.lock, opts...).Lock(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("election %q: %w", e.name, err)

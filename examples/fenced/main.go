@@ -22,8 +22,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
-	if err := run(context.Background(), dir); err != nil {
+	if err := errors.Join(run(context.Background(), dir), os.RemoveAll(dir)); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -45,7 +44,7 @@ func run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer lease.Unlock()
+	defer func() { _ = lease.Unlock() }() // a loss is seen by the writes
 	file := fence.NewFile(path)
 	if err := file.Begin(fence.Write, lease.Token()); err != nil { // before anything is read
 		return err

@@ -60,7 +60,7 @@ func work(ctx context.Context, store *memlock.Engine, name string, seen <-chan s
 	if err != nil {
 		return err
 	}
-	defer leadership.Resign()
+	defer func() { _ = leadership.Resign() }() // it ends with its lease at the latest
 	select {
 	case leader := <-seen:
 		if leader != name {

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/pawl-go/pawl"
@@ -106,7 +107,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	payload := fmt.Appendf(nil, "%s %s %d\n", r.Method, r.URL.RequestURI(), len(body))
-	run := append(h.o.once[:len(h.o.once):len(h.o.once)], once.Payload(append(payload, body...)), once.Wait(0))
+	run := slices.Concat(h.o.once, []once.Option{once.Payload(append(payload, body...)), once.Wait(0)})
 	ran := false
 	got, err := once.Do(r.Context(), h.c, h.key(r, keys[0]), func(ctx context.Context) (response, error) {
 		ran = true
