@@ -116,11 +116,14 @@ func (s settings) run(ctx context.Context) (err error) {
 		outer := testserver.Outside(func(t testing.TB) {
 			partErr = s.measure(ctx, p.open(t), lines)
 		})
-		if err := errors.Join(outer, partErr); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+		if e := errors.Join(outer, partErr); e != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", p.name, e))
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return nil
+	return err
 }
 
 // measure runs the rows of one part that were asked for.

@@ -80,7 +80,7 @@ func (c *crowd) Round(ctx context.Context, length time.Duration) ([]float64, err
 // served returns the processor time of the servers.
 func (c *crowd) served() (sum time.Duration) {
 	for _, pid := range c.servers {
-		sum += ticks(pid)
+		sum += family(pid)
 	}
 	return sum
 }

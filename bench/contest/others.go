@@ -56,10 +56,24 @@ func (o *others) read() (u usage) {
 		}
 	}
 	u.known = u.idle > 0
-	for _, pid := range append([]int{os.Getpid()}, o.pids...) {
-		u.ours += ticks(pid)
+	u.ours = ticks(os.Getpid())
+	for _, pid := range o.pids {
+		u.ours += family(pid)
 	}
 	return u
+}
+
+// family returns the processor time of a server and of its children, as PostgreSQL
+// has one for each connection.
+func family(pid int) time.Duration {
+	sum := ticks(pid)
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, child := range bytes.Fields(children) {
+		if id, err := strconv.Atoi(string(child)); err == nil {
+			sum += ticks(id)
+		}
+	}
+	return sum
 }
 
 // canTick reports whether ticks knows anything here.

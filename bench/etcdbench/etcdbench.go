@@ -25,18 +25,18 @@ func Part(t testing.TB) contest.Part {
 		Name:  "etcd",
 		About: append([]string{"one member on the same machine, leases of 10 s"}, contest.Versions("go.etcd.io/etcd/client/v3")...),
 		PIDs:  []int{s.PID()},
-		Rows:  rows(s.Addr()),
+		Rows:  rows(s.Addr(), s.PID()),
 	}
 }
 
-func rows(addr string) []contest.Row {
+func rows(addr string, pid int) []contest.Row {
 	ours := contest.Contender{Name: "pawl", Open: open(addr, newPawl)}
 	stock := contest.Contender{Name: "concurrency.Mutex", Open: open(addr, newStock)}
 	bare := contest.Contender{Name: "bare", Open: open(addr, newBare)}
 	both := []contest.Contender{ours, stock}
 	return []contest.Row{
 		{
-			Work: contest.Alone(), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, ours, bare},
+			Work: contest.Alone(pid), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, ours, bare},
 			Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 0.95}, {Who: ours.Name, Than: bare.Name, Factor: 0.75}},
 		},
 		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 4}}},

@@ -23,18 +23,18 @@ func Part(t testing.TB) contest.Part {
 		Name:  "zookeeper",
 		About: append([]string{"one server on the same machine, sessions of 10 s"}, contest.Versions("github.com/go-zookeeper/")...),
 		PIDs:  []int{s.PID()},
-		Rows:  rows(s.Addr()),
+		Rows:  rows(s.Addr(), s.PID()),
 	}
 }
 
-func rows(addr string) []contest.Row {
+func rows(addr string, pid int) []contest.Row {
 	ours := contest.Contender{Name: "pawl", Open: openPawl(addr)}
 	stock := contest.Contender{Name: "zk.Lock", Open: openStock(addr)}
 	bare := contest.Contender{Name: "bare", Open: openBare(addr)}
 	both := []contest.Contender{ours, stock}
 	return []contest.Row{
 		{
-			Work: contest.Alone(), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, ours, bare},
+			Work: contest.Alone(pid), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, ours, bare},
 			Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 1.05}},
 		},
 		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 1.5}}},
