@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/ours"
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
@@ -30,17 +31,17 @@ func Part(t testing.TB) contest.Part {
 }
 
 func rows(addr string, pid int) []contest.Row {
-	ours := contest.Contender{Name: "pawl", Open: open(addr, newPawl)}
+	mine := contest.Contender{Name: "pawl", Open: open(addr, newPawl)}
 	stock := contest.Contender{Name: "concurrency.Mutex", Open: open(addr, newStock)}
 	bare := contest.Contender{Name: "bare", Open: open(addr, newBare)}
-	both := []contest.Contender{ours, stock}
+	both := []contest.Contender{mine, stock}
 	return []contest.Row{
 		{
-			Work: contest.Alone(pid), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, ours, bare},
-			Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 0.95}, {Who: ours.Name, Than: bare.Name, Factor: 0.75}},
+			Work: contest.Alone(pid), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, mine, bare},
+			Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 0.95}, {Who: mine.Name, Than: bare.Name, Factor: 0.75}},
 		},
-		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 4}}},
-		{Work: contest.Together(64), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 50}}},
+		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 4}}},
+		{Work: contest.Together(64), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 50}}},
 	}
 }
 
@@ -59,27 +60,9 @@ func open(addr string, with func(*clientv3.Client) (contest.Locker, error)) func
 	}
 }
 
-type pawlOn struct {
-	etcd   *clientv3.Client
-	engine *etcdlock.Engine
-	client *pawl.Client
-}
-
 func newPawl(c *clientv3.Client) (contest.Locker, error) {
 	e := etcdlock.New(c)
-	return &pawlOn{c, e, pawl.New(e)}, nil
-}
-
-func (p *pawlOn) Close() error {
-	return errors.Join(p.client.Close(), p.engine.Close(), p.etcd.Close())
-}
-
-func (p *pawlOn) Lock(ctx context.Context, name string) (func() error, error) {
-	lease, err := p.client.Mutex(name).Lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return lease.Unlock, nil
+	return ours.On(pawl.New(e), func() error { return errors.Join(e.Close(), c.Close()) }), nil
 }
 
 // stockOn makes a session for each goroutine: its mutexes of one session do not

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/ours"
 	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
 	_ "github.com/pawl-go/pawl/redislock/rueidis" // redis:
@@ -63,7 +64,7 @@ func Part(t testing.TB) contest.Part {
 
 func rows(one string, addrs, degraded []string) []contest.Row {
 	var (
-		single  = contest.Contender{Name: "pawl one server", Open: openPawl("redis://" + one)}
+		single  = contest.Contender{Name: "pawl one server", Open: ours.Open("redis://"+one, pawl.WithTTL(ttl))}
 		healthy = contest.Contender{Name: "pawl redlock", Open: openRedlock(addrs)}
 		silent  = contest.Contender{Name: "pawl redlock, one silent", Open: openRedlock(degraded)}
 		peer    = contest.Contender{Name: "redsync", Open: openRedsync(addrs)}
@@ -98,31 +99,8 @@ func found(addrs []string) error {
 	return errors.Join(unlock(), l.Close())
 }
 
-// pawlOn is pawl as a program has it.
-type pawlOn struct{ client *pawl.Client }
-
-func (p *pawlOn) Close() error { return p.client.Close() }
-
-func (p *pawlOn) Lock(ctx context.Context, name string) (func() error, error) {
-	lease, err := p.client.Mutex(name).Lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return lease.Unlock, nil
-}
-
 func openRedlock(addrs []string) func(context.Context) (contest.Locker, error) {
-	return openPawl(fmt.Sprintf("redlock://%s?max-ttl=%v", strings.Join(addrs, ","), ttl))
-}
-
-func openPawl(url string) func(context.Context) (contest.Locker, error) {
-	return func(ctx context.Context) (contest.Locker, error) {
-		c, err := pawl.Open(ctx, url, pawl.WithTTL(ttl))
-		if err != nil {
-			return nil, err
-		}
-		return &pawlOn{c}, nil
-	}
+	return ours.Open(fmt.Sprintf("redlock://%s?max-ttl=%v", strings.Join(addrs, ","), ttl), pawl.WithTTL(ttl))
 }
 
 // redsyncPeer is redsync on the same servers.

@@ -13,8 +13,8 @@ import (
 	_ "github.com/go-sql-driver/mysql" // the driver mysql
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/ours"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/testserver"
 	_ "github.com/pawl-go/pawl/sqllock/mysql"    // mysql:
@@ -73,7 +73,7 @@ func part(t testing.TB, name string, s *testserver.Server, b base) contest.Part 
 }
 
 func (b base) rows() []contest.Row {
-	ours := contest.Contender{Name: "pawl", Open: b.openPawl}
+	mine := contest.Contender{Name: "pawl", Open: ours.Open(b.url)}
 	bare := contest.Contender{Name: "bare", Open: b.openBare}
 	plus := 30_000.
 	if b.pushed {
@@ -81,12 +81,12 @@ func (b base) rows() []contest.Row {
 	}
 	return []contest.Row{
 		{
-			Work: contest.Latency(), Length: 600 * time.Millisecond, Who: []contest.Contender{bare, ours},
-			Bounds: []contest.Bound{{Who: ours.Name, Than: bare.Name, Factor: 1.3, AtMost: true}},
+			Work: contest.Latency(), Length: 600 * time.Millisecond, Who: []contest.Contender{bare, mine},
+			Bounds: []contest.Bound{{Who: mine.Name, Than: bare.Name, Factor: 1.3, AtMost: true}},
 		},
 		{
-			Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: []contest.Contender{bare, ours},
-			Bounds: []contest.Bound{{Who: ours.Name, Than: bare.Name, Plus: plus, AtMost: true}},
+			Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: []contest.Contender{bare, mine},
+			Bounds: []contest.Bound{{Who: mine.Name, Than: bare.Name, Plus: plus, AtMost: true}},
 		},
 	}
 }
@@ -120,26 +120,6 @@ func (b base) prepare(ctx context.Context) (version string, err error) {
 		}
 	}
 	return version, db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
-}
-
-type pawlOn struct{ client *pawl.Client }
-
-func (b base) openPawl(ctx context.Context) (contest.Locker, error) {
-	c, err := pawl.Open(ctx, b.url)
-	if err != nil {
-		return nil, err
-	}
-	return &pawlOn{c}, nil
-}
-
-func (p *pawlOn) Close() error { return p.client.Close() }
-
-func (p *pawlOn) Lock(ctx context.Context, name string) (func() error, error) {
-	lease, err := p.client.Mutex(name).Lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return lease.Unlock, nil
 }
 
 // bareOn excludes nobody: it makes the commits that a lock cannot do without.

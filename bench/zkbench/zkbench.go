@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/ours"
 	"github.com/pawl-go/pawl/internal/testserver"
 	_ "github.com/pawl-go/pawl/zklock" // zk:
 )
@@ -28,40 +28,18 @@ func Part(t testing.TB) contest.Part {
 }
 
 func rows(addr string, pid int) []contest.Row {
-	ours := contest.Contender{Name: "pawl", Open: openPawl(addr)}
+	mine := contest.Contender{Name: "pawl", Open: ours.Open("zk://" + addr + "/bench")}
 	stock := contest.Contender{Name: "zk.Lock", Open: openStock(addr)}
 	bare := contest.Contender{Name: "bare", Open: openBare(addr)}
-	both := []contest.Contender{ours, stock}
+	both := []contest.Contender{mine, stock}
 	return []contest.Row{
 		{
-			Work: contest.Alone(pid), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, ours, bare},
-			Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 1.05}},
+			Work: contest.Alone(pid), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, mine, bare},
+			Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 1.05}},
 		},
-		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 1.5}}},
-		{Work: contest.Together(64), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: ours.Name, Than: stock.Name, Factor: 50}}},
+		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 1.5}}},
+		{Work: contest.Together(64), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 50}}},
 	}
-}
-
-type pawlOn struct{ client *pawl.Client }
-
-func openPawl(addr string) func(context.Context) (contest.Locker, error) {
-	return func(ctx context.Context) (contest.Locker, error) {
-		c, err := pawl.Open(ctx, "zk://"+addr+"/bench")
-		if err != nil {
-			return nil, err
-		}
-		return &pawlOn{c}, nil
-	}
-}
-
-func (p *pawlOn) Close() error { return p.client.Close() }
-
-func (p *pawlOn) Lock(ctx context.Context, name string) (func() error, error) {
-	lease, err := p.client.Mutex(name).Lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return lease.Unlock, nil
 }
 
 // silent keeps the client's own log quiet.
