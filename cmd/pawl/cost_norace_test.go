@@ -41,7 +41,7 @@ func TestNoRaceRunCostsLittleMoreThanTheCommand(t *testing.T) {
 	}
 	took(pawl, "run", "x", "--", program) // makes the file
 	var more, bare, locked time.Duration
-	for range 10 { // a noisy machine may be quiet the next time
+	for range 3 { // a noisy machine may be quiet the next time
 		const runs = 40
 		var b, l []time.Duration
 		for range runs {
