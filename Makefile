@@ -41,14 +41,14 @@ vet: ## go vet
 	@go vet ./...
 
 race: ## every test but TestSoak…, with the race detector
-	@CGO_ENABLED=1 $(REPORT) -race -count=1 -skip '^TestSoak' ./...
+	@CGO_ENABLED=1 scripts/inmemory $(REPORT) -race -count=1 -skip '^TestSoak' ./...
 
 norace: ## TestNoRace…: ratios, heap and allocations, which -race would falsify
 	@$(REPORT) -count=1 -p 1 -run '^TestNoRace' ./... # one at a time: they measure
 
 e2e: ## tests that need other people's clients: in modules of their own
 	@for module in e2e bench; do \
-		(cd $$module && go vet ./... && CGO_ENABLED=1 go test -race -count=1 ./...) || exit 1; \
+		(cd $$module && go vet ./... && CGO_ENABLED=1 ../scripts/inmemory go test -race -count=1 ./...) || exit 1; \
 	done
 
 cross: ## build and vet for other systems, tests included

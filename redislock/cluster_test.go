@@ -14,7 +14,7 @@ import (
 // T32
 func TestASlotThatMovesTakesItsLocksAlong(t *testing.T) {
 	t.Parallel()
-	const ttl = 1500 * time.Millisecond
+	const ttl = steady
 	s := testserver.RedisCluster(t)
 	url := "redis-cluster://" + strings.Join(s.Addrs(), ",")
 	c, rival := open(t, url, pawl.WithTTL(ttl)), open(t, url, pawl.WithTTL(ttl))
@@ -90,7 +90,7 @@ func TestHashTagsInNamesAreNothingSpecial(t *testing.T) {
 // One shard is gone: what is on the others goes on.
 func TestALostShardCostsOnlyItsOwnLocks(t *testing.T) {
 	t.Parallel()
-	const ttl = 1500 * time.Millisecond
+	const ttl = steady
 	s := testserver.RedisCluster(t, "--cluster-require-full-coverage", "no")
 	c := open(t, "redis-cluster://"+strings.Join(s.Addrs(), ","), pawl.WithTTL(ttl))
 	gone := s.Nodes[0]

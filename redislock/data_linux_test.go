@@ -68,23 +68,24 @@ func TestAServerIsKilledAndRestarted(t *testing.T) {
 // lease costs nothing; after a longer one the holder has been told in time.
 func TestAServerThatPauses(t *testing.T) {
 	t.Parallel()
-	const ttl = time.Second
+	const ttl = steady
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
 	c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
 	l := lock(t, c.Mutex("short"))
-	at.do("CLIENT", "PAUSE", "400", "ALL")
-	time.Sleep(700 * time.Millisecond)
+	at.do("CLIENT", "PAUSE", "800", "ALL")
+	time.Sleep(ttl * 7 / 10)
 	if err := l.Err(); err != nil {
 		t.Errorf("a short pause ended the hold: %v", err)
 	}
 	unlock(t, l)
 	l = lock(t, c.Mutex("long"))
-	began := time.Now()
-	at.do("CLIENT", "PAUSE", "1800", "ALL")
-	lost(t, l, ttl+200*time.Millisecond)
-	if told := time.Since(began); told > ttl {
-		t.Errorf("told after %v, the lease was %v", told, ttl)
+	locked := time.Now()
+	at.do("CLIENT", "PAUSE", "3600", "ALL")
+	paused := time.Now()
+	lost(t, l, ttl+time.Second)
+	if until := l.Deadline(); until.After(paused.Add(ttl)) || until.Before(locked) {
+		t.Errorf("told %v after the pause began, the lease was %v", until.Sub(paused), ttl)
 	}
 	unlock(t, lock(t, c.Mutex("other"))) // it goes on
 }

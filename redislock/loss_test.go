@@ -69,7 +69,7 @@ func TestTheHolderIsToldBeforeTheRivalHolds(t *testing.T) {
 // T9
 func TestWhatHappensToTheKeyBehindOurBackIsALoss(t *testing.T) {
 	t.Parallel()
-	const ttl = 900 * time.Millisecond
+	const ttl = steady
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
 	c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
@@ -119,13 +119,13 @@ func TestWhatHappensToTheKeyBehindOurBackIsALoss(t *testing.T) {
 // T8: after Unlock nothing of ours touches the key any more.
 func TestRenewalNeverOutlivesUnlock(t *testing.T) {
 	t.Parallel()
-	const ttl = 150 * time.Millisecond
+	const ttl = steady
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
 	c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
-	for i := range 20 {
+	for i := range 10 {
 		l := lock(t, c.Mutex("name"))
-		time.Sleep(ttl/3 - 5*time.Millisecond + time.Duration(i)*time.Millisecond/2) // about when a beat is sent
+		time.Sleep(ttl/3 - 5*time.Millisecond + time.Duration(i)*time.Millisecond) // about when a beat is sent
 		unlock(t, l)
 		at.do("SET", "pawl:name", "another's", "PX", "100")
 		time.Sleep(110 * time.Millisecond)
@@ -138,7 +138,7 @@ func TestRenewalNeverOutlivesUnlock(t *testing.T) {
 // T11
 func TestAReaderDoesNotRenewADeadOne(t *testing.T) {
 	t.Parallel()
-	const ttl = time.Second
+	const ttl = steady
 	s, p := proxied(t)
 	living := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
 	dead := open(t, "redis://"+p.Addr(), pawl.WithTTL(ttl))
@@ -174,7 +174,7 @@ func TestAReaderDoesNotRenewADeadOne(t *testing.T) {
 // T12
 func TestANestedHoldEndsWithItsLastUnlock(t *testing.T) {
 	t.Parallel()
-	const ttl = 300 * time.Millisecond
+	const ttl = steady
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
 	c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl), pawl.WithReentry())
@@ -242,7 +242,7 @@ func TestAWaiterOutlivesAFlush(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
-	const ttl = time.Second
+	const ttl = steady
 	holder, waiter := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl)), open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
 	l := lock(t, holder.Mutex("name"))
 	got := make(chan error, 1)

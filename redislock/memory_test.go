@@ -14,7 +14,7 @@ import (
 // kind begin with what is always allowed.
 func TestWhoHoldsOrWaitsGoesOnWithoutMemory(t *testing.T) {
 	t.Parallel()
-	const ttl = time.Second
+	const ttl = steady
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
 	c, other := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl)), open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))

@@ -67,7 +67,7 @@ func TestAKeyOfAnotherTypeIsAClearErrorAndLeftAlone(t *testing.T) {
 // T31
 func TestScriptsThatWereFlushedAreSentAgain(t *testing.T) {
 	t.Parallel()
-	const ttl = 600 * time.Millisecond
+	const ttl = steady
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
 	c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
@@ -79,7 +79,7 @@ func TestScriptsThatWereFlushedAreSentAgain(t *testing.T) {
 		at.do("SCRIPT", "FLUSH")
 		l := lock(t, c.Mutex("name"))
 		at.do("SCRIPT", "FLUSH")
-		time.Sleep(ttl / 5)
+		time.Sleep(ttl / 10)
 		unlock(t, l)
 	}
 	for _, l := range held {
@@ -103,7 +103,7 @@ func TestAServerThatRefusesWritesSaysSo(t *testing.T) {
 	})
 	t.Run("out of memory", func(t *testing.T) {
 		t.Parallel()
-		const ttl = 600 * time.Millisecond
+		const ttl = steady
 		s := testserver.Redis(t, "--maxmemory-policy", "noeviction")
 		at := newConsole(t, s.Addr())
 		c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
@@ -223,7 +223,7 @@ func TestTheRightsInTheDocumentationAreEnough(t *testing.T) {
 	if m == nil {
 		t.Fatal("docs/redis.md has no line that begins with ACL SETUSER app")
 	}
-	const ttl = 600 * time.Millisecond
+	const ttl = steady
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
 	words := strings.Fields(string(m))

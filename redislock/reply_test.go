@@ -41,7 +41,7 @@ func TestAnAcquireWhoseReplyIsLostLeavesNoOrphan(t *testing.T) {
 			unlock(t, l)
 		}
 		cancel()
-		until(t, time.Second, "free", func() bool { return at.do("EXISTS", "pawl:"+name, "pawl:\x01h"+name) == "0" })
+		until(t, 5*time.Second, "free", func() bool { return at.do("EXISTS", "pawl:"+name, "pawl:\x01h"+name) == "0" })
 	}
 }
 

@@ -94,6 +94,10 @@ func unlock(t *testing.T, l *pawl.Lease) {
 	}
 }
 
+// steady is a TTL that is renewed in time on a machine that stands still for a
+// moment: what a test is about must not hang on that.
+const steady = 2 * time.Second
+
 // until waits for something that is on its way.
 func until(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()

@@ -29,7 +29,7 @@ func TestClocksThatDifferByAnHourDoNotMatter(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
 			t.Parallel()
-			const ttl = 600 * time.Millisecond
+			const ttl = steady
 			clock := testserver.NewClock(t)
 			clock.Step(step)
 			s := testserver.RedisOn(t, clock)
@@ -64,7 +64,7 @@ func TestClocksThatDifferByAnHourDoNotMatter(t *testing.T) {
 // the holder is told; back must not keep the name taken for an hour. Tokens rise.
 func TestAServersClockThatIsSteppedMidHold(t *testing.T) {
 	t.Parallel()
-	const ttl = time.Second
+	const ttl = steady
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
 			t.Parallel()
@@ -139,12 +139,12 @@ func TestEveryHoldHasTheTTLItAskedFor(t *testing.T) {
 		l, err = sem.Acquire(t.Context(), 2)
 		expect("Acquire", "pawl:"+name, l, err)
 	}
-	a, b := lock(t, c.Mutex("a", pawl.WithTTL(300*time.Millisecond))), lock(t, c.Mutex("b", pawl.WithTTL(time.Minute)))
-	time.Sleep(700 * time.Millisecond)
+	a, b := lock(t, c.Mutex("a", pawl.WithTTL(steady))), lock(t, c.Mutex("b", pawl.WithTTL(time.Minute)))
+	time.Sleep(2 * steady)
 	if a.Err() != nil || b.Err() != nil {
 		t.Errorf("two TTLs beside each other: %v, %v", a.Err(), b.Err())
 	}
-	if left := at.pttl("pawl:a"); left > 300*time.Millisecond {
+	if left := at.pttl("pawl:a"); left > steady {
 		t.Errorf("the short one lives for %v", left)
 	}
 	unlock(t, a)

@@ -77,12 +77,40 @@ func (c *client) Do(ctx context.Context, key string, words []string) (redislock.
 		return r, err
 	}
 	for begun := time.Now(); ; {
-		r, err := answer(c.c.Do(undated{ctx}, c.command(c.c.B(), key, words)))
+		cmd := c.command(c.c.B(), key, words)
+		res, err := bounded(ctx, &c.tasks, func() redis.RedisResult { return c.c.Do(undated{ctx}, cmd) })
+		if err != nil {
+			return redislock.Reply{}, err
+		}
+		r, err := answer(res)
 		again, err := unsent(ctx, begun, err)
 		if !again {
 			return r, err
 		}
 	}
+}
+
+// bounded calls f and comes back when ctx ends, also where f does not: rueidis
+// looks at no ctx while it greets a server it has connected to, nor while it waits
+// for another caller's connection. Then f goes on among tasks, by the client's own
+// time limits.
+func bounded[T any](ctx context.Context, tasks *sync.WaitGroup, f func() T) (t T, err error) {
+	if ctx.Done() == nil {
+		return f(), nil
+	}
+	done := make(chan T, 1)
+	tasks.Go(func() { done <- f() })
+	select {
+	case t = <-done:
+		return t, nil
+	case <-ctx.Done():
+		return t, ctx.Err()
+	}
+}
+
+// many is DoMulti, bounded by ctx.
+func (c *client) many(ctx context.Context, cmds []redis.Completed) ([]redis.RedisResult, error) {
+	return bounded(ctx, &c.tasks, func() []redis.RedisResult { return c.c.DoMulti(undated{ctx}, cmds...) })
 }
 
 func (c *client) Each(ctx context.Context, cmds []redislock.Command, out []redislock.Answer) {
@@ -93,7 +121,14 @@ func (c *client) Each(ctx context.Context, cmds []redislock.Command, out []redis
 	for begun := time.Now(); len(cmds) > 0; {
 		var more []redislock.Command
 		var moreAt []int
-		for i, res := range c.c.DoMulti(undated{ctx}, c.commands(c.c.B(), cmds)...) {
+		all, err := c.many(ctx, c.commands(c.c.B(), cmds))
+		if err != nil {
+			for _, i := range at {
+				out[i].Err = err
+			}
+			return
+		}
+		for i, res := range all {
 			r, err := answer(res)
 			again, err := unsent(ctx, begun, err)
 			out[at[i]] = redislock.Answer{Reply: r, Err: err}
@@ -156,22 +191,19 @@ func (c *client) Fresh(ctx context.Context, cmds []redislock.Command, out []redi
 // is not to be kept. It comes back when ctx ends, also where a connection is not to
 // be had, and reports whether use has ended.
 func (c *client) alone(ctx context.Context, keep bool, use func(redis.DedicatedClient) error) (ended bool, err error) {
-	done := make(chan error, 1)
-	c.tasks.Go(func() { // ends by ctx, or by the time limits of the client; Close waits for it
+	failed, err := bounded(ctx, &c.tasks, func() error {
 		d, release := c.c.Dedicate()
 		defer release()
 		err := use(d)
-		done <- err
 		if err != nil || !keep {
 			d.Close()
 		}
+		return err
 	})
-	select {
-	case err := <-done:
-		return true, err
-	case <-ctx.Done():
-		return false, ctx.Err()
+	if err != nil {
+		return false, err
 	}
+	return true, failed
 }
 
 // Together sends a blocking command at the end, for which rueidis takes one
@@ -186,7 +218,11 @@ func (c *client) Together(ctx context.Context, key string, cmds [][]string) ([]r
 		all[i] = c.command(b, key, words)
 	}
 	all[len(cmds)-1] = b.Arbitrary(cmds[len(cmds)-1]...).Blocking()
-	out, err := answers(c.c.DoMulti(undated{ctx}, all...))
+	res, err := c.many(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	out, err := answers(res)
 	_, err = unsent(ctx, time.Time{}, err)
 	return out, err
 }
