@@ -183,7 +183,7 @@ func TestPermitsOfTheDeadComeBackOnce(t *testing.T) {
 	}
 	unlock(t, one)
 	unlock(t, two)
-	until(t, 5*time.Second, "only the fence is left", func() bool { return at.do("DBSIZE") == "1" })
+	until(t, time.Second, "only the fence is left", func() bool { return at.do("DBSIZE") == "1" })
 }
 
 // T29

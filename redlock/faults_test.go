@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -132,14 +133,18 @@ func TestAMinorityThatDoesNotAnswerCostsNoTime(t *testing.T) {
 	unlock(t, lock(t, c, "warm"))
 	for holes := 1; holes <= 2; holes++ {
 		f.proxies[holes-1].BlackHole(faultproxy.Both)
-		for range 10 {
+		var locked, back []time.Duration
+		for range 11 {
 			began := time.Now()
 			l := lock(t, c, "name")
-			locked := time.Since(began)
+			locked = append(locked, time.Since(began))
 			unlock(t, l)
-			if took := time.Since(began); locked > ttl/10 || took > ttl/5 {
-				t.Errorf("with %d of 5 silent: locked after %v, given back after %v", holes, locked, took)
-			}
+			back = append(back, time.Since(began))
+		}
+		slices.Sort(locked)
+		slices.Sort(back)
+		if locked[5] > ttl/10 || back[5] > ttl/5 { // a machine may stall once; who waits for the silent does so each time
+			t.Errorf("with %d of 5 silent: locked after %v, given back after %v", holes, locked, back)
 		}
 		l := lock(t, c, "renewed")
 		time.Sleep(ttl + ttl/2)
@@ -159,7 +164,7 @@ func TestAMinorityThatDoesNotAnswerCostsNoTime(t *testing.T) {
 // T18
 func TestAGrantThatTookLongerThanItsLeaseIsGivenBack(t *testing.T) {
 	t.Parallel()
-	const ttl = 500 * time.Millisecond
+	const ttl = 1500 * time.Millisecond
 	f := newField(t, 3, brief)
 	c := f.client(t, pawl.WithTTL(ttl))
 	unlock(t, lock(t, c, "warm"))
@@ -237,14 +242,14 @@ func TestOwnLeftoversDoNotBlockTheNextTry(t *testing.T) {
 func TestAStragglerIsGivenBack(t *testing.T) {
 	t.Parallel()
 	f := newField(t, 3, brief)
-	c := f.client(t, pawl.WithTTL(5*time.Second))
+	c := f.client(t, pawl.WithTTL(20*time.Second))
 	unlock(t, lock(t, c, "warm"))
 	f.proxies[2].Delay(faultproxy.ToServer, 300*time.Millisecond)
 	l := lock(t, c, "name")
 	unlock(t, l)
 	f.proxies[2].Heal()
 	time.Sleep(400 * time.Millisecond) // what was delayed has arrived by then
-	until(t, 2*time.Second, "given back", func() bool {
+	until(t, 5*time.Second, "given back", func() bool {
 		n, err := f.at(t, 2, "EXISTS", "pawl:name").ToInt64()
 		return err == nil && n == 0
 	})
@@ -298,8 +303,8 @@ func TestANodeThatLostItsDataVotesOnlyAfterEveryOldLease(t *testing.T) {
 // A holder that keeps its majority does not notice that a node comes and goes.
 func TestAHoldOutlivesNodesThatAreLostOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	const ttl = time.Second
-	f := newField(t, 3, "max-ttl=1s")
+	const ttl = 2 * time.Second
+	f := newField(t, 3, "max-ttl=2s")
 	c := f.client(t, pawl.WithTTL(ttl))
 	l := lock(t, c, "name")
 	for i := range f.servers {
