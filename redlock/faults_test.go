@@ -242,14 +242,14 @@ func TestOwnLeftoversDoNotBlockTheNextTry(t *testing.T) {
 func TestAStragglerIsGivenBack(t *testing.T) {
 	t.Parallel()
 	f := newField(t, 3, brief)
-	c := f.client(t, pawl.WithTTL(20*time.Second))
+	c := f.client(t, pawl.WithTTL(6*time.Second))
 	unlock(t, lock(t, c, "warm"))
 	f.proxies[2].Delay(faultproxy.ToServer, 300*time.Millisecond)
 	l := lock(t, c, "name")
 	unlock(t, l)
 	f.proxies[2].Heal()
 	time.Sleep(400 * time.Millisecond) // what was delayed has arrived by then
-	until(t, 5*time.Second, "given back", func() bool {
+	until(t, 3*time.Second, "given back", func() bool {
 		n, err := f.at(t, 2, "EXISTS", "pawl:name").ToInt64()
 		return err == nil && n == 0
 	})
