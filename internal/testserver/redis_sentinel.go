@@ -22,8 +22,8 @@ type Sentinel struct {
 
 // RedisSentinel starts a Redis master with two replicas, as [RedisReplica] does, and
 // three sentinels of which two must agree, and returns when all know each other.
-// The arguments are for the three nodes. A master that is silent for a second is
-// replaced; about two seconds after its end there is another.
+// The arguments are for the three nodes. A master that is silent for two seconds is
+// replaced; about three seconds after its end there is another.
 func RedisSentinel(t testing.TB, args ...string) *Sentinel {
 	t.Helper()
 	master := Start(t, replica("", args...))
@@ -128,7 +128,7 @@ func sentinel(master *Server) Spec {
 			return os.WriteFile(file(s), fmt.Appendf(nil, `bind 127.0.0.1
 port %[1]d
 sentinel monitor %[3]s 127.0.0.1 %[2]d 2
-sentinel down-after-milliseconds %[3]s 1000
+sentinel down-after-milliseconds %[3]s 2000
 sentinel failover-timeout %[3]s 3000
 sentinel parallel-syncs %[3]s 2
 `, s.Port(), master.Port(), SentinelName), 0o600)
