@@ -129,8 +129,12 @@ func clientRenewed(s *stage) {
 		case <-time.After(ttl + ttl/2):
 		}
 		b := s.client()
-		if _, err := s.patiently(s.ctx, b.Mutex(s.name).TryLock); l.Err() == nil && !errors.Is(err, pawl.ErrHeld) {
+		rival, err := s.patiently(s.ctx, b.Mutex(s.name).TryLock)
+		if l.Err() == nil && !errors.Is(err, pawl.ErrHeld) {
 			s.Errorf("TryLock beside a lease that is renewed: %v, not ErrHeld", err)
+		}
+		if err == nil {
+			s.unlock(rival)
 		}
 		if l.Token() != token {
 			s.Errorf("renewal changed token %d to %d", token, l.Token())
