@@ -38,7 +38,7 @@ func (c *Client) lockAll(ctx context.Context, names []string, try bool) (*Lease,
 	whole.start(ctx)
 	wait, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(whole.ctx.Context, func() { cancel(ErrLost) })() // a name that was lost ends the wait for the next
+	defer context.AfterFunc(whole.ctx.fill(), func() { cancel(ErrLost) })() // a name that was lost ends the wait for the next
 	parts := make([]*Lease, 0, len(names))
 	var chain *Lease
 	for _, name := range names {

@@ -124,34 +124,3 @@ func (c *call) fill() context.Context {
 	}
 	return ctx
 }
-
-// AfterCancel is what driver.AfterCancel calls.
-func (c *call) AfterCancel(f func()) (stop func() bool) {
-	c.mu.Lock()
-	full := c.full
-	c.mu.Unlock()
-	if full != nil {
-		return context.AfterFunc(full, f)
-	}
-	inner := afterCancel(c.Context, f)
-	if c.closing == nil {
-		return inner
-	}
-	outer := context.AfterFunc(c.closing, f)
-	return func() bool {
-		a, b := inner(), outer()
-		return a && b
-	}
-}
-
-func afterCancel(ctx context.Context, f func()) (stop func() bool) {
-	if c, ok := ctx.(*call); ok {
-		return c.AfterCancel(f)
-	}
-	if ctx.Done() == nil {
-		return stopped
-	}
-	return context.AfterFunc(ctx, f)
-}
-
-func stopped() bool { return true }

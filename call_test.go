@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
 // A call must end like a context of package context, whoever has asked it for
@@ -84,32 +82,4 @@ func TestAWaiterOfACallIsToldOfItsEnd(t *testing.T) {
 			t.Errorf("told after %v", took)
 		}
 	})
-}
-
-func TestAfterCancelIsToldOfEveryEndButTheDeadline(t *testing.T) {
-	for _, by := range []string{"parent", "close", "nobody"} {
-		synctest.Test(t, func(t *testing.T) {
-			parent, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			closing, shut := context.WithCancel(context.Background())
-			defer shut()
-			c := newCall(&call{Context: parent, closing: closing}, time.Minute)
-			defer c.end()
-			told := make(chan struct{}, 2)
-			stop := driver.AfterCancel(c, func() { told <- struct{}{} })
-			switch by {
-			case "parent":
-				cancel()
-			case "close":
-				shut()
-			}
-			synctest.Wait()
-			if n := len(told); (n > 0) != (by != "nobody") {
-				t.Errorf("ended by %s: told %d times", by, n)
-			}
-			if stop() != (by == "nobody") {
-				t.Errorf("ended by %s: stop says otherwise", by)
-			}
-		})
-	}
 }

@@ -30,54 +30,11 @@ type Lease struct {
 	nest   nest   // guarded by the session's mutex
 
 	ctx      leaseContext
-	cancel   context.CancelCauseFunc
 	over     atomic.Pointer[error] // why it ended
 	unlocked atomic.Bool
 }
 
 var _ driver.Grant = (*Lease)(nil)
-
-// leaseContext ends with the lease. Err is computed when asked, so it is right
-// even on a machine that just woke up and whose timers have not fired yet.
-type leaseContext struct {
-	context.Context
-	lease *Lease
-}
-
-// ownerKey is the context key of the innermost lease.
-type ownerKey struct{}
-
-// Err reports whether the lease has ended, by the clock if need be.
-func (x *leaseContext) Err() error {
-	x.lease.check()
-	return x.Context.Err()
-}
-
-// Value returns the lease itself to this package, and what ctx carries to others.
-func (x *leaseContext) Value(key any) any {
-	if key == (ownerKey{}) {
-		return x.lease
-	}
-	return x.Context.Value(key)
-}
-
-// workContext is what Do runs its function with: it ends with the lease, and
-// with the context that Do was called with.
-type workContext struct {
-	leaseContext
-	caller context.Context
-}
-
-// Deadline returns the caller's.
-func (x *workContext) Deadline() (time.Time, bool) { return x.caller.Deadline() }
-
-// Err reports whether the lease or the caller's context has ended.
-func (x *workContext) Err() error {
-	if err := x.leaseContext.Err(); err != nil {
-		return err
-	}
-	return x.caller.Err()
-}
 
 // newLease makes a lease of a held claim, unless the hold has ended already.
 func newLease(ctx context.Context, k *lock, cl *claim, outer *Lease) *Lease {
@@ -107,20 +64,14 @@ func (cl *claim) attachLocked(l *Lease, now instant) {
 }
 
 // start gives l its context: the values of ctx without its end.
-func (l *Lease) start(ctx context.Context) {
-	if ctx.Done() != nil {
-		ctx = context.WithoutCancel(ctx)
-	}
-	l.ctx.lease = l
-	l.ctx.Context, l.cancel = context.WithCancelCause(ctx)
-}
+func (l *Lease) start(ctx context.Context) { l.ctx.lease, l.ctx.caller = l, ctx }
 
 // end ends the lease's context, once, and reports whether it did.
 func (l *Lease) end(why error) bool {
 	if !l.over.CompareAndSwap(nil, &why) {
 		return false
 	}
-	l.cancel(why)
+	l.ctx.end(why)
 	if l.up != nil {
 		l.up.end(why)
 	}

@@ -257,5 +257,5 @@ func (l *Lease) do(ctx context.Context, fn func(context.Context, *Lease) error) 
 		}
 		cancel(nil)
 	}()
-	return fn(&workContext{leaseContext{work, l}, ctx}, l)
+	return fn(&workContext{work, l, ctx}, l)
 }

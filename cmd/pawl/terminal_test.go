@@ -263,7 +263,7 @@ func TestADumbTerminalGetsPlainLines(t *testing.T) {
 func TestForceUnlockHasTheNameTyped(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	s.hold("x", "--ttl", "3s", "--kill-after", "1s")
+	s.hold("x", "--ttl", "6s", "--kill-after", "1s")
 
 	wrong := s.terminal(200, "pawl", "force-unlock", "x")
 	wrong.shows(`Type the lock's name to break it: `)

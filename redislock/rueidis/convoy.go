@@ -7,7 +7,6 @@ import (
 
 	redis "github.com/redis/rueidis"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -38,7 +37,10 @@ type convoy struct {
 	left   time.Time // when the trip began
 	next   []*rider
 	slow   chan struct{} // closed and replaced when those who wait should look at their ctx
-	alarm  *time.Timer   // calls alarmed; runs while somebody waits
+	alarm  *time.Timer   // calls alarmed; runs while the convoy is in use
+	runs   bool          // the alarm does
+	used   bool          // the convoy was, since the alarm came last
+	lone   lone          // the trip of one call that is under way
 }
 
 // A rider is one call that waits for the next trip.
@@ -52,7 +54,7 @@ type rider struct {
 
 const (
 	longTrip   = 50 * time.Millisecond // whoever comes later does not wait for its end
-	patience   = 5 * time.Millisecond  // who has waited so long looks whether its ctx has ended
+	patience   = 5 * time.Millisecond  // who has waited so long begins to look whether its ctx has ended
 	mostRiders = 256
 )
 
@@ -60,15 +62,16 @@ var riders = sync.Pool{New: func() any { return &rider{back: make(chan struct{},
 
 func newConvoy() *convoy {
 	v := &convoy{leave: make(chan struct{}, 1), stop: make(chan struct{}), slow: make(chan struct{})}
-	v.alarm = time.AfterFunc(patience, v.alarmed) // short, and it touches only the convoy: nobody need wait for it
+	v.alarm = time.AfterFunc(time.Hour, v.alarmed) // short, and it touches only the convoy: nobody need wait for it
+	v.alarm.Stop()
 	return v
 }
 
 // ride makes a call by convoy; ok is false if it has to be made otherwise.
-func (c *client) ride(ctx context.Context, key string, words []string) (r redislock.Reply, ok bool, err error) {
+func (c *client) ride(ctx context.Context, words []string) (r redislock.Reply, ok bool, err error) {
 	for _, v := range c.convoys {
-		if d := c.idle(v); d != nil {
-			r, err = c.rideAlone(ctx, v, d, key, words)
+		if d := c.idle(v, ctx); d != nil {
+			r, err = v.rideAlone(ctx, d, words)
 			return r, true, err
 		}
 	}
@@ -108,62 +111,27 @@ func (w *rider) wait(ctx context.Context, slow <-chan struct{}) error {
 	}
 }
 
+// useLocked lets the alarm run: to start and stop it for every trip would cost as
+// much as it saves.
+func (v *convoy) useLocked() {
+	v.used = true
+	if !v.runs {
+		v.runs = true
+		v.alarm.Reset(patience)
+	}
+}
+
 // alarmed tells those who have waited long.
 func (v *convoy) alarmed() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	close(v.slow)
 	v.slow = make(chan struct{})
-	if v.busy {
+	v.watchLocked()
+	if v.runs = v.busy || v.used; v.runs {
 		v.alarm.Reset(patience)
 	}
-}
-
-// idle takes a convoy that nobody uses, for a trip alone.
-func (c *client) idle(v *convoy) redis.DedicatedClient {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.d == nil {
-		c.makeConvoyLocked(v)
-		return nil
-	}
-	if v.busy || v.ended {
-		return nil
-	}
-	v.busy, v.left = true, time.Now()
-	return v.d
-}
-
-// rideAlone is the trip of one call. It ends exactly at ctx's deadline; where ctx
-// is cancelled before, rueidis needs up to a second to let go of a silent
-// connection. An answer that came after ctx had ended is none: whoever asked has
-// been told that the outcome is unknown, or is about to be.
-func (c *client) rideAlone(ctx context.Context, v *convoy, d redis.DedicatedClient, key string, words []string) (redislock.Reply, error) {
-	timed := context.Background()
-	if _, ok := ctx.Deadline(); ok {
-		timed = ctx
-	}
-	stop := driver.AfterCancel(ctx, d.Close)
-	res := d.Do(timed, c.command(d.B(), key, words))
-	ended := !stop()
-	v.alighted(ended || res.NonRedisError() != nil)
-	if ended {
-		return redislock.Reply{}, ctx.Err()
-	}
-	return answer(res)
-}
-
-// alighted ends a trip alone. Those who came meanwhile, and the end of a lost
-// connection, are left to the convoy's goroutine.
-func (v *convoy) alighted(lost bool) {
-	v.mu.Lock()
-	v.failed = lost
-	more := lost || v.ended || len(v.next) > 0
-	v.busy = more
-	v.mu.Unlock()
-	if more {
-		v.leave <- struct{}{} // there is room: it is sent once for each trip alone
-	}
+	v.used = false
 }
 
 // board lets a rider wait for the convoy that is back first. It returns the
@@ -186,9 +154,7 @@ func (c *client) board(w *rider) (slow <-chan struct{}) {
 	if !best.boardableLocked() { // it has come back just now
 		return nil
 	}
-	if len(best.next) == 0 {
-		best.alarm.Reset(patience)
-	}
+	best.useLocked()
 	best.next = append(best.next, w)
 	return best.slow
 }
@@ -244,11 +210,6 @@ func (v *convoy) depart(load []*rider) []*rider {
 	defer v.mu.Unlock()
 	load, v.next = v.next, load[:0]
 	v.busy, v.left = len(load) > 0, time.Now()
-	if v.busy {
-		v.alarm.Reset(patience)
-	} else {
-		v.alarm.Stop()
-	}
 	return load
 }
 
@@ -258,7 +219,6 @@ func (v *convoy) strand() redis.DedicatedClient {
 	defer v.mu.Unlock()
 	d := v.d
 	v.d, v.busy, v.failed = nil, false, false
-	v.alarm.Stop()
 	for _, w := range v.next {
 		w.walk = true
 		w.back <- struct{}{}

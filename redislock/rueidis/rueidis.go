@@ -73,7 +73,7 @@ func (c *client) command(b redis.Builder, key string, words []string) redis.Comp
 }
 
 func (c *client) Do(ctx context.Context, key string, words []string) (redislock.Reply, error) {
-	if r, ok, err := c.ride(ctx, key, words); ok {
+	if r, ok, err := c.ride(ctx, words); ok {
 		return r, err
 	}
 	for begun := time.Now(); ; {

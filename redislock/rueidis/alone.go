@@ -1,0 +1,93 @@
+package rueidis
+
+import (
+	"context"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// A lone is what a convoy knows of a trip that one call makes alone. To be told of
+// the end of a ctx costs more than the rest of such a call, so nobody is until the
+// alarm finds that the trip takes long.
+type lone struct {
+	ctx  context.Context // nil: there is no such trip
+	over chan struct{}   // closed with the trip; nil: its ctx is not watched
+	cut  bool            // its connection was closed, or is about to be
+}
+
+// idle takes a convoy that nobody uses, for a trip alone.
+func (c *client) idle(v *convoy, ctx context.Context) redis.DedicatedClient {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.d == nil {
+		c.makeConvoyLocked(v)
+		return nil
+	}
+	if v.busy || v.ended {
+		return nil
+	}
+	v.busy, v.left, v.lone.ctx = true, time.Now(), ctx
+	v.useLocked()
+	return v.d
+}
+
+// rideAlone is the trip of one call. It ends exactly at ctx's deadline; where ctx
+// is cancelled before, rueidis would need up to a second to let go of a silent
+// connection. An answer that came after ctx had ended is none: whoever asked has
+// been told that the outcome is unknown, or is about to be.
+func (v *convoy) rideAlone(ctx context.Context, d redis.DedicatedClient, words []string) (redislock.Reply, error) {
+	timed := context.Background()
+	if _, ok := ctx.Deadline(); ok {
+		timed = ctx
+	}
+	res := d.Do(timed, d.B().Arbitrary(words...).Build())
+	v.alighted(res.NonRedisError() != nil)
+	if err := ctx.Err(); err != nil {
+		return redislock.Reply{}, err
+	}
+	return answer(res)
+}
+
+// alighted ends a trip alone. Those who came meanwhile, and the end of a lost
+// connection, are left to the convoy's goroutine.
+func (v *convoy) alighted(lost bool) {
+	v.mu.Lock()
+	if v.lone.over != nil {
+		close(v.lone.over)
+	}
+	v.failed = lost || v.lone.cut
+	v.lone = lone{}
+	more := v.failed || v.ended || len(v.next) > 0
+	v.busy = more
+	v.mu.Unlock()
+	if more {
+		v.leave <- struct{}{} // there is room: it is sent once for each trip alone
+	}
+}
+
+// watchLocked has the ctx of a trip alone watched from now on, if the trip is long.
+func (v *convoy) watchLocked() {
+	ctx := v.lone.ctx
+	if ctx == nil || v.lone.over != nil || time.Since(v.left) < patience/2 {
+		return
+	}
+	d, over := v.d, make(chan struct{})
+	v.lone.over = over
+	go func() { // ends with the trip, which ends with the connection
+		select {
+		case <-over:
+			return
+		case <-ctx.Done():
+		}
+		v.mu.Lock()
+		cut := v.lone.over == over
+		v.lone.cut = v.lone.cut || cut
+		v.mu.Unlock()
+		if cut {
+			d.Close()
+		}
+	}()
+}
