@@ -68,14 +68,18 @@ func watchEnds(s *stage) {
 	}
 	cancel()
 	timeout := time.After(soon)
-	for {
+	for open := true; open; {
 		select {
-		case _, open := <-told:
-			if !open {
-				return
-			}
+		case _, open = <-told:
 		case <-timeout:
 			s.Fatal("the channel is not closed though ctx has ended")
 		}
+	}
+	if s.h.Clean == nil {
+		return
+	}
+	// What the watch has in the store is taken back behind the reader's back.
+	for start := time.Now(); s.h.Clean(s.T, s.store) != nil && time.Since(start) < soon; {
+		time.Sleep(5 * time.Millisecond)
 	}
 }
