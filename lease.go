@@ -49,7 +49,11 @@ type ownerKey struct{}
 
 // Err reports whether the lease has ended, by the clock if need be.
 func (x *leaseContext) Err() error {
-	x.lease.check()
+	l := x.lease
+	l.check()
+	if why := l.over.Load(); why != nil {
+		l.cancel(*why) // who ended it may have been stopped before it came to this
+	}
 	return x.Context.Err()
 }
 
@@ -134,6 +138,10 @@ func (l *Lease) check() {
 	}
 	for _, p := range l.parts {
 		p.check()
+		if why := p.over.Load(); why != nil {
+			l.end(*why) // who ended p may not have come to us yet
+			return
+		}
 	}
 	if l.cl == nil {
 		return
