@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/faultproxy"
 )
 
 // TestFaultsOnThreeNodes breaks one ensemble in one way after the other.
@@ -22,6 +23,7 @@ func TestFaultsOnThreeNodes(t *testing.T) {
 	}{
 		{"the leader is killed", leaderKilled},
 		{"the leader is stopped", leaderStopped},
+		{"a follower is behind its leader", followerBehind},
 		{"followers are cut from their leader", followerCut},
 		{"the leader is cut from its followers", leaderCut},
 		{"the majority is lost and comes back", majorityLost},
@@ -78,6 +80,27 @@ func leaderStopped(t *testing.T, g *ground) {
 	g.Await()
 	if err := long.Err(); err != nil {
 		t.Errorf("a lease of 30 s was lost by an election: %v", err)
+	}
+}
+
+// One that is entered again must not be told what a follower knows that is behind:
+// that somebody is ahead of it of whom its caller knows that it has left.
+func followerBehind(t *testing.T, g *ground) {
+	path := pathOf(t)
+	leader := g.Leader()
+	follower := (leader + 1) % 3
+	a := open(t, connect(t, []string{g.Nodes[leader].Addr()}, Path(path)), 30*time.Second)
+	b := open(t, connect(t, []string{g.Nodes[follower].Addr()}, Path(path)), 30*time.Second)
+	ca, cb := mutex(), mutex()
+	hold(t, a, ca)
+	stand(t, b, cb)
+	for _, way := range append(g.ways[[2]int{follower, leader}], g.ways[[2]int{leader, follower}]...) {
+		way.Delay(faultproxy.Both, 300*time.Millisecond)
+	}
+	defer g.heal()
+	leave(t, a, ca)
+	if st := enter(t, b, cb); !st.Held {
+		t.Errorf("Enter again, after the only one ahead has left: %+v", st)
 	}
 }
 
