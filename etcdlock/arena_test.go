@@ -111,8 +111,8 @@ func acquainted(t *testing.T, addrs []string, ttl time.Duration) *pawl.Client {
 func (a *arena) goesOn(what string, within time.Duration, members ...int) {
 	a.t.Helper()
 	from := time.Now()
-	clock := serving(a.t, a.c, members...)
-	defer clock.stop()
+	service := serving(a.t, a.c, members...)
+	defer service.Stop()
 	var at []time.Duration
 	for n := range 6 {
 		a.mu.Lock()
@@ -125,89 +125,27 @@ func (a *arena) goesOn(what string, within time.Duration, members ...int) {
 		select {
 		case <-told:
 			at = append(at, time.Since(from).Round(time.Millisecond))
-		case <-clock.at(limit):
+		case <-service.After(limit):
 			a.t.Fatalf("%s: %d holds while the cluster served for %v, at %v", what, n, limit, at)
 		case <-time.After(4 * patient):
 			a.t.Fatalf("%s: %d holds, at %v; the cluster does not serve", what, n, at)
 		}
 	}
-	a.t.Logf("%s: holds after %v, the cluster served for %v", what, at, clock.now().Round(time.Millisecond))
+	a.t.Logf("%s: holds after %v, the cluster served for %v", what, at, service.Served().Round(time.Millisecond))
 }
 
 // patient bounds what a cluster needs by itself.
 const patient = 30 * time.Second
 
-// A clock counts the time in which a cluster serves, by writing to it all the while:
-// of the time until a write is answered it counts no more than tick, and of one that
-// is not answered nothing. On a machine that stands still an election has no limit
-// that a client could keep; what a client does with a cluster that answers has.
-type clock struct {
-	stop func()
-
-	mu     sync.Mutex // guards what follows
-	served time.Duration
-	alarms map[time.Duration]chan struct{}
-}
-
-const tick = 250 * time.Millisecond
-
-func serving(t *testing.T, c *testserver.EtcdCluster, members ...int) *clock {
+// serving counts the time in which members of a cluster take writes.
+func serving(t *testing.T, c *testserver.EtcdCluster, members ...int) *testserver.Service {
 	addrs := c.Addrs()
 	if len(members) > 0 {
-		addrs = nil
-		for _, i := range members {
-			addrs = append(addrs, c.Members[i].Addr())
-		}
+		addrs = addrsOf(c, members...)
 	}
 	store := dial(t, addrs)
-	ctx, cancel := context.WithCancel(t.Context())
-	var work sync.WaitGroup
-	k := &clock{alarms: map[time.Duration]chan struct{}{}}
-	k.stop = func() { cancel(); work.Wait() }
-	work.Go(func() {
-		for ctx.Err() == nil {
-			begun := time.Now()
-			call, done := context.WithTimeout(ctx, 4*tick)
-			_, err := store.Put(call, "clock", "ticks")
-			done()
-			select {
-			case <-time.After(tick / 5): // the cluster has other things to do
-			case <-ctx.Done():
-			}
-			if err == nil {
-				k.pass(min(time.Since(begun), tick))
-			}
-		}
+	return testserver.Serving(t, func(ctx context.Context) error {
+		_, err := store.Put(ctx, "service", "")
+		return err
 	})
-	return k
-}
-
-func (k *clock) pass(d time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.served += d
-	for at, alarm := range k.alarms {
-		if k.served >= at {
-			close(alarm)
-			delete(k.alarms, at)
-		}
-	}
-}
-
-// at returns a channel that is closed when the cluster has served for so long.
-func (k *clock) at(d time.Duration) <-chan struct{} {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	alarm := k.alarms[d]
-	if alarm == nil {
-		alarm = make(chan struct{})
-		k.alarms[d] = alarm
-	}
-	return alarm
-}
-
-func (k *clock) now() time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.served
 }
