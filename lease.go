@@ -85,6 +85,10 @@ func (l *Lease) check() {
 	}
 	for _, p := range l.parts {
 		p.check()
+		if why := p.over.Load(); why != nil {
+			l.end(*why) // who ended p may not have come to us yet
+			return
+		}
 	}
 	if l.cl == nil {
 		return

@@ -30,9 +30,11 @@ func (x *leaseContext) Done() <-chan struct{} { return x.fill().Done() }
 // Err reports whether the lease has ended, by the clock if need be.
 func (x *leaseContext) Err() error {
 	x.lease.check()
-	if x.lease.over.Load() == nil {
+	why := x.lease.over.Load()
+	if why == nil {
 		return nil
 	}
+	x.end(*why) // who ended the lease may have been stopped before it came to this
 	return x.fill().Err()
 }
 
@@ -79,7 +81,9 @@ func (x *workContext) Deadline() (time.Time, bool) { return x.caller.Deadline() 
 
 // Err reports whether the lease or the caller's context has ended.
 func (x *workContext) Err() error {
-	x.lease.check()
+	if err := x.lease.ctx.Err(); err != nil {
+		return err
+	}
 	if err := x.Context.Err(); err != nil {
 		return err
 	}

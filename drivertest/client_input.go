@@ -108,7 +108,8 @@ func badOptions(s *stage) {
 	if err == nil {
 		_ = l.Unlock() // may be lost by now
 	}
-	s.eventually(soon, "the end of a lease of 1 ns", func() bool { return len(s.line()) == 0 })
+	// What could not be given back, as where that reply was lost too, ends by its expiry.
+	s.eventually(3*s.ttl+soon, "the end of a lease of 1 ns", func() bool { return len(s.line()) == 0 })
 }
 
 func badPermits(s *stage) {

@@ -129,12 +129,12 @@ func clientRenewed(s *stage) {
 		case <-time.After(ttl + ttl/2):
 		}
 		b := s.client()
-		rival, err := s.patiently(s.ctx, b.Mutex(s.name).TryLock)
+		other, err := s.patiently(s.ctx, b.Mutex(s.name).TryLock)
 		if l.Err() == nil && !errors.Is(err, pawl.ErrHeld) {
 			s.Errorf("TryLock beside a lease that is renewed: %v, not ErrHeld", err)
 		}
-		if err == nil {
-			s.unlock(rival)
+		if err == nil { // l was lost, on a machine that stood still: this one is not to be in the way
+			s.unlock(other)
 		}
 		if l.Token() != token {
 			s.Errorf("renewal changed token %d to %d", token, l.Token())

@@ -48,6 +48,7 @@ type stage struct {
 	players []*player
 	clients []*pawl.Client
 	filler  string // ID of the claim that holds kind.taken units
+	unsure  bool   // the closing of a session had no answer at first
 	tasks   sync.WaitGroup
 }
 
@@ -118,7 +119,12 @@ func (s *stage) closeSessions(ctx context.Context) {
 		if p.dead {
 			continue
 		}
-		if err := p.again(ctx, func() error { return p.Session.Close(ctx) }); err != nil && !errors.Is(err, driver.ErrGone) {
+		err := p.again(ctx, func() error { return p.Session.Close(ctx) })
+		if errors.Is(err, driver.ErrUnreachable) { // a machine that stalls: what was asked for may still be done
+			s.Logf("closing a session: %v", err)
+			s.unsure, err = true, p.Session.Close(ctx)
+		}
+		if err != nil && !errors.Is(err, driver.ErrGone) {
 			s.Errorf("closing a session: %v", err)
 		}
 	}
@@ -128,6 +134,9 @@ func (s *stage) closeSessions(ctx context.Context) {
 // have been given back, so they have no reason to be there even once.
 func (s *stage) checkEmpty(ctx context.Context) {
 	var wait time.Duration
+	if s.unsure {
+		wait = soon
+	}
 	for _, p := range s.players {
 		if p.dead {
 			wait = max(wait, 3*p.TTL()+soon)

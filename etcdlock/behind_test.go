@@ -20,7 +20,7 @@ import (
 // An unlock of etcd's own mutex says nothing when the lock was lost before.
 func TestUnlockSaysThatTheLockWasLost(t *testing.T) {
 	t.Parallel()
-	addr := []string{testserver.Etcd(t).Addr()}
+	addr := []string{common(t).Addr()}
 	c, e := client(t, addr, time.Minute), engine(t, addr)
 	l := lock(t, c.Mutex("name"))
 	deleteLine(t, e, "name")
@@ -40,14 +40,14 @@ func deleteLine(t testing.TB, e *Engine, name string) {
 // a lease that was revoked (etcd#20616).
 func TestWhatIsDeletedBehindOurBackIsNoticedByTheBeat(t *testing.T) {
 	t.Parallel()
-	addr := []string{testserver.Etcd(t).Addr()}
+	addr := []string{common(t).Addr()}
 	kind := heard(func(_ string, m any) {
 		if r, ok := m.(*pb.LeaseKeepAliveResponse); ok {
 			r.TTL = 60 // as a server with that fault says
 		}
 	})
 	e, admin := engine(t, addr, kind), dial(t, addr)
-	s := open(t, e, time.Minute)
+	s := open(t, e, unbeaten)
 	one, two := mutex("one"), mutex("two")
 	hold(t, s, one)
 	hold(t, s, two)
@@ -71,12 +71,12 @@ func TestWhatIsDeletedBehindOurBackIsNoticedByTheBeat(t *testing.T) {
 func TestAKeyThatTheLeaderHasNotHeardOfYetIsNotGone(t *testing.T) {
 	t.Parallel()
 	var hide atomic.Bool
-	e := engine(t, []string{testserver.Etcd(t).Addr()}, each(func(_ string, _, reply any, _ error) {
+	e := engine(t, []string{common(t).Addr()}, each(func(_ string, _, reply any, _ error) {
 		if r, ok := reply.(*pb.LeaseTimeToLiveResponse); ok && hide.Load() {
 			r.Keys = nil
 		}
 	}))
-	s := open(t, e, time.Minute)
+	s := open(t, e, unbeaten)
 	there, gone := mutex("there"), mutex("gone")
 	hold(t, s, there)
 	hold(t, s, gone)
@@ -94,7 +94,7 @@ func TestAKeyThatTheLeaderHasNotHeardOfYetIsNotGone(t *testing.T) {
 // consul#4902: a lock that was lost once could not be taken again.
 func TestAMutexCanBeLockedAgainAfterALoss(t *testing.T) {
 	t.Parallel()
-	addr := []string{testserver.Etcd(t).Addr()}
+	addr := []string{common(t).Addr()}
 	var leases granted
 	c := client(t, addr, 3*time.Second, leases.note())
 	m := c.Mutex("name")

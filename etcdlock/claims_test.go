@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -16,8 +15,8 @@ import (
 // etcd PR#11364, #16396: two mutexes of one session both held.
 func TestClaimsOfOneSessionExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{testserver.Etcd(t).Addr()})
-	s := open(t, e, time.Minute)
+	e := engine(t, []string{common(t).Addr()})
+	s := open(t, e, unbeaten)
 	one, two := mutex("name"), mutex("name")
 	hold(t, s, one)
 	st := wait(t, s, two)
@@ -37,7 +36,7 @@ func TestClaimsOfOneSessionExcludeEachOther(t *testing.T) {
 func TestABusyTryWritesNothing(t *testing.T) {
 	t.Parallel()
 	e := engine(t, []string{testserver.Etcd(t).Addr()})
-	s := open(t, e, time.Minute)
+	s := open(t, e, unbeaten)
 	revision := func() int64 {
 		got, err := e.client.Get(t.Context(), "x", clientv3.WithCountOnly())
 		if err != nil {
@@ -71,8 +70,8 @@ func TestABusyTryWritesNothing(t *testing.T) {
 // etcd#22123: a release with a context that had ended forgot what it was to release.
 func TestALeaveWithAnEndedContextCanBeRepeated(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{testserver.Etcd(t).Addr()})
-	s := open(t, e, time.Minute)
+	e := engine(t, []string{common(t).Addr()})
+	s := open(t, e, unbeaten)
 	c := mutex("name")
 	hold(t, s, c)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -90,8 +89,8 @@ func TestALeaveWithAnEndedContextCanBeRepeated(t *testing.T) {
 // website#710, etcd#6278: whatever was under a lock's prefix blocked it.
 func TestAForeignKeyIsRefusedAndLeftAlone(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{testserver.Etcd(t).Addr()})
-	s := open(t, e, time.Minute)
+	e := engine(t, []string{common(t).Addr()})
+	s := open(t, e, unbeaten)
 	put := func(key string) {
 		t.Helper()
 		if _, err := e.client.Put(t.Context(), key, "not ours"); err != nil {
@@ -138,8 +137,8 @@ func TestAForeignKeyIsRefusedAndLeftAlone(t *testing.T) {
 // 5b8c6b548): its own key was still empty.
 func TestALeaveOfWhatWasNeverEnteredEndsNothing(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{testserver.Etcd(t).Addr()})
-	s := open(t, e, time.Minute)
+	e := engine(t, []string{common(t).Addr()})
+	s := open(t, e, unbeaten)
 	held, waits := mutex("name"), mutex("name")
 	hold(t, s, held)
 	wait(t, s, waits)

@@ -64,7 +64,7 @@ func TestNoRaceFiftyThousandPastClaimsDoNotSlowTheNext(t *testing.T) {
 	defer e.Close()
 	c := pawl.New(e)
 	defer c.Close()
-	s := open(t, e, time.Minute)
+	s := open(t, e, unbeaten)
 	var wg sync.WaitGroup
 	for range lanes {
 		wg.Go(func() {
@@ -93,7 +93,7 @@ func TestNoRaceTenThousandHeldNamesCostOneKeepalive(t *testing.T) {
 	const held, lanes = 10_000, 64
 	var n count
 	e := engine(t, []string{testserver.NewEtcd(t).Addr()}, n.options()...)
-	s := open(t, e, time.Minute)
+	s := open(t, e, unbeaten)
 	live := make([]driver.Claim, held)
 	var wg sync.WaitGroup
 	for lane := range lanes {

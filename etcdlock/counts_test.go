@@ -68,7 +68,7 @@ func TestTheBudgetOfCallsIsKept(t *testing.T) {
 func budget(t *testing.T, addr string) {
 	var n count
 	other, e := engine(t, []string{addr}), engine(t, []string{addr}, n.options()...)
-	a, b := open(t, other, time.Minute), open(t, e, time.Minute)
+	a, b := open(t, other, unbeaten), open(t, e, unbeaten)
 	n.take()
 	one, away := map[string]int{"Txn": 1}, map[string]int{"DeleteRange": 1}
 
@@ -124,13 +124,13 @@ func budget(t *testing.T, addr string) {
 	}
 }
 
-// A line of a thousand must not be told to each who joins it or waits in it.
+// A line of hundreds must not be told to each who joins it or waits in it.
 func TestALongLineIsNotToldWhole(t *testing.T) {
 	t.Parallel()
 	var n count
 	e := engine(t, []string{testserver.Etcd(t).Addr()}, n.options()...)
-	s := open(t, e, time.Minute)
-	const length, lanes = 1000, 20
+	s := open(t, e, unbeaten)
+	const length, lanes = 300, 20
 	kinds := map[string][2]int{"mutex": {1, 1}, "reader": {1, driver.All}, "semaphore": {1, 4}}
 	for kind, size := range kinds {
 		claim := func() driver.Claim {
@@ -159,7 +159,7 @@ func TestALongLineIsNotToldWhole(t *testing.T) {
 			t.Errorf("look: %+v, %v", st, err)
 		}
 		if st := enter(t, s, tries(mutex(kind))); st.Held {
-			t.Errorf("a try behind a thousand: %+v", st)
+			t.Errorf("a try behind hundreds: %+v", st)
 		}
 		if _, largest := n.take(); largest > 2<<10 {
 			t.Errorf("%s: a reply has %d bytes with %d in line", kind, largest, length)
@@ -170,8 +170,8 @@ func TestALongLineIsNotToldWhole(t *testing.T) {
 // The slots of claims that have ended are used again.
 func TestPastClaimsLeaveNoKeysBehind(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{testserver.Etcd(t).Addr()})
-	s := open(t, e, time.Minute)
+	e := engine(t, []string{common(t).Addr()})
+	s := open(t, e, unbeaten)
 	seen := map[string]bool{}
 	for range 50 {
 		cs := []driver.Claim{mutex("name"), mutex("name"), mutex("name")}
@@ -198,8 +198,8 @@ func TestPastClaimsLeaveNoKeysBehind(t *testing.T) {
 // EnterAll says what it cannot do, and does nothing of it.
 func TestTooManyNamesAtOnceAreRefused(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{testserver.Etcd(t).Addr()})
-	s := open(t, e, time.Minute)
+	e := engine(t, []string{common(t).Addr()})
+	s := open(t, e, unbeaten)
 	names := func(n int) (cs []driver.Claim) {
 		for i := range n {
 			cs = append(cs, mutex(fmt.Sprintf("many/%d", i)))

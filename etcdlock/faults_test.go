@@ -20,10 +20,10 @@ import (
 // etcd#22082: a delete whose reply was lost was sent again and removed a later hold.
 func TestALeaveThatIsSentAgainEndsNoLaterClaim(t *testing.T) {
 	t.Parallel()
-	server := testserver.Etcd(t)
+	server := common(t)
 	p := faultproxy.New(t, server.Addr())
 	e := engine(t, []string{p.Addr()})
-	s := open(t, e, time.Minute)
+	s := open(t, e, unbeaten)
 	old := mutex("name")
 	hold(t, s, old)
 	p.SwallowReplies(1, faultproxy.ThenCut(), faultproxy.Matching(about("@line/name")))
@@ -61,9 +61,9 @@ func TestALateLeaveEndsNoLaterClaim(t *testing.T) {
 		}()
 		return status.Error(codes.Unavailable, "the connection broke")
 	})
-	addr := []string{testserver.Etcd(t).Addr()}
+	addr := []string{common(t).Addr()}
 	e, direct := engine(t, addr, late), engine(t, addr)
-	s := open(t, e, time.Minute)
+	s := open(t, e, unbeaten)
 	old, later := mutex("name"), mutex("name")
 	hold(t, s, old)
 	stuck.Store(true)
@@ -83,10 +83,10 @@ func TestALateLeaveEndsNoLaterClaim(t *testing.T) {
 // The reply to an Enter is lost, the same Enter is sent again: it is the same place.
 func TestAnEnterThatIsSentAgainStandsWhereItStood(t *testing.T) {
 	t.Parallel()
-	server := testserver.Etcd(t)
+	server := common(t)
 	p := faultproxy.New(t, server.Addr())
 	direct, e := engine(t, []string{server.Addr()}), engine(t, []string{p.Addr()})
-	s := open(t, e, time.Minute)
+	s := open(t, e, unbeaten)
 	for _, c := range []driver.Claim{mutex("queued"), tries(mutex("tried"))} {
 		p.SwallowReplies(1, faultproxy.ThenCut(), faultproxy.Matching(about("@line/"+c.Name)))
 		if _, err := s.Enter(t.Context(), c); !errors.Is(err, driver.ErrUnreachable) {
@@ -107,9 +107,9 @@ func TestAnEnterThatIsSentAgainStandsWhereItStood(t *testing.T) {
 // goes to another claim, and then the Enter lands.
 func TestALateEnterDoesNotTakeAnothersPlace(t *testing.T) {
 	t.Parallel()
-	server := testserver.Etcd(t)
+	server := common(t)
 	e := engine(t, []string{server.Addr()})
-	s := open(t, e, time.Minute)
+	s := open(t, e, unbeaten)
 	late := mutex("name")
 	p := s.newSpot(late) // as Enter makes it
 	key, label := p.key, p.label
@@ -136,7 +136,7 @@ func TestALateEnterDoesNotTakeAnothersPlace(t *testing.T) {
 func TestALockThatTimedOutLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	const ttl = 30 * time.Second
-	server := testserver.Etcd(t)
+	server := common(t)
 	p := faultproxy.New(t, server.Addr())
 	c, rival := client(t, []string{p.Addr()}, ttl), client(t, []string{server.Addr()}, ttl)
 	if err := lock(t, c.Mutex("warm")).Unlock(); err != nil {
@@ -171,7 +171,7 @@ func TestALockThatTimedOutLeavesNoOrphan(t *testing.T) {
 // etcd#18082: a Lock whose context ended hung for as long as the servers were away.
 func TestLockReturnsWithItsContextWhenTheServerIsSilent(t *testing.T) {
 	t.Parallel()
-	server := testserver.Etcd(t)
+	server := common(t)
 	p := faultproxy.New(t, server.Addr())
 	holder, c := client(t, []string{server.Addr()}, time.Minute), client(t, []string{p.Addr()}, time.Minute)
 	l := lock(t, holder.Mutex("name"))
@@ -193,7 +193,7 @@ func TestLockReturnsWithItsContextWhenTheServerIsSilent(t *testing.T) {
 // rival in. Also consul#18271 and k8s#44887: it did not learn at all while a call hung.
 func TestALossIsToldBeforeTheRivalHolds(t *testing.T) {
 	t.Parallel()
-	server := testserver.Etcd(t)
+	server := common(t)
 	for name, cut := range map[string]func(*faultproxy.Proxy){
 		"nothing arrives":   func(p *faultproxy.Proxy) { p.BlackHole(faultproxy.Both) },
 		"no reply arrives":  func(p *faultproxy.Proxy) { p.BlackHole(faultproxy.ToClient) },
@@ -251,17 +251,17 @@ func TestOpeningEndsWithItsContextWhenTheServerStandsStill(t *testing.T) {
 	t.Parallel()
 	server := testserver.Etcd(t)
 	e := engine(t, []string{server.Addr()})
-	open(t, e, time.Minute) // so that there is a connection
+	open(t, e, unbeaten) // so that there is a connection
 	server.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	opened := begin(t, func() (driver.Session, error) {
-		return e.Open(ctx, driver.SessionOptions{ID: newID(), TTL: time.Minute})
+		return e.Open(ctx, driver.SessionOptions{ID: newID(), TTL: unbeaten})
 	})
 	_, err := opened.within(t, soon, "Open with a context that has ended")
 	expect(t, "Open of a server that stands still", err, context.DeadlineExceeded)
 	server.Resume()
-	open(t, e, time.Minute)
+	open(t, e, unbeaten)
 }
 
 // A connection is cut while one waits, and what the watch would go on from is
@@ -274,7 +274,7 @@ func TestAWaitOutlivesACutAndACompaction(t *testing.T) {
 			server := testserver.Etcd(t)
 			p := faultproxy.New(t, server.Addr())
 			near, far := engine(t, []string{server.Addr()}), engine(t, []string{p.Addr()})
-			a, b := open(t, near, time.Minute), open(t, far, time.Minute)
+			a, b := open(t, near, unbeaten), open(t, far, unbeaten)
 			ca, cb := mutex("name"), mutex("name")
 			hold(t, a, ca)
 			st := wait(t, b, cb)

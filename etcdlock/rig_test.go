@@ -26,6 +26,9 @@ import (
 // soon is how long a test waits for what should take no time.
 const soon = 5 * time.Second
 
+// unbeaten is the TTL of a session that nobody beats: no test takes so long.
+const unbeaten = 10 * time.Minute
+
 // dial returns a client for the length of a test, made as the documents advise.
 func dial(t testing.TB, addrs []string, opts ...grpc.DialOption) *clientv3.Client {
 	t.Helper()
@@ -40,10 +43,11 @@ func dial(t testing.TB, addrs []string, opts ...grpc.DialOption) *clientv3.Clien
 	return c
 }
 
-// engine returns an engine on a client of its own for the length of a test.
+// engine returns an engine on a client of its own for the length of a test. All of
+// one test meet, and those of different tests do not.
 func engine(t testing.TB, addrs []string, opts ...grpc.DialOption) *Engine {
 	t.Helper()
-	e := New(dial(t, addrs, opts...))
+	e := New(dial(t, addrs, opts...), Prefix("test/"+t.Name()))
 	t.Cleanup(func() { e.Close() })
 	return e
 }

@@ -19,12 +19,12 @@ import (
 func TestAMemberThatDoesNotKnowTheLeaseYetDoesNotEndTheSession(t *testing.T) {
 	t.Parallel()
 	var fault atomic.Bool
-	e := engine(t, []string{testserver.Etcd(t).Addr()}, heard(func(_ string, m any) {
+	e := engine(t, []string{common(t).Addr()}, heard(func(_ string, m any) {
 		if r, ok := m.(*pb.LeaseKeepAliveResponse); ok && fault.Load() {
 			r.TTL = 0
 		}
 	}))
-	s := open(t, e, time.Minute)
+	s := open(t, e, unbeaten)
 	c := mutex("name")
 	hold(t, s, c)
 	out := make([]driver.Standing, 1)
@@ -43,8 +43,8 @@ func TestAMemberThatDoesNotKnowTheLeaseYetDoesNotEndTheSession(t *testing.T) {
 // etcd#22081, #22094: keepalives of several leases on one client were mixed up.
 func TestSessionsOfOneClientDoNotShareTheirEnd(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{testserver.Etcd(t).Addr()})
-	a, b := open(t, e, time.Minute), open(t, e, time.Minute)
+	e := engine(t, []string{common(t).Addr()})
+	a, b := open(t, e, unbeaten), open(t, e, unbeaten)
 	ca, cb := mutex("a"), mutex("b")
 	hold(t, a, ca)
 	hold(t, b, cb)
@@ -68,9 +68,9 @@ func TestSessionsOfOneClientDoNotShareTheirEnd(t *testing.T) {
 // The session's lease has to outlive the context it was opened with (cilium#12619).
 func TestASessionOutlivesTheContextOfItsOpening(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{testserver.Etcd(t).Addr()})
+	e := engine(t, []string{common(t).Addr()})
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := e.Open(ctx, driver.SessionOptions{ID: newID(), TTL: time.Minute})
+	s, err := e.Open(ctx, driver.SessionOptions{ID: newID(), TTL: unbeaten})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func TestAClientStoppedBeyondItsTTLKnowsItAtOnce(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	l, err := client(t, []string{addr}, 3*time.Second).Mutex("name").Lock(t.Context())
+	l, err := stoppable(t, addr).Mutex("name").Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,12 +76,19 @@ func TestAClientStoppedBeyondItsTTLKnowsItAtOnce(t *testing.T) {
 	}
 }
 
+// stoppable returns a client for either process: both have the same prefix.
+func stoppable(t *testing.T, addr string) *pawl.Client {
+	c := pawl.New(New(dial(t, []string{addr})), pawl.WithTTL(3*time.Second))
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
 func TestHolds(t *testing.T) {
 	addr := os.Getenv(holdsAt)
 	if addr == "" {
 		return // it is half of the test above
 	}
-	l, err := client(t, []string{addr}, 3*time.Second).Mutex("name").Lock(t.Context())
+	l, err := stoppable(t, addr).Mutex("name").Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

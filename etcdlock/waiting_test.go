@@ -10,16 +10,15 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/testserver"
 )
 
 // etcd#19597, #11456: a waiter learnt only when those ahead had left that its own
 // lease was gone, or was told that it holds.
 func TestAWaiterWhoseLeaseIsRevokedIsToldAtOnce(t *testing.T) {
 	t.Parallel()
-	addr := []string{testserver.Etcd(t).Addr()}
+	addr := []string{common(t).Addr()}
 	e := engine(t, addr)
-	a, b := open(t, e, time.Minute), open(t, e, time.Minute)
+	a, b := open(t, e, unbeaten), open(t, e, unbeaten)
 	ca, cb := mutex("name"), mutex("name")
 	hold(t, a, ca)
 	st := wait(t, b, cb)
@@ -43,9 +42,9 @@ func TestAWaiterWhoseLeaseIsRevokedIsToldAtOnce(t *testing.T) {
 // charts#326: a candidate became leader with no key left.
 func TestAWaiterThatExpiredNeverHolds(t *testing.T) {
 	t.Parallel()
-	addr := []string{testserver.Etcd(t).Addr()}
+	addr := []string{common(t).Addr()}
 	e := engine(t, addr)
-	a, b := open(t, e, time.Minute), open(t, e, time.Second)
+	a, b := open(t, e, unbeaten), open(t, e, time.Second)
 	ca, cb := mutex("name"), mutex("name")
 	hold(t, a, ca)
 	st := wait(t, b, cb)
@@ -63,7 +62,7 @@ func TestAWaiterThatExpiredNeverHolds(t *testing.T) {
 // A wait goes on in a new session when its own was ended behind its back.
 func TestAWaitOutlivesItsLease(t *testing.T) {
 	t.Parallel()
-	addr := []string{testserver.Etcd(t).Addr()}
+	addr := []string{common(t).Addr()}
 	var leases granted
 	a, b := client(t, addr, 10*time.Second), client(t, addr, 3*time.Second, leases.note())
 	l := lock(t, a.Mutex("name"))
@@ -107,7 +106,7 @@ func awaitLine(t testing.TB, e *Engine, name string, n int) {
 // neither an error nor a lock.
 func TestACancelledWaitEitherHoldsOrHasLeft(t *testing.T) {
 	t.Parallel()
-	addr := []string{testserver.Etcd(t).Addr()}
+	addr := []string{common(t).Addr()}
 	a, b, c := client(t, addr, time.Minute), client(t, addr, time.Minute), client(t, addr, time.Minute)
 	for range 30 {
 		l := lock(t, a.Mutex("name"))
@@ -142,12 +141,12 @@ func TestACancelledWaitEitherHoldsOrHasLeft(t *testing.T) {
 // not the waiter's turn.
 func TestAnEvictedWaiterLeavesThoseBehindInLine(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{testserver.Etcd(t).Addr()})
+	e := engine(t, []string{common(t).Addr()})
 	var ss [4]*session
 	var cs [4]driver.Claim
 	var st [4]driver.Standing
 	for i := range ss {
-		ss[i], cs[i] = open(t, e, time.Minute), mutex("name")
+		ss[i], cs[i] = open(t, e, unbeaten), mutex("name")
 		st[i] = enter(t, ss[i], cs[i])
 	}
 	last := begin(t, func() (driver.Standing, error) { return until(t.Context(), ss[3], cs[3], st[3]) })

@@ -61,7 +61,7 @@ func TestAWatchEndsWithItsAwait(t *testing.T) {
 	t.Parallel()
 	server := testserver.Etcd(t)
 	e := engine(t, []string{server.Addr()})
-	holder := open(t, e, time.Minute)
+	holder := open(t, e, unbeaten)
 	ca := mutex("name")
 	hold(t, holder, ca)
 	const n = 20
@@ -70,7 +70,7 @@ func TestAWatchEndsWithItsAwait(t *testing.T) {
 	var s [n]*session
 	var cs [n]driver.Claim
 	for i := range n {
-		s[i], cs[i] = open(t, e, time.Minute), mutex("name")
+		s[i], cs[i] = open(t, e, unbeaten), mutex("name")
 		st := wait(t, s[i], cs[i])
 		waits = append(waits, begin(t, func() (driver.Standing, error) { return until(ctx, s[i], cs[i], st) }))
 	}

@@ -89,6 +89,11 @@ func (s *session) attempt(ctx context.Context, as []*arrival) (out []driver.Stan
 				continue
 			}
 		}
+		if err == nil && a.known {
+			// One that is entered again is told how it stands now, and not as a server
+			// knows it that is behind: its caller may know of somebody who has left.
+			err = s.sync(ctx, a.Name)
+		}
 		if err != nil {
 			break
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/faultproxy"
 )
 
 // TestFaultsOnThreeNodes breaks one ensemble in one way after the other.
@@ -22,6 +23,7 @@ func TestFaultsOnThreeNodes(t *testing.T) {
 	}{
 		{"the leader is killed", leaderKilled},
 		{"the leader is stopped", leaderStopped},
+		{"a follower is behind its leader", followerBehind},
 		{"followers are cut from their leader", followerCut},
 		{"the leader is cut from its followers", leaderCut},
 		{"the majority is lost and comes back", majorityLost},
@@ -49,14 +51,14 @@ func leaderKilled(t *testing.T, g *ground) {
 	a := newArena(t)
 	a.play(g.client(t, path), g.client(t, path), g.client(t, path))
 	long := kept(t, g, path)
-	a.expect("before", 5, time.Now(), patience)
+	a.expect("before", 5, patience, g)
 	leader := g.Leader()
 	g.Nodes[leader].Kill()
 	g.Leader((leader+1)%3, (leader+2)%3)
-	a.expect("the leader was killed, another leads", 10, time.Now(), 2*faultTTL)
+	a.expect("the leader was killed, another leads", 10, 2*faultTTL, g, (leader+1)%3, (leader+2)%3)
 	g.Nodes[leader].Restart()
 	g.Await()
-	a.expect("it came back", 10, time.Now(), 2*faultTTL)
+	a.expect("it came back", 10, 2*faultTTL, g)
 	if err := long.Err(); err != nil {
 		t.Errorf("a lease of 30 s was lost by an election: %v", err)
 	}
@@ -69,15 +71,36 @@ func leaderStopped(t *testing.T, g *ground) {
 	// One is connected to the leader, and can go elsewhere when that is silent.
 	a.play(g.client(t, path, leader, (leader+1)%3), g.client(t, path), g.client(t, path))
 	long := kept(t, g, path)
-	a.expect("before", 5, time.Now(), patience)
+	a.expect("before", 5, patience, g)
 	g.Nodes[leader].Pause()
 	g.Leader((leader+1)%3, (leader+2)%3)
-	a.expect("the leader was stopped, another leads", 10, time.Now(), 2*faultTTL)
+	a.expect("the leader was stopped, another leads", 10, 2*faultTTL, g, (leader+1)%3, (leader+2)%3)
 	g.Nodes[leader].Resume()
-	a.expect("it goes on", 10, time.Now(), 2*faultTTL)
+	a.expect("it goes on", 10, 2*faultTTL, g)
 	g.Await()
 	if err := long.Err(); err != nil {
 		t.Errorf("a lease of 30 s was lost by an election: %v", err)
+	}
+}
+
+// One that is entered again must not be told what a follower knows that is behind:
+// that somebody is ahead of it of whom its caller knows that it has left.
+func followerBehind(t *testing.T, g *ground) {
+	path := pathOf(t)
+	leader := g.Leader()
+	follower := (leader + 1) % 3
+	a := open(t, connect(t, []string{g.Nodes[leader].Addr()}, Path(path)), 30*time.Second)
+	b := open(t, connect(t, []string{g.Nodes[follower].Addr()}, Path(path)), 30*time.Second)
+	ca, cb := mutex(), mutex()
+	hold(t, a, ca)
+	stand(t, b, cb)
+	for _, way := range append(g.ways[[2]int{follower, leader}], g.ways[[2]int{leader, follower}]...) {
+		way.Delay(faultproxy.Both, 300*time.Millisecond)
+	}
+	defer g.heal()
+	leave(t, a, ca)
+	if st := enter(t, b, cb); !st.Held {
+		t.Errorf("Enter again, after the only one ahead has left: %+v", st)
 	}
 }
 
@@ -101,7 +124,7 @@ func followerCut(t *testing.T, g *ground) {
 	}()
 	standing(t, connect(t, g.Addrs(), Path(path)), "duel/0", 3)
 	g.cut(follower, leader)
-	fight(t, all, time.Now())
+	fight(t, all, g, leader, third)
 	g.heal()
 	g.Await()
 	if err := <-waiter; err != nil { // it stood in line on the follower all the time
@@ -117,7 +140,7 @@ func leaderCut(t *testing.T, g *ground) {
 	g.cut(leader, one)
 	g.cut(leader, two)
 	g.Leader(one, two)
-	fight(t, all, time.Now()) // from when there is a majority again
+	fight(t, all, g, one, two) // from when there is a majority again
 	g.heal()
 	g.Await()
 }
@@ -127,7 +150,7 @@ func majorityLost(t *testing.T, g *ground) {
 	a := newArena(t)
 	c := g.client(t, path)
 	a.play(c, g.client(t, path))
-	a.expect("before", 5, time.Now(), patience)
+	a.expect("before", 5, patience, g)
 	held, err := c.Mutex("held").Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +170,7 @@ func majorityLost(t *testing.T, g *ground) {
 	g.Nodes[0].Restart()
 	g.Nodes[1].Restart()
 	g.Await()
-	a.expect("the majority came back", 10, time.Now(), 2*faultTTL)
+	a.expect("the majority came back", 10, 2*faultTTL, g)
 }
 
 func allRestarted(t *testing.T, g *ground) {
@@ -155,7 +178,7 @@ func allRestarted(t *testing.T, g *ground) {
 	a := newArena(t)
 	a.play(g.client(t, path), g.client(t, path))
 	long := kept(t, g, path)
-	a.expect("before", 5, time.Now(), patience)
+	a.expect("before", 5, patience, g)
 	for _, n := range g.Nodes {
 		n.Kill()
 	}
@@ -165,7 +188,7 @@ func allRestarted(t *testing.T, g *ground) {
 	}
 	wg.Wait()
 	g.Await()
-	a.expect("all came back", 10, time.Now(), 2*faultTTL)
+	a.expect("all came back", 10, 2*faultTTL, g)
 	if err := long.Err(); err != nil {
 		t.Errorf("a lease of 30 s was lost by a restart: %v", err)
 	}

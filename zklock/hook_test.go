@@ -128,7 +128,7 @@ func TestANewLifeOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
 	path := pathOf(t)
 	p := faultproxy.New(t, one(t))
 	hook := Hooks()
-	conn := user(t, p.Addr(), 600*time.Millisecond, hook)
+	conn := user(t, p.Addr(), 3*time.Second, hook)
 	e, err := New(conn, hook, Path(path))
 	if err != nil {
 		t.Fatal(err)

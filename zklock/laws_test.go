@@ -30,7 +30,7 @@ func lawsOn(t *testing.T, servers []string) {
 		Peer:   func(t *testing.T, e driver.Engine) driver.Engine { return connect(t, servers, Path(e.(*Engine).path)) },
 		Crash:  func(s driver.Session) { s.(*session).l.crash() },
 		Clean:  func(t *testing.T, e driver.Engine) error { return e.(*Engine).clean(t) },
-		MinTTL: time.Second,
+		MinTTL: 2 * time.Second,
 	})
 }
 
@@ -55,7 +55,7 @@ type twoConns struct {
 	brief *Engine
 }
 
-const briefly = time.Second
+const briefly = 2 * time.Second
 
 func pair(t *testing.T, addr, path string) *twoConns {
 	return &twoConns{on(t, addr, 3*time.Minute, Path(path)), on(t, addr, timeoutFor(briefly), Path(path))}

@@ -43,23 +43,36 @@ func TestAWritePromisesFromTheLastExchangeTheLeaderHasHeardOf(t *testing.T) {
 func TestBeatsInTimePromiseTheWholeTTL(t *testing.T) {
 	t.Parallel()
 	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	for range 5 {
+		if beatsInTime(t, e) {
+			return
+		}
+	}
+	t.Error("the machine stood still five times: no beat came in time")
+}
+
+// beatsInTime beats four times, and says whether all came when they should.
+func beatsInTime(t *testing.T, e *Engine) bool {
 	s := open(t, e, 3*time.Second)
 	c := mutex()
+	c.Name = "job/" + c.ID
 	hold(t, s, c)
 	for i := range 4 {
+		slept := time.Now()
 		time.Sleep(s.TTL() / 3) // what is tested is what time does to it
 		var out [1]driver.Standing
-		sent := time.Now()
-		if err := s.Beat(t.Context(), []driver.Claim{c}, out[:]); err != nil {
-			t.Fatal(err)
+		err := s.Beat(t.Context(), []driver.Claim{c}, out[:])
+		if took := time.Since(slept); took > s.TTL()*2/5 {
+			return false
 		}
-		if took := time.Since(sent); took > s.TTL()/10 {
-			t.Skip("the machine stalls: nothing can be said")
+		if err != nil {
+			t.Fatal(err)
 		}
 		if got := out[0].Valid; got > s.TTL() || got < s.TTL()*85/100 {
 			t.Errorf("beat %d promises %v of a TTL of %v", i, got, s.TTL())
 		}
 	}
+	return true
 }
 
 func TestABeatAfterASilencePromisesLess(t *testing.T) {
@@ -97,9 +110,18 @@ func TestTTLIsThreeQuartersOfWhatTheServersGive(t *testing.T) {
 		{250 * time.Millisecond, 250 * time.Millisecond},
 		{time.Hour, 150 * time.Second}, // three quarters of the longest
 	} {
-		if s := open(t, e, test.ask); s.TTL() != test.want {
+		var s driver.Session
+		err := driver.ErrGone
+		for try := 0; try < 10 && errors.Is(err, driver.ErrGone); try++ { // the shortest may be over when it has begun
+			s, err = e.Open(t.Context(), driver.SessionOptions{ID: newID(), TTL: test.ask})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.TTL() != test.want {
 			t.Errorf("TTL %v asked for, %v given, not %v", test.ask, s.TTL(), test.want)
 		}
+		_ = s.Close(t.Context()) // it may be over
 	}
 }
 
@@ -176,7 +198,7 @@ func TestAWaiterWhoseLifeEndedIsTold(t *testing.T) {
 	path := pathOf(t)
 	e, p := through(t, path)
 	direct := connect(t, []string{one(t)}, Path(path))
-	holder, waiter := open(t, direct, time.Minute), open(t, e, 300*time.Millisecond)
+	holder, waiter := open(t, direct, time.Minute), open(t, e, 2*time.Second)
 	waiter.dog.Stop() // the servers are to end it
 	a, b := mutex(), mutex()
 	hold(t, holder, a)

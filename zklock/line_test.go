@@ -205,9 +205,9 @@ func TestAnIdleNameIsRemovedByTheServer(t *testing.T) {
 // Whether by number or by zxid, the order is that of arrival.
 func TestTheOrderSurvivesTheEndOfTheSequenceNumbers(t *testing.T) {
 	t.Parallel()
-	server := testserver.ZooKeeper(t)
+	server := testserver.ZooKeeper(t, "maxSessionTimeout=200000")
 	e := connect(t, []string{server.Addr()})
-	s := open(t, e, 30*time.Second)
+	s := open(t, e, 2*time.Minute)
 	c := mutex()
 	hold(t, s, c)
 	leave(t, s, c)

@@ -21,7 +21,7 @@ import (
 
 // Part starts a server and returns what is to be measured on it.
 func Part(t testing.TB) contest.Part {
-	s := testserver.NewEtcd(t)
+	s := testserver.NewEtcd(t, "--unsafe-no-fsync=false") // as it comes
 	return contest.Part{
 		Name:  "etcd",
 		About: append([]string{"one member on the same machine, leases of 10 s"}, contest.Versions("go.etcd.io/etcd/client/v3")...),

@@ -68,6 +68,7 @@ func clusterArgs(i, port int, urls, args []string) func(*Server) []string {
 			"--listen-peer-urls", fmt.Sprintf("http://127.0.0.1:%d", port),
 			"--initial-advertise-peer-urls", urls[i],
 			"--initial-cluster", strings.Join(members, ","),
+			unsynced,
 		}, args...)
 	}
 }
