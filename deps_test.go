@@ -61,6 +61,7 @@ var rows = map[string]row{
 	"examples/leader": {ours: "pawl memlock election", stdOnly: true},
 	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
 
+	"internal/calm":       {stdOnly: true},
 	"internal/faultproxy": {},
 	"internal/recipe":     {ours: "pawl driver", stdOnly: true},
 	"internal/recipetest": {ours: "pawl driver engines internal/testserver"},

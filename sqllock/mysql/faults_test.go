@@ -28,7 +28,7 @@ func openClient(t testing.TB, e driver.Engine, opts ...pawl.Option) *pawl.Client
 // T22: the user's work has all connections of the pool but the one that is kept.
 func TestBeatsKeepAConnectionOfTheUsersPool(t *testing.T) {
 	t.Parallel()
-	const ttl = 1500 * time.Millisecond
+	const ttl = 2500 * time.Millisecond
 	addr, base := database(t)
 	db := openDB(t, addr, base, "")
 	db.SetMaxOpenConns(1)
@@ -60,7 +60,7 @@ func TestBeatsKeepAConnectionOfTheUsersPool(t *testing.T) {
 // The connection that is kept for beats is killed between two of them.
 func TestAKilledBeatConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
-	const ttl = 2 * time.Second
+	const ttl = 3 * time.Second
 	addr, base := database(t)
 	e, err := New(openDB(t, addr, base, ""))
 	if err != nil {
@@ -100,7 +100,7 @@ func TestAKilledBeatConnectionIsReplaced(t *testing.T) {
 func TestARestartedServerKeepsItsLocks(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, testserver.MariaDB(t))
-	c, rival := openClient(t, openStore(t, s.Addr()+"/pawl", nil), pawl.WithTTL(20*time.Second)), openClient(t, openStore(t, s.Addr()+"/pawl", nil))
+	c, rival := openClient(t, openStore(t, s.Addr()+"/pawl", nil), pawl.WithTTL(time.Minute)), openClient(t, openStore(t, s.Addr()+"/pawl", nil))
 	l, err := c.Mutex("m").Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestARestartedServerKeepsItsLocks(t *testing.T) {
 		}
 		s.Restart()
 		for begun := time.Now(); ; {
-			if _, err = rival.Mutex("m").TryLock(t.Context()); !errors.Is(err, pawl.ErrUnreachable) || time.Since(begun) > 15*time.Second {
+			if _, err = rival.Mutex("m").TryLock(t.Context()); !errors.Is(err, pawl.ErrUnreachable) || time.Since(begun) > 45*time.Second {
 				break
 			}
 		}
