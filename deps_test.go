@@ -59,7 +59,7 @@ var rows = map[string]row{
 	"drivertest": {ours: "driver pawl"},
 	"cmd/pawl":   {ours: "engines pawl driver multi election once cell"},
 
-	"examples/orders": {ours: "pawl memlock once once/httponce", stdOnly: true},
+	"examples/orders": {ours: "pawl driver memlock once once/httponce sqllock sqllock/sqlite"},
 	"examples/cron":   {ours: "pawl memlock once", stdOnly: true},
 	"examples/leader": {ours: "pawl memlock election", stdOnly: true},
 	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
