@@ -342,6 +342,57 @@ func TestTokensRiseOverALostOrRestoredRow(t *testing.T) {
 	})
 }
 
+// T12: a pool gives every statement whichever connection it likes. What was taken on
+// one is given back on another, also when the first is gone, and a release that finds
+// nothing to give back says so.
+func TestALockBelongsToNoConnection(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, r *rig) {
+		p := faultproxy.New(t, r.addr)
+		c, other := openClient(t, r.via(p.Addr()), pawl.WithTTL(time.Minute)), openClient(t, r.url)
+		name := nameOf(t)
+		m := c.Mutex(name)
+		for range 5 {
+			l, err := m.Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Reset() // every connection it may have been taken on
+			if _, err := other.Mutex(name).TryLock(t.Context()); !errors.Is(err, pawl.ErrHeld) {
+				t.Fatalf("a rival after the connection was cut: %v", err)
+			}
+			if err := l.Unlock(); err != nil {
+				t.Fatalf("given back on another connection: %v", err)
+			}
+			if err := l.Unlock(); !errors.Is(err, pawl.ErrNotHeld) {
+				t.Errorf("given back twice: %v", err)
+			}
+			rival, err := other.Mutex(name).TryLock(t.Context())
+			if err != nil {
+				t.Fatalf("a rival after it was given back: %v", err)
+			}
+			if err := rival.Unlock(); err != nil {
+				t.Error(err)
+			}
+		}
+		l, err := m.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for x, err := range other.List(t.Context(), name) {
+			if err == nil {
+				err = other.Evict(t.Context(), x)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Unlock(); !errors.Is(err, pawl.ErrLost) {
+			t.Errorf("the release of a lock that was broken: %v", err)
+		}
+	})
+}
+
 // T13: what is given back of one name leaves the others of the process alone.
 func TestNamesOfOneProcessAreApart(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {

@@ -97,9 +97,18 @@ func TestAKilledBeatConnectionIsReplaced(t *testing.T) {
 	}
 }
 
+// T22: the server restarts, and is killed and recovers, while a lock is held.
 func TestARestartedServerKeepsItsLocks(t *testing.T) {
 	t.Parallel()
-	s := prepare(t, testserver.MariaDB(t))
+	for name, start := range map[string]func(testing.TB, ...string) *testserver.Server{"mariadb": testserver.MariaDB, "mysql": testserver.MySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			restarted(t, prepare(t, start(t)))
+		})
+	}
+}
+
+func restarted(t *testing.T, s *testserver.Server) {
 	c, rival := openClient(t, openStore(t, s.Addr()+"/pawl", nil), pawl.WithTTL(time.Minute)), openClient(t, openStore(t, s.Addr()+"/pawl", nil))
 	l, err := c.Mutex("m").Lock(t.Context())
 	if err != nil {

@@ -234,6 +234,7 @@ func TestBeatsNeedNoConnectionOfTheUsers(t *testing.T) {
 	}
 }
 
+// T22: the server restarts, and is killed and recovers, while a lock is held.
 func TestARestartedServerKeepsItsLocks(t *testing.T) {
 	t.Parallel()
 	serverPool(t) // skips where there is none
