@@ -23,6 +23,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/recipe"
+	"github.com/pawl-go/pawl/once/record"
 )
 
 // The errors of this package, beside those of pawl. Each comes as the Err of an
@@ -30,42 +31,27 @@ import (
 var (
 	// ErrRunning says that somebody else runs the key's work, and that the caller
 	// did not want to wait (any longer).
-	ErrRunning = errors.New("running elsewhere")
+	ErrRunning = record.ErrRunning
 	// ErrMismatch says that the key was used before with another payload.
-	ErrMismatch = errors.New("key was used with another payload")
+	ErrMismatch = record.ErrMismatch
 	// ErrUnknownOutcome says that a run with Hold began and did not come to its end.
-	ErrUnknownOutcome = errors.New("a run did not come to its end, its outcome is unknown")
+	ErrUnknownOutcome = record.ErrUnknownOutcome
 	// ErrFailed says that the work failed before, with an error that was to be
 	// remembered; Record has its text.
-	ErrFailed = errors.New("failed before")
+	ErrFailed = record.ErrFailed
 	// ErrFinished says that there is nothing left to resolve.
-	ErrFinished = errors.New("finished already")
+	ErrFinished = record.ErrFinished
 	// ErrTooLarge says that the work was done but that its result, with what is
 	// noted beside it, is larger than 64 KiB: it is not done again, and the result
 	// was given to the runner alone.
-	ErrTooLarge = driver.ErrTooLarge
+	ErrTooLarge = record.ErrTooLarge
 	// ErrCodec says that the work was done but that its result cannot be kept or
 	// read: it has no JSON, or was kept in another way than it is read.
-	ErrCodec = recipe.ErrCodec
+	ErrCodec = record.ErrCodec
 )
 
-// Error says what went wrong with a key, and carries its record.
-type Error struct {
-	Key    string
-	Record Record // the zero Record where it was not learnt
-	Err    error
-}
-
-// Error returns the key and what went wrong.
-func (e *Error) Error() string {
-	if errors.Is(e.Err, ErrFailed) {
-		return fmt.Sprintf("once %q: %v: %s", e.Key, e.Err, e.Record.Failure)
-	}
-	return fmt.Sprintf("once %q: %v", e.Key, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *Error) Unwrap() error { return e.Err }
+// Error says what went wrong with a key (Key, Err), and carries its Record.
+type Error = record.Error
 
 // Do returns what fn returned when it ran for key: now, or before. If somebody runs
 // it at this moment, Do waits for the result; if that runner dies, one of those who
@@ -175,24 +161,5 @@ func Token(ctx context.Context) uint64 {
 // answer is what a record says without any work; decided is false if there is no
 // finished one.
 func answer[T any](j *job, rec Record) (v T, decided bool, err error) {
-	switch {
-	case rec.State == "":
-		return v, false, nil
-	case j.mismatch(rec):
-		return v, true, j.fail(rec, ErrMismatch)
-	case rec.State == Failed:
-		return v, true, j.fail(rec, ErrFailed)
-	case rec.State == Unknown:
-		return v, true, j.fail(rec, ErrUnknownOutcome)
-	case rec.State == Running:
-		return v, false, nil
-	case rec.Lacks == lacksRoom:
-		return v, true, j.fail(rec, ErrTooLarge)
-	case rec.Lacks != "":
-		return v, true, j.fail(rec, ErrCodec)
-	}
-	if err := recipe.Decode(rec.Codec, rec.Result, &v); err != nil {
-		return v, true, j.fail(rec, err)
-	}
-	return v, true, nil
+	return record.Answer[T](j.key, j.o.print, rec)
 }

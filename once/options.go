@@ -1,16 +1,12 @@
 package once
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/once/record"
 )
-
-// keepDefault is for how long a result is kept.
-const keepDefault = 24 * time.Hour
 
 // longestRun is for how long the note that a key's work runs is kept beyond the
 // result, with Retry. It bounds what runs that died and were never asked for again
@@ -43,8 +39,8 @@ func Keep(d time.Duration) Option {
 // Payload says what the key stands for. A call with another payload than the first
 // is ErrMismatch; one that names none is not compared. Only a hash is stored.
 func Payload(b []byte) Option {
-	sum := sha256.Sum256(b)
-	return func(o *options) { o.print = hex.EncodeToString(sum[:]) }
+	print := record.Print(b)
+	return func(o *options) { o.print = print }
 }
 
 // Remember keeps every error of the function, as its text: duplicates get ErrFailed.
@@ -72,16 +68,6 @@ func Lock(opts ...pawl.Option) Option {
 	return func(o *options) { o.lock = append(o.lock, opts...) }
 }
 
-// permanent marks an error that is to be remembered.
-type permanent struct{ error }
-
-func (p permanent) Unwrap() error { return p.error }
-
 // Permanent marks an error that the function returns as one that trying again will
 // not change: it is remembered, and duplicates get ErrFailed with its text.
-func Permanent(err error) error {
-	if err == nil {
-		return nil
-	}
-	return permanent{err}
-}
+func Permanent(err error) error { return record.Permanent(err) }

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/recipe"
+	"github.com/pawl-go/pawl/once/record"
 )
-
-// maxFailure is how much of a remembered error's text is kept.
-const maxFailure = 4 << 10
 
 // A run is one call of the function, from the record that says so to the one that
 // says what came of it. That goes over exactly the version that began it, so one
@@ -67,12 +64,12 @@ func (r *run) succeeded(codec string, result []byte, cause error) error {
 	rec.Mark = recipe.Mark()
 	rec.State, rec.Ended = Done, time.Now()
 	if rec.Codec = codec; cause != nil {
-		rec.Lacks = lacksCodec
+		rec.Lacks = record.LacksCodec
 	}
 	err := r.end(rec, result)
 	if errors.Is(err, driver.ErrTooLarge) {
 		cause = err
-		rec.Codec, rec.Lacks, rec.Mark = "", lacksRoom, recipe.Mark()
+		rec.Codec, rec.Lacks, rec.Mark = "", record.LacksRoom, recipe.Mark()
 		err = r.end(rec, nil)
 	}
 	if err == nil {
@@ -89,16 +86,14 @@ func (r *run) failed(ctx context.Context, cause error) error {
 	if err := r.lease.Err(); err != nil {
 		return errors.Join(cause, r.fail(r.rec, lost(err)))
 	}
-	_, permanently := errors.AsType[permanent](cause)
-	if !permanently && (!r.o.remember || ctx.Err() != nil) {
+	if !record.IsPermanent(cause) && (!r.o.remember || ctx.Err() != nil) {
 		if err := r.erase(); err != nil {
 			return errors.Join(cause, r.fail(r.rec, err))
 		}
 		return cause
 	}
 	rec := r.rec
-	rec.Mark = recipe.Mark()
-	rec.State, rec.Ended, rec.Failure = Failed, time.Now(), brief(cause.Error())
+	rec.Fail(cause)
 	if err := r.end(rec, nil); err != nil {
 		return errors.Join(cause, r.fail(rec, err))
 	}
@@ -138,16 +133,4 @@ func lost(why error) error {
 		return why
 	}
 	return fmt.Errorf("%w: %w", pawl.ErrLost, why)
-}
-
-// brief cuts a text to what is kept of it.
-func brief(s string) string {
-	if len(s) <= maxFailure {
-		return s
-	}
-	end := maxFailure
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
 }

@@ -11,16 +11,22 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Guards is what a dialect adds to [Guard].
+// Guards is what a dialect adds to [Guard] and [OnceTx], which work in transactions
+// of the user's.
 type Guards struct {
 	// Query runs a statement in a transaction of a client other than
-	// database/sql and reports whether it had a row; known is false where tx is
-	// not one of its transactions. Nil: there is no such client.
-	Query func(ctx context.Context, tx any, text string, args []any) (row, known bool, err error)
+	// database/sql, reports whether it had a row, and reads that row's one column
+	// into value unless that is nil; known is false where tx is not one of its
+	// transactions. Nil: there is no such client.
+	Query func(ctx context.Context, tx any, text string, args []any, value *[]byte) (row, known bool, err error)
 
-	// Clock is the clock of expiry, where that is the client's kernel. Nil: it is
-	// the server's.
-	Clock func() int64
+	// Clock is the clock of expiry and Wall that of records, where the client's
+	// kernel is the judge. Nil: it is the server.
+	Clock, Wall func() int64
+
+	// Busy recognises the error with which the database ends a wait for a row.
+	// Nil: it never does.
+	Busy func(error) bool
 
 	// Stale recognises the error with which the database refuses a transaction
 	// whose view of the row is old. Nil: it never does.
@@ -109,16 +115,16 @@ func (e *Engine) guard(ctx context.Context, tx any, c driver.Claim, fence uint64
 	if c.Exclusive() {
 		q, seen = e.q.guardX, e.q.guardSeenX
 	}
-	held, err = g.run(ctx, tx, q, a)
+	held, err = g.run(ctx, tx, q, a, nil)
 	if err == nil && held && g.Seen {
 		var old bool
-		if old, err = g.run(ctx, tx, seen, a); err == nil && !old {
+		if old, err = g.run(ctx, tx, seen, a, nil); err == nil && !old {
 			return false, errOldView
 		}
 	}
 	if err == nil && !held && g.Level != "" {
 		var keeps bool
-		if keeps, err = g.query(ctx, tx, g.Level, nil); err == nil && keeps {
+		if keeps, err = g.query(ctx, tx, g.Level, nil, nil); err == nil && keeps {
 			return false, fmt.Errorf("%w; or the lease is %w", errOldView, driver.ErrGone)
 		}
 	}
@@ -132,17 +138,17 @@ func (e *Engine) guard(ctx context.Context, tx any, c driver.Claim, fence uint64
 var errOldView = fmt.Errorf("%w: the transaction sees the database as it was before the lease was granted or last renewed; "+
 	"under this isolation level Guard must be its first statement", driver.ErrUnsupported)
 
-func (g *Guards) run(ctx context.Context, tx any, q *Query, a *Args) (row bool, err error) {
+func (g *Guards) run(ctx context.Context, tx any, q *Query, a *Args, value *[]byte) (row bool, err error) {
 	args := make([]any, len(q.Params))
 	for i, p := range q.Params {
 		args[i] = a.Arg(p)
 	}
-	return g.query(ctx, tx, q.Text, args)
+	return g.query(ctx, tx, q.Text, args, value)
 }
 
-func (g *Guards) query(ctx context.Context, tx any, text string, args []any) (row bool, err error) {
+func (g *Guards) query(ctx context.Context, tx any, text string, args []any, value *[]byte) (row bool, err error) {
 	if g.Query != nil {
-		if row, known, err := g.Query(ctx, tx, text, args); known {
+		if row, known, err := g.Query(ctx, tx, text, args, value); known {
 			return row, err
 		}
 	}
@@ -155,7 +161,11 @@ func (g *Guards) query(ctx context.Context, tx any, text string, args []any) (ro
 		return false, err
 	}
 	defer rows.Close()
-	row = rows.Next()
+	if row = rows.Next(); row && value != nil {
+		if err := rows.Scan(value); err != nil {
+			return false, err
+		}
+	}
 	for rows.Next() { // to the end, or a statement that writes may not be done
 	}
 	return row, rows.Err()

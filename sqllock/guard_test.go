@@ -100,9 +100,13 @@ func zombies(t *testing.T, r *rig, tries int) {
 // haunt has a holder write at about its expiry, beside a rival that takes over.
 func haunt(t *testing.T, r *rig, ea, eb driver.Engine, key string, rounds int, committed, refused *atomic.Int64) {
 	const ttl = 40 * time.Millisecond
-	a, b := openSession(t, ea, ttl), openSession(t, eb, time.Minute)
+	short, long, b := openSession(t, ea, ttl), openSession(t, ea, time.Minute), openSession(t, eb, time.Minute)
 	name := nameOf(t)
 	for round := range rounds {
+		a, inTime := short, round%4 == 0 // some are, however busy the machine is
+		if inTime {
+			a = long
+		}
 		ca, cb := mutex(name), mutex(name)
 		stA, err := enterUntil(t.Context(), a, tries(ca))
 		if err != nil {
@@ -120,13 +124,16 @@ func haunt(t *testing.T, r *rig, ea, eb driver.Engine, key string, rounds int, c
 			}
 			rival <- err
 		}()
-		if round%4 != 0 { // some in time, however busy the machine is
+		if !inTime {
 			time.Sleep(rand.N(2 * ttl))
 		}
 		if ok, err := r.write(t.Context(), key, &zombie{ca, stA.Token}, sql.LevelDefault); ok && err == nil {
 			committed.Add(1)
 		} else if errors.Is(err, driver.ErrGone) {
 			refused.Add(1)
+		}
+		if inTime {
+			_ = a.Leave(t.Context(), ca) // the rival would wait a minute
 		}
 		if err := <-rival; err != nil {
 			t.Errorf("the rival: %v", err)
@@ -183,22 +190,36 @@ func TestALeaseThatWasPassedOnIsNotGuardedFor(t *testing.T) {
 	})
 }
 
-func TestATakeoverWaitsForTheGuardedCommit(t *testing.T) {
-	t.Parallel()
-	everywhere(t, func(t *testing.T, r *rig) {
-		const ttl = 100 * time.Millisecond
-		a, b := openSession(t, r.engine(t), ttl), openSession(t, r.engine(t), 5*time.Second)
-		ca := mutex(nameOf(t))
-		cb := mutex(ca.Name)
-		st := hold(t, a, ca)
+// guarded holds a claim for a TTL and opens a transaction that is guarded by it. If
+// the machine stood still until the claim had expired, it is done again.
+func (r *rig) guarded(t *testing.T, ttl time.Duration, claim func() driver.Claim) (*sql.Tx, *zombie) {
+	t.Helper()
+	s := openSession(t, r.engine(t), ttl)
+	for try := 0; ; try++ {
+		c, begun := claim(), time.Now()
+		z := &zombie{c, hold(t, s, c).Token}
 		tx, err := r.db.BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer tx.Rollback()
-		if err := sqllock.Guard(t.Context(), tx, &zombie{ca, st.Token}); err != nil {
+		t.Cleanup(func() { _ = tx.Rollback() })
+		if err = sqllock.Guard(t.Context(), tx, z); err == nil {
+			return tx, z
+		}
+		if try == 10 || !errors.Is(err, driver.ErrGone) || time.Since(begun) < ttl {
 			t.Fatal(err)
 		}
+		_ = tx.Rollback()
+	}
+}
+
+func TestATakeoverWaitsForTheGuardedCommit(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		const ttl = 500 * time.Millisecond
+		b := openSession(t, r.engine(t), 5*time.Second)
+		tx, guarded := r.guarded(t, ttl, func() driver.Claim { return mutex(nameOf(t)) })
+		cb := mutex(guarded.Name())
 		held := make(chan error, 1)
 		go func() {
 			for {
@@ -213,7 +234,7 @@ func TestATakeoverWaitsForTheGuardedCommit(t *testing.T) {
 		select {
 		case err := <-held:
 			t.Fatalf("the rival was let in while the guarded transaction was open (%v)", err)
-		case <-time.After(4 * ttl):
+		case <-time.After(3 * ttl):
 		}
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
@@ -234,7 +255,7 @@ func TestATakeoverWaitsForTheGuardedCommit(t *testing.T) {
 func TestAGuardCostsNoOtherLockItsRenewal(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
-		const ttl = 1500 * time.Millisecond
+		const ttl = 3 * time.Second
 		c := openClient(t, r.url, pawl.WithTTL(ttl))
 		name := nameOf(t)
 		leases := make([]*pawl.Lease, 100)
@@ -424,22 +445,16 @@ func (s several) Grants() []driver.Grant { return s.parts }
 func TestReadersAreGuardedToo(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, r *rig) {
-		const ttl = 200 * time.Millisecond
-		a, b := openSession(t, r.engine(t), ttl), openSession(t, r.engine(t), 5*time.Second)
-		reader := mutex(nameOf(t))
-		reader.Limit = driver.All
-		st := hold(t, a, reader)
-		tx, err := r.db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tx.Rollback()
-		if err := sqllock.Guard(t.Context(), tx, &zombie{reader, st.Token}); err != nil {
-			t.Fatal(err)
-		}
+		const ttl = 500 * time.Millisecond
+		b := openSession(t, r.engine(t), 5*time.Second)
+		tx, reader := r.guarded(t, ttl, func() driver.Claim {
+			c := mutex(nameOf(t))
+			c.Limit = driver.All
+			return c
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), 3*ttl)
 		defer cancel()
-		writer := tries(mutex(reader.Name))
+		writer := tries(mutex(reader.Name()))
 		writer.Need, writer.Limit = driver.All, driver.All
 		if st, err := enterUntil(ctx, b, writer); err == nil {
 			t.Fatalf("a writer is let in while an expired reader's guard is open: %+v", st)
@@ -447,7 +462,7 @@ func TestReadersAreGuardedToo(t *testing.T) {
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		writer = tries(mutex(reader.Name))
+		writer = tries(mutex(reader.Name()))
 		writer.Need, writer.Limit = driver.All, driver.All
 		if _, err := enterUntil(t.Context(), b, writer); err != nil {
 			t.Fatal(err)
@@ -457,7 +472,7 @@ func TestReadersAreGuardedToo(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer tx2.Rollback()
-		if err := sqllock.Guard(t.Context(), tx2, &zombie{reader, st.Token}); !errors.Is(err, driver.ErrGone) {
+		if err := sqllock.Guard(t.Context(), tx2, reader); !errors.Is(err, driver.ErrGone) {
 			t.Errorf("the guard of a reader whose time is over: %v", err)
 		}
 	})

@@ -36,6 +36,9 @@ type statements struct {
 	idle, sweep, stale, forget       *Query
 	guardX, guard                    *Query
 	guardSeenX, guardSeen            *Query
+	onceSeat, onceLock, onceErase    *Query
+	onceFind, onceBegin, onceStands  *Query
+	onceEnd                          *Query
 }
 
 // sameAs are statements that only some dialects tell from others.
@@ -60,6 +63,8 @@ func compile(d *Dialect) (*statements, error) {
 		{"load", &s.load}, {"version", &s.version}, {"store", &s.store}, {"erase", &s.erase}, {"create", &s.create},
 		{"idle", &s.idle}, {"sweep", &s.sweep}, {"stale", &s.stale}, {"forget", &s.forget},
 		{"guard_x", &s.guardX}, {"guard", &s.guard}, {"guard_seen_x", &s.guardSeenX}, {"guard_seen", &s.guardSeen},
+		{"once_seat", &s.onceSeat}, {"once_lock", &s.onceLock}, {"once_find", &s.onceFind}, {"once_begin", &s.onceBegin},
+		{"once_stands", &s.onceStands}, {"once_end", &s.onceEnd}, {"once_erase", &s.onceErase},
 	} {
 		file := it.name
 		text, replaced := d.Statements[file]

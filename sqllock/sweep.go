@@ -10,6 +10,10 @@ const (
 	sweepEvery = time.Second // how often a run of rows is looked at
 	sweepRound = time.Minute // how long all is left alone then
 	sweepRun   = 200         // how many rows a run has
+
+	// sweepPatience bounds a run: a row that is to go may be held by a transaction
+	// of a user's that does not end, and a beat must not wait for that.
+	sweepPatience = 500 * time.Millisecond
 )
 
 // sweep is how far the sweeping has come; guarded by the engine's mu.
@@ -34,6 +38,8 @@ func (e *Engine) sweepSome(ctx context.Context) {
 	e.sweep.underWay = true
 	e.mu.Unlock()
 
+	ctx, cancel := context.WithTimeout(ctx, sweepPatience)
+	defer cancel()
 	w.head = e.sweepHeads(ctx, w.head)
 	w.record = e.sweepRecords(ctx, w.record)
 	w.next = now.Add(sweepEvery)
@@ -44,6 +50,17 @@ func (e *Engine) sweepSome(ctx context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.sweep = w
+}
+
+// sweepBeside is sweepSome for one who has a transaction open, which might be what
+// the sweep would have to wait for.
+func (e *Engine) sweepBeside() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed || e.sweep.underWay || time.Now().Before(e.sweep.next) {
+		return
+	}
+	e.tasks.Go(func() { e.sweepSome(e.begun) })
 }
 
 // Sweep looks at every name and every record now, and removes what has been

@@ -1,5 +1,6 @@
 // Command orders is an order service that receives every order twice, as one does
-// whose clients try again after a timeout. Each order is charged once.
+// whose clients try again after a timeout. Each order is charged once: over HTTP, by
+// a service that is not in the same store, and in a ledger that is.
 //
 //	go run ./examples/orders
 package main
@@ -29,6 +30,14 @@ func main() {
 }
 
 func run(ctx context.Context) error {
+	if err := chargeTwice(ctx, 20); err != nil {
+		return err
+	}
+	return bookTwice(ctx, 20)
+}
+
+// chargeTwice sends every order twice to a service that charges.
+func chargeTwice(ctx context.Context, orders int) error {
 	c := pawl.New(memlock.New()) // pawl.Open(ctx, "redis://…") in a service of several processes
 	defer c.Close()
 
@@ -43,7 +52,6 @@ func run(ctx context.Context) error {
 		httponce.Required(), httponce.Once(once.Hold(), once.Keep(24*time.Hour))))
 	defer service.Close()
 
-	const orders = 20
 	receipts := make([][2]string, orders)
 	errs := make(chan error, 2*orders)
 	var all sync.WaitGroup

@@ -3,44 +3,35 @@
 package recipe
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/kept"
 )
 
 // Reserved begins the name of every lock that a recipe takes and the key of every
-// record that it keeps, so that none is met by a name of the user's. It is legal
-// in a name, and sorts before letters and digits, so that operators see such locks
-// first and apart: ".pawl/once/orders/42".
-const Reserved = ".pawl/"
+// record that it keeps.
+const Reserved = kept.Reserved
 
 // MaxKey is the longest key of a recipe, in bytes.
-const MaxKey = 1024
+const MaxKey = kept.MaxKey
+
+// ErrCodec says that a record was written with a codec that is not known here, or
+// that a value cannot be written or read with its codec.
+var ErrCodec = kept.ErrCodec
 
 // Name returns the name of the lock, and of the record, that a recipe has for key.
-// Two keys never share one. A key that is too long for a name goes by its hash,
-// under another word, so that it cannot be met by a key that is written like it.
+// Two keys never share one.
 func Name(kind, key string) (string, error) {
-	switch {
-	case key == "":
-		return "", fmt.Errorf("%w: empty", pawl.ErrInvalidName)
-	case len(key) > MaxKey:
-		return "", fmt.Errorf("%w: key of %d bytes, at most %d", pawl.ErrInvalidName, len(key), MaxKey)
-	case !utf8.ValidString(key):
-		return "", fmt.Errorf("%w: not valid UTF-8", pawl.ErrInvalidName)
+	name, err := kept.Name(kind, key)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", pawl.ErrInvalidName, err)
 	}
-	for _, r := range key {
-		if unicode.IsControl(r) {
-			return "", fmt.Errorf("%w: control character %U", pawl.ErrInvalidName, r)
-		}
-	}
-	if name := Reserved + kind + "/" + key; len(name) <= pawl.MaxName {
-		return name, nil
-	}
-	sum := sha256.Sum256([]byte(key))
-	return Reserved + kind + "-long/" + hex.EncodeToString(sum[:]), nil
+	return name, nil
 }
+
+// Encode returns v as bytes, and the codec: a []byte is itself, all else JSON.
+func Encode[T any](v T) (codec string, b []byte, err error) { return kept.Encode(v) }
+
+// Decode reads what Encode wrote into *v.
+func Decode(codec string, b []byte, v any) error { return kept.Decode(codec, b, v) }

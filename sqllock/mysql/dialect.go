@@ -47,6 +47,7 @@ func dialect(e *Engine) (sqllock.Dialect, error) {
 		Attend:     attend,
 		Guards: &sqllock.Guards{
 			Stale: func(err error) bool { return isCode(err, changedSinceRead) },
+			Busy:  func(err error) bool { return isCode(err, lockWaitTimeout) },
 			Seen:  true,
 		},
 	}, nil

@@ -27,7 +27,8 @@ func dialect(e *Engine) (sqllock.Dialect, error) {
 	if err != nil {
 		return sqllock.Dialect{}, err
 	}
-	statements["front"] = "" // promote does it
+	statements["front"] = ""     // promote does it
+	statements["once_lock"] = "" // who inserts the same key waits
 	t := &e.store.tables
 	return sqllock.Dialect{
 		Name: "postgres",
@@ -50,6 +51,7 @@ func dialect(e *Engine) (sqllock.Dialect, error) {
 			Query: queryTx,
 			Level: "SELECT 1 WHERE current_setting('transaction_isolation') <> 'read committed'",
 			Stale: func(err error) bool { return isCode(err, serializationFailed) },
+			Busy:  func(err error) bool { return isCode(err, lockNotAvailable) },
 		},
 	}, nil
 }
@@ -83,8 +85,8 @@ func cast(p sqllock.Param) string {
 	return "::bigint"
 }
 
-// queryTx runs a guard's statement in a transaction of pgx.
-func queryTx(ctx context.Context, tx any, text string, args []any) (row, known bool, err error) {
+// queryTx runs a statement in a transaction of pgx.
+func queryTx(ctx context.Context, tx any, text string, args []any, value *[]byte) (row, known bool, err error) {
 	t, ok := tx.(pgx.Tx)
 	if !ok {
 		return false, false, nil
@@ -94,7 +96,11 @@ func queryTx(ctx context.Context, tx any, text string, args []any) (row, known b
 		return false, true, err
 	}
 	defer r.Close()
-	row = r.Next()
+	if row = r.Next(); row && value != nil {
+		if err := r.Scan(value); err != nil {
+			return false, true, err
+		}
+	}
 	r.Close()
 	return row, true, r.Err()
 }

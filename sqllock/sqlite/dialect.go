@@ -25,7 +25,7 @@ func dialect(e *Engine) sqllock.Dialect {
 		Store:      e.store,
 		Fencing:    driver.Durable,
 		Attend:     e.attend,
-		Guards:     &sqllock.Guards{Clock: e.store.w.clock.now},
+		Guards:     &sqllock.Guards{Clock: e.store.w.clock.now, Wall: e.store.w.clock.wall},
 		Live:       e.census.id,
 		Census:     e.census,
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/calm"
 )
 
 func TestKilledHolder(t *testing.T) {
@@ -25,24 +26,27 @@ func TestKilledHolder(t *testing.T) {
 	s := session(t, e, time.Minute)
 
 	t.Run("frees the name for a waiter well within a second", func(t *testing.T) {
-		holder, _ := start(t, "hold", path, "job")
-		dead, _ := start(t, "wait", path, "job") // also in the way
-		c := mutex("waiter")
-		if st := enter(t, s, c); st.Held {
-			t.Fatal("held beside another process")
-		}
-		done := make(chan time.Duration)
-		go func() { done <- awaitHeld(t, s, c) }() // received below
-		kill(t, dead)
-		kill(t, holder)
-		from := time.Now()
-		<-done
-		if took := time.Since(from); took > 500*time.Millisecond {
-			t.Errorf("the turn came %v after the kill", took)
-		}
-		if err := s.Leave(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		calm.Within(t, 500*time.Millisecond, "the turn came", func() time.Duration {
+			holder, _ := start(t, "hold", path, "job")
+			dead, _ := start(t, "wait", path, "job") // also in the way
+			c := mutex("waiter")
+			if st := enter(t, s, c); st.Held {
+				t.Fatal("held beside another process")
+			}
+			done := make(chan time.Time)
+			go func() { // received below
+				awaitHeld(t, s, c)
+				done <- time.Now()
+			}()
+			kill(t, dead)
+			kill(t, holder)
+			from := time.Now()
+			took := (<-done).Sub(from)
+			if err := s.Leave(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			return took
+		})
 	})
 	t.Run("frees the name for one who only tries at once", func(t *testing.T) {
 		holder, _ := start(t, "hold", path, "job")
@@ -72,30 +76,34 @@ func TestKilledHolder(t *testing.T) {
 func TestInheritedFileKeepsTheLockUntilTheCommandIsGone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
-	wrapper, said := start(t, "wrap", path, "job")
-	pid, err := strconv.Atoi(strings.TrimPrefix(said, "held by "))
-	if err != nil {
-		t.Fatal(said)
-	}
 	s := session(t, openFile(t, path), time.Minute)
-	c := mutex("trier")
-	c.Queue = false
-	kill(t, wrapper)
-	for range 5 {
-		if st := enter(t, s, c); st.Held {
-			syscall.Kill(pid, syscall.SIGKILL)
-			t.Fatal("held while the command is alive")
+	calm.Within(t, time.Second, "the turn came", func() time.Duration {
+		wrapper, said := start(t, "wrap", path, "job")
+		pid, err := strconv.Atoi(strings.TrimPrefix(said, "held by "))
+		if err != nil {
+			t.Fatal(said)
 		}
-		time.Sleep(20 * time.Millisecond) // a prober has its chance
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	c.Queue = true
-	enter(t, s, c)
-	if took := awaitHeld(t, s, c); took > time.Second {
-		t.Errorf("the turn came %v after the command was killed", took)
-	}
+		c := mutex("trier")
+		c.Queue = false
+		kill(t, wrapper)
+		for range 5 {
+			if st := enter(t, s, c); st.Held {
+				syscall.Kill(pid, syscall.SIGKILL)
+				t.Fatal("held while the command is alive")
+			}
+			time.Sleep(20 * time.Millisecond) // a prober has its chance
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		c.Queue = true
+		enter(t, s, c)
+		took := awaitHeld(t, s, c)
+		if err := s.Leave(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		return took
+	})
 }
 
 func TestProcessesOnOneFileExcludeEachOther(t *testing.T) {
@@ -137,16 +145,17 @@ func TestBusyWaitEndsWithItsContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s := session(t, openFile(t, path), time.Minute)
 	writer, _ := start(t, "write", path)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	from := time.Now()
-	_, err := s.Enter(ctx, mutex("a"))
-	if took := time.Since(from); took > 200*time.Millisecond {
-		t.Errorf("Enter came back %v after it was sent with 100ms", took)
-	}
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrUnreachable) {
-		t.Errorf("Enter while another process writes: %v", err)
-	}
+	calm.Within(t, 200*time.Millisecond, "Enter with 100ms came back", func() time.Duration {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		from := time.Now()
+		_, err := s.Enter(ctx, mutex("a"))
+		took := time.Since(from)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrUnreachable) {
+			t.Errorf("Enter while another process writes: %v", err)
+		}
+		return took
+	})
 	kill(t, writer)
 	if st := enter(t, s, mutex("b")); !st.Held {
 		t.Errorf("not held after the writer was killed: %+v", st)

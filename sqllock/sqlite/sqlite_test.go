@@ -19,7 +19,7 @@ func TestLaws(t *testing.T) {
 		Peer: func(t *testing.T, e driver.Engine) driver.Engine { return openFile(t, e.(*Engine).path()) },
 		// A client that dies without its process is noticed by its silence.
 		Crash:  func(driver.Session) {},
-		MinTTL: 300 * time.Millisecond,
+		MinTTL: 500 * time.Millisecond,
 		Clean:  func(t *testing.T, e driver.Engine) error { return e.(*Engine).clean(t) },
 	})
 }
@@ -30,6 +30,17 @@ func (e *Engine) path() string { return strings.TrimSuffix(e.census.dir, ".live"
 func (e *Engine) clean(t *testing.T) error {
 	if got := e.text(t, "PRAGMA integrity_check"); got != "ok" {
 		return fmt.Errorf("integrity_check: %s", got)
+	}
+	// On a machine that stood still claims may have expired on a name to which
+	// nobody came again: that the next one finds nothing is what matters.
+	for expired := fmt.Sprintf("SELECT name FROM pawl_claim WHERE until <= %d", e.store.w.clock.now()); ; {
+		name := e.text(t, expired)
+		if name == "" {
+			break
+		}
+		if err := e.Evict(context.Background(), driver.Entry{Claim: driver.Claim{ID: "nobody", Name: name}}); !errors.Is(err, driver.ErrGone) {
+			return fmt.Errorf("settle %q: %w", name, err)
+		}
 	}
 	if got := e.text(t, fmt.Sprintf(`SELECT (SELECT count(*) FROM pawl_claim) || ' claims, '
 		|| (SELECT count(*) FROM pawl_head WHERE x_until > %d OR used <> 0 OR waiting <> 0) || ' names in use'`, e.store.w.clock.now())); got != "0 claims, 0 names in use" {

@@ -1,4 +1,4 @@
-package recipe
+package kept
 
 import (
 	"encoding/json"

@@ -1,0 +1,79 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/kept"
+)
+
+// What may be wrong with a key. Each comes as the Err of an *[Error], which carries
+// the record.
+var (
+	ErrRunning        = errors.New("running elsewhere")
+	ErrMismatch       = errors.New("key was used with another payload")
+	ErrUnknownOutcome = errors.New("a run did not come to its end, its outcome is unknown")
+	ErrFailed         = errors.New("failed before")
+	ErrFinished       = errors.New("finished already")
+	ErrTooLarge       = driver.ErrTooLarge
+	ErrCodec          = kept.ErrCodec
+)
+
+// Error says what went wrong with a key, and carries its record.
+type Error struct {
+	Key    string
+	Record Record // the zero Record where it was not learnt
+	Err    error
+}
+
+// Error returns the key and what went wrong.
+func (e *Error) Error() string {
+	if errors.Is(e.Err, ErrFailed) {
+		return fmt.Sprintf("once %q: %v: %s", e.Key, e.Err, e.Record.Failure)
+	}
+	return fmt.Sprintf("once %q: %v", e.Key, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Wrap returns err as an *Error, unless it is one.
+func Wrap(key string, rec Record, err error) error {
+	if _, told := errors.AsType[*Error](err); told {
+		return err
+	}
+	return &Error{Key: key, Record: rec, Err: err}
+}
+
+// Mismatch reports whether a record is of another payload; "" is not compared.
+func (r *Record) Mismatch(print string) bool {
+	return print != "" && r.Print != "" && print != r.Print
+}
+
+// Answer is what a record says without any work; decided is false if there is no
+// finished one.
+func Answer[T any](key, print string, rec Record) (v T, decided bool, err error) {
+	switch {
+	case rec.State == "":
+		return v, false, nil
+	case rec.Mismatch(print):
+		err = ErrMismatch
+	case rec.State == Failed:
+		err = ErrFailed
+	case rec.State == Unknown:
+		err = ErrUnknownOutcome
+	case rec.State == Running:
+		return v, false, nil
+	case rec.Lacks == LacksRoom:
+		err = ErrTooLarge
+	case rec.Lacks != "":
+		err = ErrCodec
+	default:
+		err = kept.Decode(rec.Codec, rec.Result, &v)
+	}
+	if err != nil {
+		return v, true, Wrap(key, rec, err)
+	}
+	return v, true, nil
+}

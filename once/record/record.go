@@ -1,0 +1,134 @@
+// Package record is what is remembered of work that runs once.
+//
+// Package once writes it, and so does OnceTx of package sqllock, in a transaction
+// of the caller's. A program has these names from package once.
+package record
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-go/pawl/internal/kept"
+)
+
+// A State says how far a key's work has come.
+type State string
+
+// The states of a key.
+const (
+	Running State = "running" // it began, and has not come to its end, or not told
+	Done    State = "done"
+	Failed  State = "failed"  // with an error that was to be remembered
+	Unknown State = "unknown" // held: it did not come to its end
+)
+
+// A Record is what is kept of a key. The zero Record says that there is none.
+type Record struct {
+	State    State     `json:"state"`
+	Print    string    `json:"print,omitempty"`    // SHA-256 of the payload, in hex
+	Hold     bool      `json:"hold,omitempty"`     // the run was begun with Hold
+	Attempts int       `json:"attempts,omitempty"` // runs begun
+	Token    uint64    `json:"token,string"`       // of the last run; 0 if it had no lease
+	Started  time.Time `json:"started"`            // by the runner's clock, for people
+	Ended    time.Time `json:"ended,omitzero"`
+	Failure  string    `json:"failure,omitempty"` // the remembered error's text
+	Codec    string    `json:"codec,omitempty"`   // of Result
+	Result   []byte    `json:"-"`
+	Lacks    string    `json:"lacks,omitempty"` // why there is no result of work that was done
+
+	Mark string `json:"mark"` // unlike that of any other write
+}
+
+// What Lacks says.
+const (
+	LacksRoom  = "too large"
+	LacksCodec = "cannot be coded"
+)
+
+// Keep is for how long a result is kept if nothing else is said.
+const Keep = 24 * time.Hour
+
+// Mark returns random text that makes a write unlike every other.
+func Mark() string { return rand.Text() }
+
+// Print returns the fingerprint of a payload.
+func Print(payload []byte) string {
+	sum := sha256.Sum256(payload)
+	return hex.EncodeToString(sum[:])
+}
+
+// Name returns the name under which the record of a key is kept.
+func Name(key string) (string, error) { return kept.Name("once", key) }
+
+// Marshal returns the record as it is stored: one line of JSON, for people, and the
+// result as it is.
+func (r *Record) Marshal() ([]byte, error) {
+	head, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(head, '\n'), r.Result...), nil
+}
+
+// Parse reads what Marshal wrote.
+func Parse(b []byte) (r Record, err error) {
+	head, result, ok := bytes.Cut(b, []byte("\n"))
+	if ok {
+		err = json.Unmarshal(head, &r)
+	}
+	switch {
+	case !ok, err != nil:
+		return Record{}, fmt.Errorf("%w: not written as a record of once", ErrCodec)
+	case r.State != Running && r.State != Done && r.State != Failed && r.State != Unknown:
+		return Record{}, fmt.Errorf("%w: unknown state %q", ErrCodec, r.State)
+	}
+	r.Result = result
+	return r, nil
+}
+
+// Fail makes the record one of work that failed with an error that is to be
+// remembered.
+func (r *Record) Fail(cause error) {
+	r.State, r.Ended, r.Failure, r.Mark = Failed, time.Now(), brief(cause.Error()), Mark()
+}
+
+// maxFailure is how much of a remembered error's text is kept.
+const maxFailure = 4 << 10
+
+// brief cuts a text to what is kept of it.
+func brief(s string) string {
+	if len(s) <= maxFailure {
+		return s
+	}
+	end := maxFailure
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// permanent marks an error that is to be remembered.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// Permanent marks an error as one that trying again will not change.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanent{err}
+}
+
+// IsPermanent reports whether an error was marked by Permanent.
+func IsPermanent(err error) bool {
+	_, is := errors.AsType[permanent](err)
+	return is
+}
