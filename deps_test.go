@@ -63,7 +63,7 @@ var rows = map[string]row{
 
 	"internal/faultproxy": {},
 	"internal/recipe":     {ours: "pawl driver", stdOnly: true},
-	"internal/recipetest": {ours: "pawl driver engines internal/testserver"},
+	"internal/recipetest": {ours: "pawl driver engines internal/faultproxy internal/testserver"},
 	"internal/testserver": {},
 	"scripts/testreport":  {stdOnly: true},
 }

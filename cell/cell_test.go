@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"github.com/pawl-go/pawl/internal/recipetest"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
+
+func TestMain(m *testing.M) { os.Exit(recipetest.Main(m)) }
 
 type account struct {
 	Owner string

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(recipetest.Main(m))
 }
 
 // lead is a candidate's process: it says when it leads, and when it does no more.
@@ -85,26 +85,22 @@ func newChild(t *testing.T, url string) *child {
 
 func TestAKilledLeaderIsReplacedWithinTwoTTLs(t *testing.T) {
 	t.Parallel()
-	for name, found := range map[string]func(testing.TB) string{"SQLite": recipetest.SQLite, "Redis": recipetest.Redis} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := found(t)
-			c := newChild(t, url)
-			seen := watch(t, election.New(recipetest.On(url)(t), "job"))
-			expect(t, seen, "child")
-			_ = c.Process.Kill()
-			killed := time.Now()
-			heir := campaign(t, election.New(recipetest.On(url)(t, pawl.WithTTL(ttl)), "job"), "heir")
-			if took := time.Since(killed); took > 2*ttl {
-				t.Errorf("a killed leader was replaced after %v, more than two TTLs", took)
-			}
-			expect(t, seen, "-", "heir")
-			if err := heir.Resign(); err != nil {
-				t.Error(err)
-			}
-			expect(t, seen, "-")
-		})
-	}
+	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+		c := newChild(t, s.URL)
+		seen := watch(t, election.New(recipetest.On(s.URL)(t), "job"))
+		expect(t, seen, "child")
+		_ = c.Process.Kill()
+		killed := time.Now()
+		heir := campaign(t, election.New(recipetest.On(s.URL)(t, pawl.WithTTL(ttl)), "job"), "heir")
+		if took := time.Since(killed); took > 2*ttl {
+			t.Errorf("a killed leader was replaced after %v, more than two TTLs", took)
+		}
+		expect(t, seen, "-", "heir")
+		if err := heir.Resign(); err != nil {
+			t.Error(err)
+		}
+		expect(t, seen, "-")
+	})
 }
 
 func TestALeaderThatIsCutOffKnowsBeforeAnotherLeads(t *testing.T) {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(recipetest.Main(m))
 }
 
 // takePairs takes random pairs of names, in random order, until its input ends. It
@@ -62,28 +62,24 @@ func takePairs(url string) error {
 
 func TestNothingStaysHeldAfterHalfOfTheProcessesWereKilled(t *testing.T) {
 	t.Parallel()
-	for name, found := range map[string]func(testing.TB) string{"SQLite": recipetest.SQLite, "Redis": recipetest.Redis} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := found(t)
-			var lives []*process
-			for i := range 4 {
-				p := start(t, url)
-				p.take(t, 3)
-				if i%2 == 1 {
-					lives = append(lives, p)
-					continue
-				}
-				_ = p.cmd.Process.Kill() // in the middle of whatever it does
-				_ = p.cmd.Wait()
+	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+		var lives []*process
+		for i := range 4 {
+			p := start(t, s.URL)
+			p.take(t, 3)
+			if i%2 == 1 {
+				lives = append(lives, p)
+				continue
 			}
-			for _, p := range lives { // the dead are not waited for for ever
-				p.take(t, 10)
-				p.end(t)
-			}
-			expectNothingHeld(t, recipetest.On(url)(t))
-		})
-	}
+			_ = p.cmd.Process.Kill() // in the middle of whatever it does
+			_ = p.cmd.Wait()
+		}
+		for _, p := range lives { // the dead are not waited for for ever
+			p.take(t, 10)
+			p.end(t)
+		}
+		expectNothingHeld(t, recipetest.On(s.URL)(t))
+	})
 }
 
 type process struct {
