@@ -1,6 +1,7 @@
 package recipetest
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"sync"
@@ -45,7 +46,7 @@ type lodger struct {
 	err   error // why it could not be started
 }
 
-// Servers returns the servers. What keeps them from starting is told to every test
+// servers returns the servers. What keeps them from starting is told to every test
 // that asks for them.
 func (l *lodger) servers(t testing.TB) []*testserver.Server {
 	t.Helper()
@@ -83,4 +84,20 @@ func (l *lodger) addrs(t testing.TB) (addrs []string) {
 // one is a lodger of a single server.
 func one(start func(t testing.TB, args ...string) *testserver.Server, args ...string) *lodger {
 	return &lodger{start: func(t testing.TB) []*testserver.Server { return []*testserver.Server{start(t, args...)} }}
+}
+
+// with has the tables made that the store at url needs.
+func (l *lodger) with(url func(addrs []string, prefix string) string) *lodger {
+	start := l.start
+	l.start = func(t testing.TB) []*testserver.Server {
+		t.Helper()
+		all := start(t)
+		c := On(url([]string{all[0].Addr()}, ""))(t)
+		type migrator interface{ Migrate(context.Context) error }
+		if err := c.Engine().(migrator).Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	return l
 }

@@ -39,13 +39,13 @@ var (
 	threeRedis = &lodger{start: three}
 	etcd       = one(testserver.Etcd)
 	zookeeper  = one(testserver.ZooKeeper)
-	postgreSQL = one(testserver.PostgreSQL, "-c", "max_connections=1000")
-	mariaDB    = one(testserver.MariaDB, "--max-connections=2000")
-	mySQL      = one(testserver.MySQL, "--max-connections=2000")
+	postgreSQL = one(testserver.PostgreSQL, "-c", "max_connections=1000").with(postgresURL)
+	mariaDB    = one(testserver.MariaDB, "--max-connections=2000").with(mysqlURL)
+	mySQL      = one(testserver.MySQL, "--max-connections=2000").with(mysqlURL)
 )
 
 var all = []kind{
-	{name: "SQLite", records: true, url: nil},
+	{name: "SQLite", records: true},
 	{name: "Redis", records: true, lodger: oneRedis, url: func(addrs []string, prefix string) string {
 		return "redis://" + addrs[0] + "?prefix=" + prefix
 	}},
@@ -58,12 +58,15 @@ var all = []kind{
 	{name: "ZooKeeper", records: true, lodger: zookeeper, url: func(addrs []string, prefix string) string {
 		return "zk://" + addrs[0] + "?prefix=" + prefix
 	}},
-	{name: "PostgreSQL", records: true, lodger: postgreSQL, url: func(addrs []string, prefix string) string {
-		return "postgres://postgres@" + addrs[0] + "/postgres?sslmode=disable&pool_max_conns=4&prefix=" + prefix
-	}},
+	{name: "PostgreSQL", records: true, lodger: postgreSQL, url: postgresURL},
 	{name: "MariaDB", records: true, lodger: mariaDB, url: mysqlURL},
 }
 
+func postgresURL(addrs []string, prefix string) string {
+	return "postgres://postgres@" + addrs[0] + "/postgres?sslmode=disable&pool_max_conns=4&prefix=" + prefix
+}
+
+// The database is one that every such server has.
 func mysqlURL(addrs []string, prefix string) string {
 	return "mysql://root@" + addrs[0] + "/mysql?max_conns=4&prefix=" + prefix
 }
