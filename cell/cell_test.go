@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,6 +67,12 @@ func TestManyClientsUpdateOneCellAndNoUpdateIsLost(t *testing.T) {
 func count(t *testing.T, open recipetest.Place, clients, callers, updates int) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+	began := time.Now()
+	var runs atomic.Int64
+	add := func(n int) (int, error) { runs.Add(1); return n + 1, nil }
+	defer func() {
+		t.Logf("%d updates, %d attempts, in %v", updates, runs.Load(), time.Since(began).Round(time.Millisecond))
+	}()
 	var all sync.WaitGroup
 	own := make([]*pawl.Client, clients)
 	for i := range own {
@@ -75,7 +82,7 @@ func count(t *testing.T, open recipetest.Place, clients, callers, updates int) {
 		c := own[i%clients]
 		all.Go(func() {
 			for range updates / callers {
-				if _, err := cell.Update(ctx, c, "n", func(n int) (int, error) { return n + 1, nil }); err != nil {
+				if _, err := cell.Update(ctx, c, "n", add); err != nil {
 					t.Error(err)
 					return
 				}
@@ -162,7 +169,6 @@ func TestAnUpdateWhoseReplyWasLostCountsOnce(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.New(t, testserver.Redis(t).Addr())
 	c, ctx := recipetest.On("redis://"+proxy.Addr())(t), t.Context()
-	add := func(n int) (int, error) { return n + 1, nil }
 	if _, err := cell.Update(ctx, c, "n", add); err != nil { // the script is known from here on
 		t.Fatal(err)
 	}
