@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,46 +54,6 @@ func TestACellIsWrittenOnlyOverTheVersionThatWasRead(t *testing.T) {
 			t.Errorf("a new cell has version %d after %d, %v", three, two, err)
 		}
 	})
-}
-
-func TestManyClientsUpdateOneCellAndNoUpdateIsLost(t *testing.T) {
-	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) { count(t, open, 8, 64, 640) })
-}
-
-// count has callers, with so many clients, add one to a cell so many times in all.
-func count(t *testing.T, open recipetest.Place, clients, callers, updates int) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	began := time.Now()
-	var runs atomic.Int64
-	add := func(n int) (int, error) { runs.Add(1); return n + 1, nil }
-	defer func() {
-		t.Logf("%d updates, %d attempts, in %v", updates, runs.Load(), time.Since(began).Round(time.Millisecond))
-	}()
-	var all sync.WaitGroup
-	own := make([]*pawl.Client, clients)
-	for i := range own {
-		own[i] = open(t)
-	}
-	for i := range callers {
-		c := own[i%clients]
-		all.Go(func() {
-			for range updates / callers {
-				if _, err := cell.Update(ctx, c, "n", add); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	if n, _, err := cell.Load[int](ctx, own[0], "n"); err != nil || n != updates/callers*callers {
-		t.Errorf("%d updates have come to %d, %v", updates/callers*callers, n, err)
-	}
-	for e := range own[0].List(ctx, "") {
-		t.Errorf("%s is still in line", e.Name)
-	}
 }
 
 func TestAFailingFunctionWritesNothing(t *testing.T) {
