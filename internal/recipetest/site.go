@@ -21,7 +21,7 @@ import (
 )
 
 // maxTTL is the longest TTL on Redlock.
-const maxTTL = 4 * time.Second
+const maxTTL = 10 * time.Second
 
 // A kind is a kind of store. One more engine is one more of all.
 type kind struct {
@@ -50,7 +50,7 @@ var all = []kind{
 		return "redis://" + addrs[0] + "?prefix=" + prefix
 	}},
 	{name: "Redlock", lodger: threeRedis, ripe: true, url: func(addrs []string, prefix string) string {
-		return "redlock://" + strings.Join(addrs, ",") + "?ttl=2s&max-ttl=" + maxTTL.String() + "&prefix=" + prefix
+		return "redlock://" + strings.Join(addrs, ",") + "?max-ttl=" + maxTTL.String() + "&prefix=" + prefix
 	}},
 	{name: "etcd", records: true, lodger: etcd, url: func(addrs []string, prefix string) string {
 		return "etcd://" + addrs[0] + "?prefix=" + prefix
