@@ -188,8 +188,14 @@ func (b *bundle) verdict(out []driver.Standing) (at int, err error) {
 	if !slices.ContainsFunc(out, func(st driver.Standing) bool { return !st.Held }) {
 		return 0, nil
 	}
-	// One that was not even looked at is not held either.
-	at = max(0, slices.IndexFunc(out, func(st driver.Standing) bool { return !st.Held && (st.Holder != nil || st.Ahead > 0) }))
+	// Those that would have been held are not held either, nor those that were not
+	// even looked at.
+	for i, st := range out {
+		if !st.Held && (st.Ahead > 0 || st.Holder != nil && st.Holder.ID != b.cls[i].ID) {
+			at = i
+			break
+		}
+	}
 	return at, &HeldError{Holder: out[at].Holder, Ahead: out[at].Ahead, Err: ErrHeld}
 }
 

@@ -3,10 +3,10 @@
 package election_test
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/election"
 	"github.com/pawl-go/pawl/internal/recipetest"
 )
@@ -14,22 +14,30 @@ import (
 func TestALeaderThatWasStoppedFindsThatItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
-		c := newChild(t, s.URL)
-		seen := watch(t, election.New(recipetest.On(s.URL)(t), "job"))
-		expect(t, seen, "child")
-		if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		heir := campaign(t, election.New(recipetest.On(s.URL)(t, pawl.WithTTL(ttl)), "job"), "heir")
-		expect(t, seen, "-", "heir")
-		if err := c.Process.Signal(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
-		}
-		if line := <-c.lines; len(line) < 4 || line[:4] != "over" {
-			t.Errorf("a leader that was stopped says %q", line)
-		}
-		if err := heir.Resign(); err != nil {
-			t.Error(err)
-		}
+		open := recipetest.On(s.URL)
+		undisturbed(t, open, func(name string) error {
+			c, err := newChild(t, s.URL, name)
+			if err != nil {
+				return err
+			}
+			aside := election.New(open(t), name)
+			seen := watch(t, aside)
+			if err := next(seen, "old"); err != nil {
+				return err
+			}
+			token := leaderOf(t, aside)
+			if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			began, err := succeed(t, open, name, seen, token)
+			if serr := c.Process.Signal(syscall.SIGCONT); serr != nil {
+				t.Fatal(serr)
+			}
+			if line := <-c.lines; !strings.HasPrefix(line, "over") {
+				t.Errorf("a leader that was stopped says %q", line)
+			}
+			c.overBy(t, began)
+			return err
+		})
 	})
 }
