@@ -101,3 +101,12 @@ func (l *lodger) with(url func(addrs []string, prefix string) string) *lodger {
 	}
 	return l
 }
+
+// Redis returns the address of the shared server.
+func Redis(t testing.TB) string { t.Helper(); return oneRedis.addrs(t)[0] }
+
+// PostgreSQL returns the address of the shared server, which has the user postgres and the database postgres, without a password.
+func PostgreSQL(t testing.TB) string { t.Helper(); return postgreSQL.addrs(t)[0] }
+
+// MariaDB returns the address of the shared server, which has the user root and the database mysql, without a password.
+func MariaDB(t testing.TB) string { t.Helper(); return mariaDB.addrs(t)[0] }
