@@ -58,6 +58,7 @@ func NewSQL(d Dialect, table string) *SQL {
 		}
 	case MySQL:
 		s.upsert = true
+		s.create = strings.Replace(s.create, "VARCHAR", "VARBINARY", 1) // in which "a", "A" and "a " are three
 		s.write = fill("INSERT INTO TABLE_ (resource, writer, reader) VALUES (?, ?, 0) ON DUPLICATE KEY UPDATE writer = CASE WHEN writer <= ? AND reader < ? THEN ? ELSE writer END")
 		s.read = fill("INSERT INTO TABLE_ (resource, writer, reader) VALUES (?, 0, ?) ON DUPLICATE KEY UPDATE reader = CASE WHEN writer < ? AND reader < ? THEN ? ELSE reader END")
 		s.look = fill("SELECT writer, reader FROM TABLE_ WHERE resource = ? FOR UPDATE") // what stands, and not what stood when the transaction began
