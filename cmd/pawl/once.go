@@ -114,7 +114,7 @@ func (s *single) run(ctx context.Context) error {
 		}
 	}
 	defer settle()
-	c, err := s.open(wait, s.store, pawl.WithTTL(s.ttl), pawl.WithNote(s.me.note()))
+	c, err := s.open(wait, s.store, pawl.WithTTL(s.ttl), pawl.WithNote(s.me.note()), pawl.WithObserver(s))
 	defer leave(c)
 	if err != nil {
 		return err
@@ -143,6 +143,14 @@ func (s *single) run(ctx context.Context) error {
 		err = i
 	}
 	return s.report(got, ran, err)
+}
+
+// Observe notes a wait. It is told by the goroutine that waits, which is the one that
+// runs the command.
+func (s *single) Observe(e pawl.Event) {
+	if e.Kind == pawl.Waiting {
+		s.events.add(event{Event: "waiting", Name: s.name})
+	}
 }
 
 func (s *single) options() []once.Option {
