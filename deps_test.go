@@ -68,7 +68,7 @@ var rows = map[string]row{
 	"internal/faultproxy": {},
 	"internal/kept":       {stdOnly: true},
 	"internal/recipe":     {ours: "pawl driver internal/kept", stdOnly: true},
-	"internal/recipetest": {ours: "pawl driver engines internal/testserver"},
+	"internal/recipetest": {ours: "pawl driver engines internal/faultproxy internal/testserver"},
 	"internal/testserver": {},
 	"scripts/testreport":  {stdOnly: true},
 }

@@ -210,15 +210,12 @@ func (k *lock) bound(ctx context.Context, try bool) *call {
 
 // claim obtains a held claim, through the gate where there is one.
 func (k *lock) claim(ctx *call, need int, try bool) (cl *claim, passed bool, err error) {
-	q := &quest{c: k.c, try: try, cl: &claim{o: &k.o, Claim: driver.Claim{
-		Try: 1, Name: k.name, Need: need, Limit: k.limit,
-		Queue: !try && k.c.features.Queue, Note: k.o.note,
-	}}}
+	q := &quest{c: k.c, try: try, cl: k.newClaim(need, try)}
 	if need < k.limit || k.o.fair || k.o.fixed {
 		err = q.run(ctx)
 		return q.cl, false, err
 	}
-	g := k.c.gate(gateKey{k.name, k.limit, k.o.ttl, k.o.maxHold, k.o.note})
+	g := k.c.gate(k.gateKey())
 	defer g.drop()
 	if !try {
 		passed, err = g.lock(ctx, q)
@@ -233,6 +230,18 @@ func (k *lock) claim(ctx *call, need int, try bool) (cl *claim, passed bool, err
 	}
 	g.adopt(q.cl)
 	return q.cl, false, nil
+}
+
+// newClaim is a claim of need units that the store has never seen.
+func (k *lock) newClaim(need int, try bool) *claim {
+	return &claim{o: &k.o, Claim: driver.Claim{
+		Try: 1, Name: k.name, Need: need, Limit: k.limit,
+		Queue: !try && k.c.features.Queue, Note: k.o.note,
+	}}
+}
+
+func (k *lock) gateKey() gateKey {
+	return gateKey{k.name, k.limit, k.o.ttl, k.o.maxHold, k.o.note}
 }
 
 func (l *Lease) announce(passed bool, start instant) {

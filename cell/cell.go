@@ -9,8 +9,8 @@ package cell
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,10 +31,6 @@ var (
 	// a codec that is not known here.
 	ErrCodec = recipe.ErrCodec
 )
-
-// patience is how many conflicts in a row Update takes before it asks for the
-// cell's lock. Rivals then stand in line, so that a hot cell cannot livelock.
-const patience = 2
 
 // silence is for how long a write that gets no answer is repeated.
 const silence = 500 * time.Millisecond
@@ -64,7 +60,7 @@ func Keep(d time.Duration) Option { return func(o *options) { o.keep = d } }
 func Load[T any](ctx context.Context, c *pawl.Client, key string) (value T, version uint64, err error) {
 	s, err := open(c, key, nil)
 	if err == nil {
-		value, version, err = load[T](ctx, s)
+		_, version, err = s.load(ctx, &value)
 	}
 	return value, version, fail("load", key, err)
 }
@@ -76,7 +72,7 @@ func Load[T any](ctx context.Context, c *pawl.Client, key string) (value T, vers
 func Store[T any](ctx context.Context, c *pawl.Client, key string, value T, ifVersion uint64, opts ...Option) (version uint64, err error) {
 	s, err := open(c, key, opts)
 	if err == nil {
-		version, err = store(ctx, s, value, ifVersion)
+		version, err = store(ctx, s, value, ifVersion, 0)
 	}
 	return version, fail("store", key, err)
 }
@@ -88,71 +84,6 @@ func Delete(ctx context.Context, c *pawl.Client, key string, ifVersion uint64) e
 		_, err = recipe.Put(ctx, s.records, s.name, nil, ifVersion, 0, silence)
 	}
 	return fail("delete", key, err)
-}
-
-// Update replaces the cell's value by what fn makes of it, and returns that. fn
-// gets the zero value where there is no cell, and runs again when somebody else
-// wrote meanwhile; its error ends the update and nothing is written. ErrUnknown
-// says that the store gave no answer and that the write may have happened: it is
-// not repeated then, so that no update counts twice.
-func Update[T any](ctx context.Context, c *pawl.Client, key string, fn func(old T) (T, error), opts ...Option) (T, error) {
-	if fn == nil {
-		panic("cell: Update without a function")
-	}
-	var zero T
-	s, err := open(c, key, opts)
-	if err != nil {
-		return zero, fail("update", key, err)
-	}
-	value, err := attempt(ctx, s, fn, patience)
-	if errors.Is(err, ErrConflict) {
-		err = c.Mutex(s.name).Do(ctx, func(ctx context.Context, _ *pawl.Lease) error {
-			// Who has not lost often enough yet does not stand in line, so a conflict
-			// is still possible; but each is somebody's success.
-			value, err = attempt(ctx, s, fn, -1)
-			return err
-		})
-		if err != nil && value.wrote { // what was written stands, whatever became of the lock
-			err = nil
-		}
-	}
-	if err != nil {
-		return zero, fail("update", key, err)
-	}
-	return value.T, nil
-}
-
-// A written value is what attempt has come to.
-type written[T any] struct {
-	T     T
-	wrote bool
-}
-
-// attempt reads, computes and writes until nobody came in between, or so many
-// times; -1 for ever.
-func attempt[T any](ctx context.Context, s *slot, fn func(T) (T, error), times int) (written[T], error) {
-	for try := 0; ; try++ {
-		old, version, err := load[T](ctx, s)
-		if err != nil {
-			return written[T]{}, err
-		}
-		value, err := fn(old)
-		if err != nil {
-			return written[T]{}, err
-		}
-		switch _, err = store(ctx, s, value, version); {
-		case err == nil:
-			return written[T]{value, true}, nil
-		case !errors.Is(err, ErrConflict) || try+1 == times:
-			return written[T]{}, err
-		}
-		if times < 0 { // those in line behind us would wait too
-			continue
-		}
-		if !recipe.Pause(ctx, try) {
-			return written[T]{}, context.Cause(ctx)
-		}
-	}
 }
 
 // A slot is where a cell is kept.
@@ -178,27 +109,40 @@ func open(c *pawl.Client, key string, opts []Option) (*slot, error) {
 	return s, err
 }
 
-// A cell in the store is its codec, a mark that no other write has, and the value:
-// "json MARK\n…".
-func load[T any](ctx context.Context, s *slot) (value T, version uint64, err error) {
-	b, version, err := recipe.Get(ctx, s.records, s.name)
-	if err != nil || version == 0 {
-		return value, 0, err
-	}
-	head, body, ok := strings.Cut(string(b), "\n")
-	codec, _, marked := strings.Cut(head, " ")
-	if !ok || !marked {
-		return value, version, fmt.Errorf("%w: not written as a cell", ErrCodec)
-	}
-	return value, version, recipe.Decode(codec, []byte(body), &value)
+// A head is the first line of a cell in the store: how the value that follows is
+// coded, a mark that no other write has, and the pace. "json MARK 3".
+type head struct {
+	codec string
+	pace  pace
 }
 
-func store[T any](ctx context.Context, s *slot, value T, ifVersion uint64) (uint64, error) {
+func (s *slot) load(ctx context.Context, value any) (h head, version uint64, err error) {
+	b, version, err := recipe.Get(ctx, s.records, s.name)
+	if err != nil || version == 0 {
+		return h, 0, err
+	}
+	line, body, ok := strings.Cut(string(b), "\n")
+	words := strings.Fields(line)
+	if !ok || len(words) < 2 {
+		return h, version, fmt.Errorf("%w: not written as a cell", ErrCodec)
+	}
+	h.codec = words[0]
+	if len(words) > 2 {
+		n, err := strconv.Atoi(words[2])
+		if err != nil {
+			return h, version, fmt.Errorf("%w: not written as a cell", ErrCodec)
+		}
+		h.pace = pace(n)
+	}
+	return h, version, recipe.Decode(h.codec, []byte(body), value)
+}
+
+func store[T any](ctx context.Context, s *slot, value T, ifVersion uint64, p pace) (uint64, error) {
 	codec, body, err := recipe.Encode(value)
 	if err != nil {
 		return 0, err
 	}
-	b := append([]byte(codec+" "+recipe.Mark()+"\n"), body...)
+	b := append(fmt.Appendf(nil, "%s %s %d\n", codec, recipe.Mark(), p), body...)
 	return recipe.Put(ctx, s.records, s.name, b, ifVersion, s.o.keep, silence)
 }
 

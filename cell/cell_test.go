@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/recipetest"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
+
+func TestMain(m *testing.M) { os.Exit(recipetest.Main(m)) }
 
 type account struct {
 	Owner string
@@ -52,40 +54,6 @@ func TestACellIsWrittenOnlyOverTheVersionThatWasRead(t *testing.T) {
 			t.Errorf("a new cell has version %d after %d, %v", three, two, err)
 		}
 	})
-}
-
-func TestManyClientsUpdateOneCellAndNoUpdateIsLost(t *testing.T) {
-	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) { count(t, open, 8, 64, 640) })
-}
-
-// count has callers, with so many clients, add one to a cell so many times in all.
-func count(t *testing.T, open recipetest.Place, clients, callers, updates int) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	var all sync.WaitGroup
-	own := make([]*pawl.Client, clients)
-	for i := range own {
-		own[i] = open(t)
-	}
-	for i := range callers {
-		c := own[i%clients]
-		all.Go(func() {
-			for range updates / callers {
-				if _, err := cell.Update(ctx, c, "n", func(n int) (int, error) { return n + 1, nil }); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	if n, _, err := cell.Load[int](ctx, own[0], "n"); err != nil || n != updates/callers*callers {
-		t.Errorf("%d updates have come to %d, %v", updates/callers*callers, n, err)
-	}
-	for e := range own[0].List(ctx, "") {
-		t.Errorf("%s is still in line", e.Name)
-	}
 }
 
 func TestAFailingFunctionWritesNothing(t *testing.T) {
@@ -159,7 +127,6 @@ func TestAnUpdateWhoseReplyWasLostCountsOnce(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.New(t, testserver.Redis(t).Addr())
 	c, ctx := recipetest.On("redis://"+proxy.Addr())(t), t.Context()
-	add := func(n int) (int, error) { return n + 1, nil }
 	if _, err := cell.Update(ctx, c, "n", add); err != nil { // the script is known from here on
 		t.Fatal(err)
 	}

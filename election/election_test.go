@@ -38,16 +38,24 @@ func watch(t *testing.T, e *election.Election) <-chan string {
 
 func expect(t *testing.T, seen <-chan string, want ...string) {
 	t.Helper()
+	if err := next(seen, want...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// next says what is wrong with what comes next.
+func next(seen <-chan string, want ...string) error {
 	for _, w := range want {
 		select {
 		case got := <-seen:
 			if got != w {
-				t.Fatalf("an observer sees %q, not %q", got, w)
+				return fmt.Errorf("%q is told, not %q", got, w)
 			}
-		case <-time.After(20 * time.Second):
-			t.Fatalf("an observer never sees %q", w)
+		case <-time.After(30 * time.Second):
+			return fmt.Errorf("%q is never told", w)
 		}
 	}
+	return nil
 }
 
 func campaign(t *testing.T, e *election.Election, value string) *election.Leadership {

@@ -3,32 +3,41 @@
 package election_test
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/election"
 	"github.com/pawl-go/pawl/internal/recipetest"
 )
 
 func TestALeaderThatWasStoppedFindsThatItsTimeIsOver(t *testing.T) {
 	t.Parallel()
-	url := recipetest.Redis(t)
-	c := newChild(t, url)
-	seen := watch(t, election.New(recipetest.On(url)(t), "job"))
-	expect(t, seen, "child")
-	if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	heir := campaign(t, election.New(recipetest.On(url)(t, pawl.WithTTL(ttl)), "job"), "heir")
-	expect(t, seen, "-", "heir")
-	if err := c.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	if line := <-c.lines; len(line) < 4 || line[:4] != "over" {
-		t.Errorf("a leader that was stopped says %q", line)
-	}
-	if err := heir.Resign(); err != nil {
-		t.Error(err)
-	}
+	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+		open := recipetest.On(s.URL)
+		undisturbed(t, open, func(name string) error {
+			c, err := newChild(t, s.URL, name)
+			if err != nil {
+				return err
+			}
+			aside := election.New(open(t), name)
+			seen := watch(t, aside)
+			if err := next(seen, "old"); err != nil {
+				return err
+			}
+			token := leaderOf(t, aside)
+			if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			began, err := succeed(t, open, name, seen, token)
+			if serr := c.Process.Signal(syscall.SIGCONT); serr != nil {
+				t.Fatal(serr)
+			}
+			if line := <-c.lines; !strings.HasPrefix(line, "over") {
+				t.Errorf("a leader that was stopped says %q", line)
+			}
+			c.overBy(t, began)
+			return err
+		})
+	})
 }

@@ -10,13 +10,16 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	_ "github.com/go-sql-driver/mysql"       // registers mysql
+	_ "github.com/jackc/pgx/v5/stdlib"       // registers pgx
 	_ "github.com/ncruces/go-sqlite3/driver" // registers sqlite3
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawl-go/pawl/fence"
-	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/internal/recipetest"
 )
 
 // A resource is one value behind a mark.
@@ -29,9 +32,20 @@ type resource interface {
 var kinds = map[string]func(t *testing.T) resource{
 	"in process": func(*testing.T) resource { return &inProcess{} },
 	"file":       func(t *testing.T) resource { return &inFile{filepath.Join(t.TempDir(), "state")} },
-	"SQL":        newInSQL,
 	"Redis":      newInRedis,
+	"SQLite":     newInSQLite,
+	"PostgreSQL": func(t *testing.T) resource {
+		return newInSQL(t, fence.PostgreSQL, "pgx", "postgres://postgres@"+recipetest.PostgreSQL(t)+"/postgres?sslmode=disable")
+	},
+	"MariaDB": func(t *testing.T) resource {
+		return newInSQL(t, fence.MySQL, "mysql", "root@tcp("+recipetest.MariaDB(t)+")/mysql")
+	},
+	"MariaDB, found rows": func(t *testing.T) resource { // counts what an UPDATE found, and not what it changed
+		return newInSQL(t, fence.MySQL, "mysql", "root@tcp("+recipetest.MariaDB(t)+")/mysql?clientFoundRows=true")
+	},
 }
+
+func TestMain(m *testing.M) { os.Exit(recipetest.Main(m)) }
 
 func each(t *testing.T, test func(t *testing.T, r resource)) {
 	for name, found := range kinds {
@@ -67,23 +81,37 @@ func (r *inFile) value() string {
 }
 
 type inSQL struct {
-	t     *testing.T
-	db    *sql.DB
-	marks *fence.SQL
+	t             *testing.T
+	db            *sql.DB
+	marks         *fence.SQL
+	table, insert string
 }
 
-func newInSQL(t *testing.T) resource {
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "db")+"?_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)")
+func newInSQLite(t *testing.T) resource {
+	return newInSQL(t, fence.SQLite, "sqlite3", "file:"+filepath.Join(t.TempDir(), "db")+"?_txlock=immediate&_pragma=busy_timeout(20000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)")
+}
+
+// tables counts them: each test has two of its own.
+var tables atomic.Int64
+
+func newInSQL(t *testing.T, d fence.Dialect, driver, dsn string) resource {
+	db, err := sql.Open(driver, dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	r := &inSQL{t, db, fence.NewSQL(fence.SQLite, "marks")}
+	db.SetMaxOpenConns(20)
+	n := tables.Add(1)
+	r := &inSQL{t: t, db: db, marks: fence.NewSQL(d, fmt.Sprint("marks", n)), table: fmt.Sprint("state", n)}
+	r.insert = "INSERT INTO " + r.table + " VALUES (?)"
+	if d == fence.PostgreSQL {
+		r.insert = "INSERT INTO " + r.table + " VALUES ($1)"
+	}
 	if err := r.in(func(tx *sql.Tx) error {
 		if err := r.marks.Create(t.Context(), tx); err != nil {
 			return err
 		}
-		_, err := tx.Exec("CREATE TABLE state (value TEXT)")
+		_, err := tx.Exec("CREATE TABLE " + r.table + " (value VARCHAR(100))")
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -112,16 +140,16 @@ func (r *inSQL) write(token uint64, value string) error {
 		if err := r.marks.Check(r.t.Context(), tx, "state", fence.Write, token); err != nil {
 			return err
 		}
-		if _, err := tx.Exec("DELETE FROM state"); err != nil {
+		if _, err := tx.Exec("DELETE FROM " + r.table); err != nil {
 			return err
 		}
-		_, err := tx.Exec("INSERT INTO state VALUES (?)", value)
+		_, err := tx.Exec(r.insert, value)
 		return err
 	})
 }
 
 func (r *inSQL) value() (v string) {
-	if err := r.db.QueryRow("SELECT value FROM state").Scan(&v); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := r.db.QueryRow("SELECT value FROM " + r.table).Scan(&v); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		r.t.Error(err)
 	}
 	return v
@@ -130,26 +158,28 @@ func (r *inSQL) value() (v string) {
 type inRedis struct {
 	t     *testing.T
 	rdb   *redis.Client
+	key   string
 	marks *fence.Redis
 }
 
 func newInRedis(t *testing.T) resource {
-	rdb := redis.NewClient(&redis.Options{Addr: testserver.Redis(t).Addr()})
+	rdb := redis.NewClient(&redis.Options{Addr: recipetest.Redis(t)})
 	t.Cleanup(func() { _ = rdb.Close() })
 	eval := func(ctx context.Context, script string, keys []string, args ...any) (string, error) {
 		return rdb.Eval(ctx, script, keys, args...).Text()
 	}
-	return &inRedis{t, rdb, fence.NewRedis(eval, "state:fence")}
+	key := fmt.Sprint("state", tables.Add(1))
+	return &inRedis{t, rdb, key, fence.NewRedis(eval, key+":fence")}
 }
 
 func (r *inRedis) begin(mode fence.Mode, token uint64) error {
 	return r.marks.Begin(r.t.Context(), mode, token)
 }
 func (r *inRedis) write(token uint64, value string) error {
-	_, err := r.marks.Do(r.t.Context(), fence.Write, token, "SET", "state", value)
+	_, err := r.marks.Do(r.t.Context(), fence.Write, token, "SET", r.key, value)
 	return err
 }
-func (r *inRedis) value() string { return r.rdb.Get(r.t.Context(), "state").Val() }
+func (r *inRedis) value() string { return r.rdb.Get(r.t.Context(), r.key).Val() }
 
 // base is as large as real tokens are: above what a float64 holds exactly.
 const base = uint64(1) << 59

@@ -29,9 +29,10 @@ type Tx interface {
 type SQL struct {
 	create, insert, write, read, look string
 
-	// changes says that the database counts the rows that an UPDATE changed and not
-	// those that it found, and locked: then none may mean that all is as it should be.
-	changes bool
+	// upsert says that write and read make the row where there is none. In MySQL an
+	// UPDATE that finds no row locks the gap where it would be; two that did so and
+	// then insert it wait for each other, and one is rolled back.
+	upsert bool
 }
 
 var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`)
@@ -42,24 +43,25 @@ func NewSQL(d Dialect, table string) *SQL {
 	if !tableName.MatchString(table) {
 		panic(fmt.Sprintf("fence: %q is not a plain name of a table", table))
 	}
-	into, where := "INSERT INTO", " ON CONFLICT DO NOTHING"
-	if d == MySQL {
-		into, where = "INSERT IGNORE INTO", ""
-	}
-	fill := strings.NewReplacer("TABLE_", table, "INTO_", into, "_WHERE", where).Replace
+	fill := strings.NewReplacer("TABLE_", table).Replace
 	s := &SQL{
-		changes: d == MySQL,
-
 		create: fill("CREATE TABLE IF NOT EXISTS TABLE_ (resource VARCHAR(255) PRIMARY KEY, writer BIGINT NOT NULL, reader BIGINT NOT NULL)"),
-		insert: fill("INTO_ TABLE_ (resource, writer, reader) VALUES (?, 0, 0)_WHERE"),
+		insert: fill("INSERT INTO TABLE_ (resource, writer, reader) VALUES (?, 0, 0) ON CONFLICT DO NOTHING"),
 		write:  fill("UPDATE TABLE_ SET writer = ? WHERE resource = ? AND writer <= ? AND reader < ?"),
 		read:   fill("UPDATE TABLE_ SET reader = CASE WHEN reader < ? THEN ? ELSE reader END WHERE resource = ? AND writer < ?"),
 		look:   fill("SELECT writer, reader FROM TABLE_ WHERE resource = ?"),
 	}
-	if d == PostgreSQL {
+	switch d {
+	case PostgreSQL:
 		for _, q := range []*string{&s.insert, &s.write, &s.read, &s.look} {
 			*q = numbered(*q)
 		}
+	case MySQL:
+		s.upsert = true
+		s.create = strings.Replace(s.create, "VARCHAR", "VARBINARY", 1) // in which "a", "A" and "a " are three
+		s.write = fill("INSERT INTO TABLE_ (resource, writer, reader) VALUES (?, ?, 0) ON DUPLICATE KEY UPDATE writer = CASE WHEN writer <= ? AND reader < ? THEN ? ELSE writer END")
+		s.read = fill("INSERT INTO TABLE_ (resource, writer, reader) VALUES (?, 0, ?) ON DUPLICATE KEY UPDATE reader = CASE WHEN writer < ? AND reader < ? THEN ? ELSE reader END")
+		s.look = fill("SELECT writer, reader FROM TABLE_ WHERE resource = ? FOR UPDATE") // what stands, and not what stood when the transaction began
 	}
 	return s
 }
@@ -85,6 +87,9 @@ func (s *SQL) Begin(ctx context.Context, tx Tx, resource string, mode Mode, toke
 	if int64(token) <= 0 {
 		return &StaleError{Mode: mode, Token: token}
 	}
+	if s.upsert {
+		return s.put(ctx, tx, resource, mode, token)
+	}
 	for range 4 { // again when the row was not there, and when it came in between
 		passed, err := s.raise(ctx, tx, resource, mode, int64(token))
 		if err != nil || passed {
@@ -95,16 +100,31 @@ func (s *SQL) Begin(ctx context.Context, tx Tx, resource string, mode Mode, toke
 		if errors.Is(err, sql.ErrNoRows) {
 			_, err = tx.ExecContext(ctx, s.insert, resource)
 		} else if err == nil {
-			var raised Marks
-			if raised, err = now.Admit(mode, token); err == nil && raised == now && s.changes {
-				return nil
-			}
+			_, err = now.Admit(mode, token)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("fence: the row of %q comes and goes", resource)
+}
+
+// put makes the row or raises the mark in it, and reads what came of that.
+func (s *SQL) put(ctx context.Context, tx Tx, resource string, mode Mode, token uint64) error {
+	query := s.write
+	if mode == Read {
+		query = s.read
+	}
+	t := int64(token)
+	if _, err := tx.ExecContext(ctx, query, resource, t, t, t, t); err != nil {
+		return err
+	}
+	var now Marks
+	if err := tx.QueryRowContext(ctx, s.look, resource).Scan(&now.Write, &now.Read); err != nil {
+		return err
+	}
+	_, err := now.Admit(mode, token)
+	return err
 }
 
 func (s *SQL) raise(ctx context.Context, tx Tx, resource string, mode Mode, token int64) (bool, error) {

@@ -1,9 +1,9 @@
 // Package multi takes several locks as one: all or none.
 //
-// The names are taken one after the other, in one order for everybody, so two who
-// name them in opposite orders cannot wait for each other. While a later name is
-// waited for, the earlier ones are held; so take together what belongs together,
-// and no more.
+// Names that are all free are taken in one atomic step, where the engine can. Where
+// one must be waited for, they are taken one after the other, sorted, so two who name
+// them in opposite orders cannot wait for each other. While a later name is waited
+// for, the earlier ones are held; so take together what belongs together, and no more.
 package multi
 
 import (

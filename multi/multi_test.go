@@ -100,7 +100,7 @@ func TestOneDeadlineBoundsTheWholeWait(t *testing.T) {
 func TestTheLeaseIsLostWhenAnyNameIs(t *testing.T) {
 	t.Parallel()
 	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
-		c := open(t, pawl.WithTTL(600*time.Millisecond))
+		c := open(t, pawl.WithTTL(2*time.Second))
 		lease, err := multi.Lock(t.Context(), c, "a", "b", "c")
 		if err != nil {
 			t.Fatal(err)
@@ -143,7 +143,7 @@ func TestTokenOfAnotherNamePanics(t *testing.T) {
 
 func TestOverlappingNamesInAnyOrderNeverDeadlock(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) { mingle(t, open, 20, time.Second) })
+	recipetest.Each(t, func(t *testing.T, open recipetest.Place) { mingle(t, open, 12, time.Second) })
 }
 
 func TestSoakOverlappingNamesInAnyOrderNeverDeadlock(t *testing.T) {
@@ -158,7 +158,7 @@ func TestSoakOverlappingNamesInAnyOrderNeverDeadlock(t *testing.T) {
 // a while, and each until it got three. In the middle half of the clients close,
 // whatever they are about, and the others must still get what they want.
 func mingle(t *testing.T, open recipetest.Place, callers int, d time.Duration) {
-	const processes, names = 6, 12
+	const processes = 6
 	var busy [names]atomic.Bool
 	ctx, cancel := context.WithTimeout(t.Context(), d+60*time.Second)
 	defer cancel()
@@ -168,7 +168,7 @@ func mingle(t *testing.T, open recipetest.Place, callers int, d time.Duration) {
 	var all sync.WaitGroup
 	var clients [processes]*pawl.Client
 	for i := range clients {
-		clients[i] = open(t, pawl.WithTTL(2*time.Second))
+		clients[i] = open(t)
 	}
 	for i := range callers {
 		c, leaves := clients[i%processes], i%processes%2 == 1

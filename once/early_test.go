@@ -40,7 +40,7 @@ func TestALeaseThatIsLostBeforeTheWorkBeganIsTakenAgain(t *testing.T) {
 	mem := memlock.New()
 	lost := make(losses, 10)
 	h := &hooked{Engine: mem, Records: mem}
-	c := pawl.New(h, pawl.WithTTL(200*time.Millisecond), pawl.WithObserver(lost))
+	c := pawl.New(h, pawl.WithTTL(2*time.Second), pawl.WithObserver(lost))
 	defer c.Close()
 	h.before = func(stores int) {
 		if stores == 1 {

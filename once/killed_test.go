@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(recipetest.Main(m))
 }
 
 // serveOrders receives every order four times, from 16 clients at once. It writes
@@ -109,13 +109,11 @@ func TestSoakNoKillMakesTwoRunsComeToTheirEndNorWithHoldTwoBegin(t *testing.T) {
 }
 
 func eachKilled(t *testing.T, orders, kills int) {
-	for name, found := range map[string]func(testing.TB) string{"SQLite": recipetest.SQLite, "Redis": recipetest.Redis} {
-		for _, hold := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, " hold ", hold), func(t *testing.T) {
-				t.Parallel()
-				killed(t, found(t), hold, orders, kills)
-			})
-		}
+	for _, hold := range []bool{false, true} {
+		t.Run(fmt.Sprint("hold ", hold), func(t *testing.T) {
+			t.Parallel()
+			recipetest.EachSiteWithRecords(t, func(t *testing.T, s *recipetest.Site) { killed(t, s.URL, hold, orders, kills) })
+		})
 	}
 }
 

@@ -30,7 +30,7 @@ func breakLock(t *testing.T, c *pawl.Client) {
 func TestARunnerThatLostItsLeaseCannotStore(t *testing.T) {
 	t.Parallel()
 	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
-		a, b, ctx := open(t, pawl.WithTTL(600*time.Millisecond)), open(t), t.Context()
+		a, b, ctx := open(t, pawl.WithTTL(2*time.Second)), open(t), t.Context()
 		v, err := once.Do(ctx, a, "k", func(lease context.Context) (string, error) {
 			breakLock(t, b)
 			<-lease.Done()
@@ -59,7 +59,7 @@ func TestARunnerThatLostItsLeaseCannotStore(t *testing.T) {
 func TestARunnerThatDoesNotKnowOfItsLossCannotStoreEither(t *testing.T) {
 	t.Parallel()
 	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
-		c, ctx := open(t, pawl.WithTTL(time.Minute)), t.Context()
+		c, ctx := open(t, pawl.WithTTL(30*time.Second)), t.Context()
 		r, err := c.Records()
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestARunnerThatDoesNotKnowOfItsLossCannotStoreEither(t *testing.T) {
 func TestARunThatWasLostIsHeldUntilSomebodyResolvesIt(t *testing.T) {
 	t.Parallel()
 	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
-		a, b, ctx := open(t, pawl.WithTTL(600*time.Millisecond)), open(t), t.Context()
+		a, b, ctx := open(t, pawl.WithTTL(2*time.Second)), open(t), t.Context()
 		lose := func() {
 			_, err := once.Do(ctx, a, "k", func(lease context.Context) (string, error) {
 				breakLock(t, b)

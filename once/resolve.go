@@ -10,6 +10,13 @@ import (
 	"github.com/pawl-go/pawl/internal/recipe"
 )
 
+// LockName returns the name of the lock that whoever runs a key's work holds, as
+// [pawl.Client.List] shows it; nothing if the key makes no sense.
+func LockName(key string) string {
+	name, _ := recipe.Name("once", key)
+	return name
+}
+
 // Find returns what is kept of a key; the zero Record if nothing is.
 func Find(ctx context.Context, c *pawl.Client, key string) (Record, error) {
 	j, err := newJob(c, key, nil)

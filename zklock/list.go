@@ -52,15 +52,18 @@ func (e *Engine) names(ctx context.Context, prefix string) ([]string, error) {
 		nodes, _, err = c.Children(e.lines)
 		return err
 	})
-	if errors.Is(err, zk.ErrNoNode) {
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
 		return nil, nil
+	case err != nil: // maybe that ctx has ended, and nodes the call's own
+		return nil, err
 	}
 	nodes = slices.DeleteFunc(nodes, func(node string) bool {
 		name, ok := decode(node)
 		return !ok || !strings.HasPrefix(name, prefix)
 	})
 	slices.Sort(nodes)
-	return nodes, err
+	return nodes, nil
 }
 
 // catchUp has the server at hand catch up, and learns the time where that was too

@@ -49,7 +49,7 @@ func (j *job) acquire(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) 
 		ctx, stop = context.WithTimeoutCause(ctx, j.wait, errWaited)
 		defer stop()
 	}
-	view := j.view(ctx, c)
+	view := j.view(ctx, c, false)
 	lease, err = j.takeFresh(ctx, c, false)
 	took := view.close()
 	if err != nil && errors.Is(context.Cause(ctx), errWaited) {

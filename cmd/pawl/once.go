@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,8 @@ func (a *app) onceCommand() *cobra.Command {
 		Use:   "once [flags] KEY [--] COMMAND…",
 		Short: "Run a command unless it has succeeded before",
 		Long: `once runs COMMAND unless it has succeeded before under KEY; then it does nothing and
-exits with 0. If another runs it at this moment, once waits for it. A command that
+exits with 0. If another runs it at this moment, once waits for it, and says after a
+moment who that is. A command that
 fails may be tried again, by the next once, with the same KEY.
 
 If the machine dies while COMMAND runs, nobody knows how far it came: the next once
@@ -112,14 +114,21 @@ func (s *single) run(ctx context.Context) error {
 		}
 	}
 	defer settle()
-	c, err := s.open(wait, s.store, pawl.WithTTL(s.ttl), pawl.WithNote(s.me.note()))
+	c, err := s.open(wait, s.store, pawl.WithTTL(s.ttl), pawl.WithNote(s.me.note()), pawl.WithObserver(s))
 	defer leave(c)
 	if err != nil {
 		return err
 	}
+	s.line = once.LockName(s.name)
+	view, waited := s.view(wait, c, true), ""
+	hide := sync.OnceFunc(func() { waited = view.close() })
+	defer hide()
 	ran := false
 	got, err := once.Do(wait, c, s.name, func(work context.Context) (result, error) {
 		settle() // from here on signals are the command's
+		if hide(); waited != "" {
+			s.say("acquired %q after %s (token %d)", s.name, waited, once.Token(work))
+		}
 		if i, ok := errors.AsType[interrupted](context.Cause(wait)); ok {
 			return result{}, i
 		}
@@ -127,10 +136,21 @@ func (s *single) run(ctx context.Context) error {
 		return s.perform(once.Lease(work), c, program, signals)
 	}, s.options()...)
 	settle()
+	if hide(); waited != "" && !ran && err == nil {
+		s.say("%q was done by another after %s", s.name, waited)
+	}
 	if i, ok := errors.AsType[interrupted](context.Cause(wait)); ok && !ran {
 		err = i
 	}
 	return s.report(got, ran, err)
+}
+
+// Observe notes a wait. It is told by the goroutine that waits, which is the one that
+// runs the command.
+func (s *single) Observe(e pawl.Event) {
+	if e.Kind == pawl.Waiting {
+		s.events.add(event{Event: "waiting", Name: s.name})
+	}
 }
 
 func (s *single) options() []once.Option {

@@ -23,14 +23,15 @@ type view struct {
 	j       *job
 	c       *pawl.Client
 	start   time.Time
-	fd      int // of the terminal; -1: none
+	others  bool // it may be ours by now: speak only of another that holds it
+	fd      int  // of the terminal; -1: none
 	spoke   bool
 	stop    chan struct{}
 	stopped chan struct{} // closed when show has ended
 }
 
-func (j *job) view(ctx context.Context, c *pawl.Client) *view {
-	v := &view{j: j, c: c, start: time.Now(), fd: -1, stop: make(chan struct{}), stopped: make(chan struct{})}
+func (j *job) view(ctx context.Context, c *pawl.Client, others bool) *view {
+	v := &view{j: j, c: c, start: time.Now(), others: others, fd: -1, stop: make(chan struct{}), stopped: make(chan struct{})}
 	if f, ok := j.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		v.fd = int(f.Fd())
 	}
@@ -68,7 +69,11 @@ func (v *view) show(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		line := v.line(ctx)
+		line, ok := v.line(ctx)
+		if !ok {
+			timer.Reset(quietFor)
+			continue
+		}
 		v.spoke = true
 		if v.fd < 0 {
 			v.j.say("waiting for %s", line)
@@ -80,17 +85,21 @@ func (v *view) show(ctx context.Context) {
 	}
 }
 
-// line says who holds the lock, since when, why, and how many are before us.
-func (v *view) line(ctx context.Context) string {
+// line says who holds the lock, since when, why, and how many are before us; ok is
+// false if there is nothing to say.
+func (v *view) line(ctx context.Context) (s string, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, redraw)
 	defer cancel()
 	first, ahead := place(ctx, v.c, v.j.line, v.j.note())
-	s := fmt.Sprintf("%q %s", v.j.name, brief(time.Since(v.start)))
+	if v.others && (first == nil || first.Note == v.j.note()) {
+		return "", false
+	}
+	s = fmt.Sprintf("%q %s", v.j.name, brief(time.Since(v.start)))
 	if v.fd < 0 {
 		s = fmt.Sprintf("%q", v.j.name)
 	}
 	if first == nil {
-		return s
+		return s, true
 	}
 	who := holderOf(first.Note)
 	s += " · held by " + who.String() + " for " + brief(first.Since)
@@ -100,7 +109,7 @@ func (v *view) line(ctx context.Context) string {
 	if ahead > 0 {
 		s += " · " + ordinal(ahead) + " in line"
 	}
-	return s
+	return s, true
 }
 
 // fit cuts a line to the terminal: one that wraps could not be redrawn.

@@ -1,38 +1,21 @@
-// Package recipetest has the stores that the tests of the recipes run on.
+// Package recipetest has the stores that the tests of the recipes run on. The
+// servers are shared by all tests of a binary, which [Main] runs; every test has a
+// prefix of its own there.
 package recipetest
 
 import (
-	"path/filepath"
-	"strings"
+	"fmt"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/testserver"
+	_ "github.com/pawl-go/pawl/engines" // registers the schemes
 	"github.com/pawl-go/pawl/memlock"
-	_ "github.com/pawl-go/pawl/redislock/rueidis" // registers redis:
-	_ "github.com/pawl-go/pawl/redlock"           // registers redlock:
-	_ "github.com/pawl-go/pawl/sqllock/sqlite"    // registers sqlite:
 )
 
 // A Place is one empty store of a test. Every call opens a further client on it,
 // as another process would have.
 type Place func(t testing.TB, opts ...pawl.Option) *pawl.Client
-
-// A Store is a kind of store. One more engine is one more row of all.
-type Store struct {
-	Name    string
-	Records bool // it keeps them
-	Found   func(t testing.TB) Place
-}
-
-var all = []Store{
-	{"memory", true, memory},
-	{"SQLite", true, byURL(SQLite)},
-	{"Redis", true, byURL(Redis)},
-	{"Redlock", false, byURL(redlock)},
-}
 
 // Each runs a test on every store.
 func Each(t *testing.T, test func(t *testing.T, open Place)) { run(t, test, false) }
@@ -41,29 +24,39 @@ func Each(t *testing.T, test func(t *testing.T, open Place)) { run(t, test, fals
 func EachWithRecords(t *testing.T, test func(t *testing.T, open Place)) { run(t, test, true) }
 
 func run(t *testing.T, test func(t *testing.T, open Place), records bool) {
-	for _, s := range all {
-		if records && !s.Records {
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		test(t, memory())
+	})
+	sites(t, func(t *testing.T, s *Site) { test(t, On(s.URL)) }, records)
+}
+
+// EachSite runs a test on every store that several processes can meet in.
+func EachSite(t *testing.T, test func(t *testing.T, s *Site)) { sites(t, test, false) }
+
+// EachSiteWithRecords runs a test on those of them that keep records.
+func EachSiteWithRecords(t *testing.T, test func(t *testing.T, s *Site)) { sites(t, test, true) }
+
+func sites(t *testing.T, test func(t *testing.T, s *Site), records bool) {
+	for _, k := range kinds() {
+		if records && !k.records {
 			continue
 		}
-		t.Run(s.Name, func(t *testing.T) {
+		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			test(t, s.Found(t))
+			test(t, k.site(t))
 		})
 	}
 }
 
 // WithoutRecords opens a client on a store that keeps no records.
 func WithoutRecords(t testing.TB) *pawl.Client {
-	return pawl.New(struct{ driver.Engine }{memlock.New()})
+	c := pawl.New(struct{ driver.Engine }{memlock.New()})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
-// SQLite returns the URL of an empty file.
-func SQLite(t testing.TB) string { return "sqlite://" + filepath.Join(t.TempDir(), "locks.db") }
-
-// Redis returns the URL of a server of the test's own.
-func Redis(t testing.TB) string { return "redis://" + testserver.Redis(t).Addr() }
-
-func memory(testing.TB) Place {
+func memory() Place {
 	engine := memlock.New()
 	return func(t testing.TB, opts ...pawl.Option) *pawl.Client {
 		c := pawl.New(engine, opts...)
@@ -72,43 +65,15 @@ func memory(testing.TB) Place {
 	}
 }
 
-func byURL(make func(testing.TB) string) func(testing.TB) Place {
-	return func(t testing.TB) Place { return On(make(t)) }
-}
-
 // On is the store at a URL.
 func On(url string) Place {
 	return func(t testing.TB, opts ...pawl.Option) *pawl.Client {
 		t.Helper()
 		c, err := pawl.Open(t.Context(), url, opts...)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatal(fmt.Errorf("open a client: %w", err))
 		}
 		t.Cleanup(func() { _ = c.Close() })
 		return c
-	}
-}
-
-// redlock starts three servers and waits until they vote, which new ones do only
-// when the longest lease that they may have forgotten is over.
-func redlock(t testing.TB) string {
-	var hosts []string
-	for range 3 {
-		hosts = append(hosts, testserver.Redis(t).Addr())
-	}
-	url := "redlock://" + strings.Join(hosts, ",") + "?max-ttl=2s&ttl=2s"
-	for end := time.Now().Add(30 * time.Second); ; {
-		c := On(url)(t)
-		lease, err := c.Mutex("ripe").Lock(t.Context())
-		if err == nil {
-			err = lease.Unlock()
-		}
-		_ = c.Close()
-		if err == nil {
-			return url
-		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
 	}
 }

@@ -11,9 +11,14 @@ import (
 	"testing"
 )
 
+// ErrSkipped says that what ran outside a test would have skipped it.
+var ErrSkipped = errors.New("skipped")
+
 // Outside runs f as a test is run, for a program that is not one, such as a
-// benchmark of several servers: what f starts ends when f does. A failure and a skip
-// are errors here, and both end f; what is logged goes to stderr when f has failed.
+// benchmark of several servers, or for servers that several tests share: what f
+// starts ends when f does. A failure and a skip are errors here, and both end f; what
+// is logged goes to stderr when f has failed. The text of a skip is its error's, and
+// errors.Is knows it by ErrSkipped.
 func Outside(f func(t testing.TB)) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &outside{ctx: ctx}
@@ -68,17 +73,29 @@ func (o *outside) Errorf(format string, args ...any) { o.note(fmt.Sprintf(format
 func (o *outside) Fatal(args ...any)                 { o.end(fmt.Sprint(args...)) }
 func (o *outside) Fatalf(format string, args ...any) { o.end(fmt.Sprintf(format, args...)) }
 
-func (o *outside) Skip(args ...any)                 { o.end(fmt.Sprint(args...)) }
-func (o *outside) Skipf(format string, args ...any) { o.end(fmt.Sprintf(format, args...)) }
+func (o *outside) Skip(args ...any)                 { o.fail(skip(fmt.Sprint(args...))); runtime.Goexit() }
+func (o *outside) Skipf(format string, args ...any) { o.Skip(fmt.Sprintf(format, args...)) }
+
+// A skip is why a test would have been skipped.
+type skip string
+
+func (s skip) Error() string        { return string(s) }
+func (s skip) Is(target error) bool { return target == ErrSkipped }
 
 func (o *outside) note(text string, failed bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if failed {
-		o.err = errors.Join(o.err, errors.New(text))
+		o.fail(errors.New(text))
 		return
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	fmt.Fprintln(&o.logged, text)
+}
+
+func (o *outside) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = errors.Join(o.err, err)
 }
 
 func (o *outside) end(text string) {
