@@ -54,7 +54,7 @@ var rows = map[string]row{
 
 	"engines":    {ours: "engines"},
 	"drivertest": {ours: "driver pawl"},
-	"cmd/pawl":   {ours: "engines pawl driver multi election once cell"},
+	"cmd/pawl":   {ours: "engines pawl driver multi election once cell internal/gauge"},
 
 	"examples/orders": {ours: "pawl memlock once once/httponce", stdOnly: true},
 	"examples/cron":   {ours: "pawl memlock once", stdOnly: true},
@@ -62,6 +62,7 @@ var rows = map[string]row{
 	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
 
 	"internal/faultproxy": {},
+	"internal/gauge":      {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
 	"internal/recipe":     {ours: "pawl driver", stdOnly: true},
 	"internal/recipetest": {ours: "pawl driver engines internal/testserver"},
 	"internal/testserver": {},
