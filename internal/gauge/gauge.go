@@ -119,50 +119,58 @@ func together(ctx context.Context, r *rig) error {
 	return r.crowd(ctx, func(int) string { return r.prefix })
 }
 
-// crowd has every goroutine take its name again and again until the time is over.
-// Turns under way then are given up, or given back, and not counted.
+// crowd has every goroutine take its name again and again until the time is over, and
+// at least one has had a turn. Turns under way then are given up, or given back, and
+// not counted.
 func (r *rig) crowd(ctx context.Context, name func(i int) string) error {
 	// The first turn pays for the connection and the session.
 	if _, err := turn(ctx, r.from.Mutex(name(0))); err != nil {
 		return err
 	}
-	work, stop := context.WithTimeoutCause(ctx, r.length, errOver)
+	work, stop := context.WithCancel(ctx)
 	defer stop()
-	begun := time.Now()
+	var once sync.Once
+	counted := make(chan struct{}) // closed when one turn was counted
 	errs := make([]error, len(r.turns))
+	begun := time.Now()
 	var group sync.WaitGroup
 	for i := range r.turns {
 		group.Go(func() {
 			m := r.from.Mutex(name(i))
-			for errs[i] == nil {
-				var took time.Duration
-				if took, errs[i] = turn(work, m); errs[i] == nil && work.Err() == nil {
+			for {
+				took, err := turn(work, m)
+				if err != nil {
+					errs[i] = err
+					break
+				}
+				if work.Err() == nil {
 					r.turns[i].Add(took)
+					once.Do(func() { close(counted) })
 				}
 			}
 			if work.Err() != nil && errors.Is(errs[i], work.Err()) {
 				errs[i] = nil // only the end of the work
-				return
 			}
 			stop() // one that fails ends it for all
 		})
 	}
-	<-work.Done()
+	await(work, time.After(r.length))
+	await(work, counted)
 	r.took = time.Since(begun)
+	stop()
 	group.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	for i := range r.turns {
-		if r.turns[i].N() > 0 {
-			return failure(errs)
-		}
-	}
-	return errors.Join(fmt.Errorf("no lock was taken and given back within %v", r.length), failure(errs))
+	return failure(errs)
 }
 
-// errOver is the end of the time that was given.
-var errOver = errors.New("the time is over")
+func await[T any](ctx context.Context, event <-chan T) {
+	select {
+	case <-event:
+	case <-ctx.Done():
+	}
+}
 
 // failure returns the first error alone: a thousand goroutines that failed for one
 // reason are one line.

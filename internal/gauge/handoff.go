@@ -56,7 +56,7 @@ func (r *rig) pass(ctx context.Context) (time.Duration, error) {
 	}()
 	select {
 	case <-r.waits:
-		pause(ctx)
+		await(ctx, time.After(quiet))
 	case g := <-granted: // it could not even wait
 		granted <- g
 	case <-ctx.Done():
@@ -73,11 +73,4 @@ func (r *rig) pass(ctx context.Context) (time.Duration, error) {
 		return 0, cause
 	}
 	return g.at.Sub(begun), errors.Join(err, g.err)
-}
-
-func pause(ctx context.Context) {
-	select {
-	case <-time.After(quiet):
-	case <-ctx.Done():
-	}
 }
