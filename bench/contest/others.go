@@ -63,15 +63,11 @@ func (o *others) read() (u usage) {
 	return u
 }
 
-// family returns the processor time of a server and of its children, as PostgreSQL
-// has one for each connection.
+// family returns the processor time of a server and of its children.
 func family(pid int) time.Duration {
 	sum := ticks(pid)
-	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	for _, child := range bytes.Fields(children) {
-		if id, err := strconv.Atoi(string(child)); err == nil {
-			sum += ticks(id)
-		}
+	for _, child := range children(pid) {
+		sum += ticks(child)
 	}
 	return sum
 }

@@ -42,6 +42,7 @@ func rows(addr string, pid int) []contest.Row {
 		},
 		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 4}}},
 		{Work: contest.Together(64), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 50}}},
+		ours.Scale("etcd://"+addr, contest.Store{PIDs: []int{pid}, Addrs: []string{addr}}, 1.25),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/ours"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -70,6 +71,7 @@ func rows(server *testserver.Server, counter contest.Counter, clients int) []con
 		},
 		{Work: contest.Line(clients, time.Millisecond, counter), Who: wanted, Bounds: line},
 		{Work: contest.Together(64), Length: 600 * time.Millisecond, Who: wanted, Bounds: together},
+		ours.Scale("redis://"+addr, contest.Store{PIDs: []int{server.PID()}, Addrs: []string{addr}}, 1.25),
 	}
 }
 
