@@ -25,7 +25,7 @@ func (r *Result) Table(w io.Writer) {
 	for _, c := range r.Who {
 		line := []string{c.Name}
 		if err := r.Failed[c.Name]; err != nil {
-			line = append(line, "failed: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+			line = append(line, "failed: "+brief(err))
 		}
 		for i := range r.Units {
 			if figures := r.column(c.Name, i); len(figures) > 0 {
@@ -99,6 +99,16 @@ func (r *Result) rounds() (n int) {
 		n = max(n, len(figures))
 	}
 	return n
+}
+
+// brief is an error in one line that a table can hold: many goroutines may have failed.
+func brief(err error) string {
+	const most = 160
+	text := []rune(strings.ReplaceAll(err.Error(), "\n", "; "))
+	if len(text) > most {
+		text = append(text[:most], '…')
+	}
+	return strings.ReplaceAll(string(text), "|", "/")
 }
 
 // writeTable pads the columns, so that the source reads well too.

@@ -45,9 +45,8 @@ const (
 	ScaleLatency
 )
 
-// Scale is crews that hold what they hold, or wait, for about the length of a round,
-// which should be the TTL of their leases: then each round has the same number of
-// beats. Afterwards another client takes and gives back a free name.
+// Scale is crews that hold what they hold, or wait, for the length of a round.
+// Afterwards another client takes and gives back a free name.
 func Scale(open func(ctx context.Context) (Queuer, error), on Store, crews ...Crew) Row {
 	row := Row{Work: Work{
 		Name: "scale",

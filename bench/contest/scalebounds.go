@@ -2,8 +2,12 @@ package contest
 
 import "time"
 
-// ScaleTTL is that of the leases, and the length of a round.
-const ScaleTTL = 3 * time.Second
+// ScaleTTL is that of the leases. Beats come every third of it, so that a round of as
+// long has one for each session.
+const (
+	ScaleTTL    = 9 * time.Second
+	ScaleLength = ScaleTTL / 3
+)
 
 // ScaleCrews are the crews of every store, and what is asked of them: cost that grows
 // no faster than the number, nothing for a wait beyond its beat, and no other lock

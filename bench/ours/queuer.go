@@ -36,6 +36,6 @@ func Queuer(url string, opts ...pawl.Option) func(context.Context) (contest.Queu
 // unchanged is as in [contest.ScaleBounds].
 func Scale(url string, on contest.Store, unchanged float64) contest.Row {
 	row := contest.Scale(Queuer(url, pawl.WithTTL(contest.ScaleTTL)), on, contest.ScaleCrews...)
-	row.Length, row.Bounds = contest.ScaleTTL, contest.ScaleBounds(unchanged)
+	row.Length, row.Bounds = contest.ScaleLength, contest.ScaleBounds(unchanged)
 	return row
 }

@@ -68,18 +68,18 @@ func part(t testing.TB, name string, s *testserver.Server, b base) contest.Part 
 		Name:  name,
 		About: []string{version + " on the same machine, commits on the disk before they are answered", "bare: one committed UPDATE by primary key to lock, and one to unlock"},
 		PIDs:  []int{s.PID()},
-		Rows:  b.rows(),
+		Rows:  b.rows(s),
 	}
 }
 
-func (b base) rows() []contest.Row {
+func (b base) rows(s *testserver.Server) []contest.Row {
 	mine := contest.Contender{Name: "pawl", Open: ours.Open(b.url)}
 	bare := contest.Contender{Name: "bare", Open: b.openBare}
 	plus := 30_000.
 	if b.pushed {
 		plus = 1500
 	}
-	return []contest.Row{
+	rows := []contest.Row{
 		{
 			Work: contest.Latency(), Length: 600 * time.Millisecond, Who: []contest.Contender{bare, mine},
 			Bounds: []contest.Bound{{Who: mine.Name, Than: bare.Name, Factor: 1.3, AtMost: true}},
@@ -89,6 +89,10 @@ func (b base) rows() []contest.Row {
 			Bounds: []contest.Bound{{Who: mine.Name, Than: bare.Name, Plus: plus, AtMost: true}},
 		},
 	}
+	if b.pushed { // elsewhere who waits looks again and again, and many are a load
+		rows = append(rows, ours.Scale(b.url, contest.Store{PIDs: []int{s.PID()}, Addrs: []string{s.Addr()}}, 1.25))
+	}
+	return rows
 }
 
 // prepare makes pawl's tables and that of the bare updates.
