@@ -26,6 +26,9 @@ type base struct {
 	driver, dsn string // for database/sql
 	url         string // for pawl
 	update      string // of the row that the bare updates change
+	session     string // what the server calls its own locks
+	lock        string // one of those; answers 1
+	unlock      string // the same
 	pushed      bool   // who waits is told, and does not look
 }
 
@@ -33,7 +36,12 @@ type base struct {
 func PostgreSQL(t testing.TB) contest.Part {
 	s := testserver.PostgreSQL(t, "-c", "fsync=on")
 	dsn := "postgres://postgres@" + s.Addr() + "/postgres?sslmode=disable"
-	return part(t, "postgresql", s, base{"pgx", dsn, dsn, "UPDATE bare SET n = n + 1 WHERE name = $1", true})
+	return part(t, "postgresql", s, base{
+		driver: "pgx", dsn: dsn, url: dsn, update: "UPDATE bare SET n = n + 1 WHERE name = $1", pushed: true,
+		session: "advisory lock",
+		lock:    "SELECT 1 FROM (SELECT pg_advisory_lock(hashtextextended($1, 0))) AS taken",
+		unlock:  "SELECT pg_advisory_unlock(hashtextextended($1, 0))::int",
+	})
 }
 
 // MariaDB starts one and returns what is to be measured on it.
@@ -55,8 +63,10 @@ func mysqlPart(t testing.TB, name string, s *testserver.Server) contest.Part {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return part(t, name, s, base{"mysql", "root@tcp(" + s.Addr() + ")/bench", "mysql://root@" + s.Addr() + "/bench",
-		"UPDATE bare SET n = n + 1 WHERE name = ?", false})
+	return part(t, name, s, base{
+		driver: "mysql", dsn: "root@tcp(" + s.Addr() + ")/bench?interpolateParams=true", url: "mysql://root@" + s.Addr() + "/bench",
+		update: "UPDATE bare SET n = n + 1 WHERE name = ?", session: "GET_LOCK", lock: "SELECT GET_LOCK(?, 10)", unlock: "SELECT RELEASE_LOCK(?)",
+	})
 }
 
 func part(t testing.TB, name string, s *testserver.Server, b base) contest.Part {
@@ -66,7 +76,7 @@ func part(t testing.TB, name string, s *testserver.Server, b base) contest.Part 
 	}
 	return contest.Part{
 		Name:  name,
-		About: []string{version + " on the same machine, commits on the disk before they are answered", "bare: one committed UPDATE by primary key to lock, and one to unlock"},
+		About: []string{version + " on the same machine, commits on the disk before they are answered", "bare: one committed UPDATE by primary key to lock, and one to unlock", b.session + ": the server's own lock, in memory: gone with the connection, without token, one connection for each"},
 		PIDs:  []int{s.PID()},
 		Rows:  b.rows(s),
 	}
@@ -75,17 +85,19 @@ func part(t testing.TB, name string, s *testserver.Server, b base) contest.Part 
 func (b base) rows(s *testserver.Server) []contest.Row {
 	mine := contest.Contender{Name: "pawl", Open: ours.Open(b.url)}
 	bare := contest.Contender{Name: "bare", Open: b.openBare}
+	theirs := contest.Contender{Name: b.session, Open: b.openSessionLocks}
+	all := []contest.Contender{bare, mine, theirs}
 	plus := 30_000.
 	if b.pushed {
 		plus = 1500
 	}
 	rows := []contest.Row{
 		{
-			Work: contest.Latency(), Length: 600 * time.Millisecond, Who: []contest.Contender{bare, mine},
+			Work: contest.Latency(), Length: 600 * time.Millisecond, Who: all,
 			Bounds: []contest.Bound{{Who: mine.Name, Than: bare.Name, Factor: 1.3, AtMost: true}},
 		},
 		{
-			Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: []contest.Contender{bare, mine},
+			Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: all,
 			Bounds: []contest.Bound{{Who: mine.Name, Than: bare.Name, Plus: plus, AtMost: true}},
 		},
 	}
