@@ -47,6 +47,17 @@ var parts = []struct {
 	{"mysql", sqlbench.MySQL},
 }
 
+// openers are the contenders that also run as processes of their own.
+func openers() map[string]contest.Opener {
+	all := map[string]contest.Opener{}
+	for part, of := range map[string]map[string]contest.Opener{"redis": redisbench.Openers, "etcd": etcdbench.Openers} {
+		for name, open := range of {
+			all[part+"/"+name] = open
+		}
+	}
+	return all
+}
+
 type settings struct {
 	parts, rows, who string
 	rounds           int
@@ -56,6 +67,7 @@ type settings struct {
 }
 
 func main() {
+	contest.Child(openers())
 	var s settings
 	flag.StringVar(&s.parts, "parts", "", "which servers, by comma; empty: all")
 	flag.StringVar(&s.rows, "rows", "", "which rows, by comma; empty: all")

@@ -247,7 +247,7 @@ func TestCrewsComeAndGo(t *testing.T) {
 	open := func(context.Context) (Queuer, error) { return &queue{mutexes: store}, nil }
 	row := Scale(open, Store{PIDs: []int{os.Getpid()}}, Crew{Held: 3}, Crew{Held: 300}, Crew{Waiting: 30})
 	row.Length = 20 * time.Millisecond
-	r := Run(t.Context(), Part{}, row, 2)
+	r := run(t.Context(), row, 2, &shares{})
 	for _, c := range row.Who {
 		if err := r.Failed[c.Name]; err != nil {
 			t.Errorf("%s: %v", c.Name, err)
@@ -278,7 +278,7 @@ func TestEveryWorkIsDone(t *testing.T) {
 	} {
 		t.Run(work.Name, func(t *testing.T) {
 			t.Parallel()
-			r := Run(t.Context(), Part{}, Row{Work: work, Who: who, Length: 50 * time.Millisecond}, 3)
+			r := run(t.Context(), Row{Work: work, Who: who, Length: 50 * time.Millisecond}, 3, &shares{})
 			if err := r.Failed["mutexes"]; err != nil {
 				t.Fatal(err)
 			}

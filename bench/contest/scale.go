@@ -102,14 +102,14 @@ func (c *company) Round(ctx context.Context, length time.Duration) ([]float64, e
 	if err != nil {
 		return nil, errors.Join(err, dissolve())
 	}
-	times, err := (&stopwatch{c.other}).Round(ctx, freeTime)
+	times, err := (&stopwatch{c.other}).Round(ctx, min(length, freeTime))
 	if err := errors.Join(err, dissolve()); err != nil {
 		return nil, err
 	}
 	return append(figures, grown/1024, times[0]), nil
 }
 
-// freeTime is for how long the other client takes its free name.
+// freeTime is for how long at most the other client takes its free name.
 const freeTime = 300 * time.Millisecond
 
 // watch measures while nothing happens.

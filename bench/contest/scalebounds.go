@@ -9,15 +9,18 @@ const (
 	ScaleLength = ScaleTTL / 3
 )
 
-// ScaleCrews are the crews of every store, and what is asked of them: cost that grows
-// no faster than the number, nothing for a wait beyond its beat, and no other lock
-// that is slower for it.
-var ScaleCrews = []Crew{{Held: 10}, {Held: 1000}, {Held: 10_000}, {Waiting: 1000}}
+// ScaleCrews are crews that hold a thousandth of n names, a tenth and all, and one in
+// which a tenth of n wait.
+func ScaleCrews(n int) []Crew {
+	return []Crew{{Held: n / 1000}, {Held: n / 10}, {Held: n}, {Waiting: n / 10}}
+}
 
-// ScaleBounds are for ScaleCrews. unchanged is how many times longer a free name may
-// take beside many others: what is measured twice differs by as much.
-func ScaleBounds(unchanged float64) (bounds []Bound) {
-	few, many, most, waiting := ScaleCrews[0].String(), ScaleCrews[1].String(), ScaleCrews[2].String(), ScaleCrews[3].String()
+// ScaleBounds are for ScaleCrews: cost that grows no faster than the number, nothing
+// for a wait beyond its beat, and no other lock that is slower for it. unchanged is
+// how many times longer a free name may take beside many others: what is measured
+// twice differs by as much.
+func ScaleBounds(crews []Crew, unchanged float64) (bounds []Bound) {
+	few, many, most, waiting := crews[0].String(), crews[1].String(), crews[2].String(), crews[3].String()
 	for _, unit := range []int{ScaleTraffic, ScaleClient, ScaleServer} {
 		bounds = append(bounds,
 			Bound{Who: many, Unit: unit, Than: few, Factor: 100, AtMost: true},

@@ -32,10 +32,10 @@ func Queuer(url string, opts ...pawl.Option) func(context.Context) (contest.Queu
 	}
 }
 
-// Scale is the row of what many locks cost, for a store that pawl opens by URL.
-// unchanged is as in [contest.ScaleBounds].
-func Scale(url string, on contest.Store, unchanged float64) contest.Row {
-	row := contest.Scale(Queuer(url, pawl.WithTTL(contest.ScaleTTL)), on, contest.ScaleCrews...)
-	row.Length, row.Bounds = contest.ScaleLength, contest.ScaleBounds(unchanged)
+// Scale is the row of what n locks cost, for a store that pawl opens by URL.
+func Scale(url string, on contest.Store, n int) contest.Row {
+	crews := contest.ScaleCrews(n)
+	row := contest.Scale(Queuer(url, pawl.WithTTL(contest.ScaleTTL)), on, crews...)
+	row.Length, row.Bounds = contest.ScaleLength, contest.ScaleBounds(crews, 1.25)
 	return row
 }

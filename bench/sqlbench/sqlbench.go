@@ -102,7 +102,7 @@ func (b base) rows(s *testserver.Server) []contest.Row {
 		},
 	}
 	if b.pushed { // elsewhere who waits looks again and again, and many are a load
-		rows = append(rows, ours.Scale(b.url, contest.Store{PIDs: []int{s.PID()}, Addrs: []string{s.Addr()}}, 1.25))
+		rows = append(rows, ours.Scale(b.url, contest.Store{PIDs: []int{s.PID()}, Addrs: []string{s.Addr()}}, 10_000))
 	}
 	return rows
 }
