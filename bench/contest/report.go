@@ -78,6 +78,37 @@ func (r *Result) writeVerdicts(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	writeTable(w, lines)
+	for _, v := range verdicts {
+		if v.Missed() {
+			fmt.Fprintf(w, "\n- %s\n", v.Shortfall())
+		}
+	}
+}
+
+// Shortfall says by how much a bound was missed, and why.
+func (v Verdict) Shortfall() string {
+	asked := v.Factor
+	if v.Plus != 0 {
+		asked = v.Plus
+	}
+	text := fmt.Sprintf("%s of %s", v.Unit.Name, v.Who)
+	if v.Than != "" {
+		text += " beside " + v.Than
+	}
+	switch {
+	case !v.Known:
+		text += ": nothing to compare"
+	case asked == 0 || v.AtMost && v.Found >= 2*asked:
+		text += fmt.Sprintf(": %s where %s is asked", ratio(v.Found), ratio(asked))
+	case v.AtMost:
+		text += fmt.Sprintf(": %.0f %% more than asked", 100*(v.Found/asked-1))
+	default:
+		text += fmt.Sprintf(": %.0f %% less than asked", 100*(1-v.Found/asked))
+	}
+	if v.Why != "" {
+		return text + ". " + capital(v.Why) + "."
+	}
+	return text + "."
 }
 
 // Lines writes the result as Go writes benchmarks, for benchstat: one line for each
