@@ -28,6 +28,7 @@ import (
 	"github.com/pawl-go/pawl/bench/etcdbench"
 	"github.com/pawl-go/pawl/bench/redisbench"
 	"github.com/pawl-go/pawl/bench/redlockbench"
+	"github.com/pawl-go/pawl/bench/runbench"
 	"github.com/pawl-go/pawl/bench/sqlbench"
 	"github.com/pawl-go/pawl/bench/zkbench"
 	"github.com/pawl-go/pawl/internal/testserver"
@@ -45,12 +46,13 @@ var parts = []struct {
 	{"postgresql", sqlbench.PostgreSQL},
 	{"mariadb", sqlbench.MariaDB},
 	{"mysql", sqlbench.MySQL},
+	{"commands", runbench.Part},
 }
 
 // openers are the contenders that also run as processes of their own.
 func openers() map[string]contest.Opener {
 	all := map[string]contest.Opener{}
-	for part, of := range map[string]map[string]contest.Opener{"redis": redisbench.Openers, "etcd": etcdbench.Openers} {
+	for part, of := range map[string]map[string]contest.Opener{"redis": redisbench.Openers, "etcd": etcdbench.Openers, "postgresql": sqlbench.Openers} {
 		for name, open := range of {
 			all[part+"/"+name] = open
 		}

@@ -24,7 +24,7 @@ func (b base) openSessionLocks(context.Context) (contest.Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxIdleConns(64)
+	db.SetMaxIdleConns(crowd)
 	return &sessionLocks{db, b.lock, b.unlock}, nil
 }
 
