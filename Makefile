@@ -68,7 +68,7 @@ soak: ## TestSoak…: long tests, each for SOAK (10m)
 	PAWL_SOAK=$(SOAK) CGO_ENABLED=1 $(REPORT) -race -count=1 -p 1 -timeout $(SOAK_TIMEOUT) -run '^TestSoak' ./...
 
 bench: ## pawl beside its peers on the same servers; BENCH are flags, as -parts redis; writes bench/RESULTS.md
-	@scripts/deps
+	@scripts/deps etcd-client
 	@go -C bench run . $(BENCH)
 
 model: ## check the protocols with Spin; QUICK=1 for the small ones

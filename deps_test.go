@@ -57,7 +57,7 @@ var rows = map[string]row{
 
 	"engines":    {ours: "engines"},
 	"drivertest": {ours: "driver pawl"},
-	"cmd/pawl":   {ours: "engines pawl driver multi election once cell"},
+	"cmd/pawl":   {ours: "engines pawl driver multi election once cell internal/gauge"},
 
 	"examples/orders": {ours: "pawl driver memlock once once/httponce sqllock sqllock/sqlite"},
 	"examples/cron":   {ours: "pawl memlock once", stdOnly: true},
@@ -66,6 +66,7 @@ var rows = map[string]row{
 
 	"internal/calm":       {stdOnly: true},
 	"internal/faultproxy": {},
+	"internal/gauge":      {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
 	"internal/kept":       {stdOnly: true},
 	"internal/recipe":     {ours: "pawl driver internal/kept", stdOnly: true},
 	"internal/recipetest": {ours: "pawl driver engines internal/faultproxy internal/testserver"},

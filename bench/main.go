@@ -1,12 +1,12 @@
 // Command bench measures pawl beside other locks and the bare commands of the same
 // servers, which it starts and ends itself.
 //
-//	go -C bench run .                         all of it, about three minutes
+//	go -C bench run .                         all of it, in less than 15 minutes
 //	go -C bench run . -rows alone,handoff     some rows
 //
 // It prints a table for people and lines for benchstat. After a run of all rows of a
-// part it writes that part of RESULTS.md, unless other programs used too much of the
-// machine meanwhile.
+// part it writes that part of RESULTS.md and its plots, unless other programs used too
+// much of the machine meanwhile.
 package main
 
 import (
@@ -28,6 +28,7 @@ import (
 	"github.com/pawl-go/pawl/bench/etcdbench"
 	"github.com/pawl-go/pawl/bench/redisbench"
 	"github.com/pawl-go/pawl/bench/redlockbench"
+	"github.com/pawl-go/pawl/bench/runbench"
 	"github.com/pawl-go/pawl/bench/sqlbench"
 	"github.com/pawl-go/pawl/bench/zkbench"
 	"github.com/pawl-go/pawl/internal/testserver"
@@ -45,6 +46,18 @@ var parts = []struct {
 	{"postgresql", sqlbench.PostgreSQL},
 	{"mariadb", sqlbench.MariaDB},
 	{"mysql", sqlbench.MySQL},
+	{"commands", runbench.Part},
+}
+
+// openers are the contenders that also run as processes of their own.
+func openers() map[string]contest.Opener {
+	all := map[string]contest.Opener{}
+	for part, of := range map[string]map[string]contest.Opener{"redis": redisbench.Openers, "etcd": etcdbench.Openers, "postgresql": sqlbench.Openers} {
+		for name, open := range of {
+			all[part+"/"+name] = open
+		}
+	}
+	return all
 }
 
 type settings struct {
@@ -56,6 +69,7 @@ type settings struct {
 }
 
 func main() {
+	contest.Child(openers())
 	var s settings
 	flag.StringVar(&s.parts, "parts", "", "which servers, by comma; empty: all")
 	flag.StringVar(&s.rows, "rows", "", "which rows, by comma; empty: all")
@@ -112,11 +126,10 @@ func (s settings) run(ctx context.Context) (err error) {
 		if !among(s.parts, p.name) {
 			continue
 		}
-		var partErr error
-		outer := testserver.Outside(func(t testing.TB) {
-			partErr = s.measure(ctx, p.open(t), lines)
-		})
-		if e := errors.Join(outer, partErr); e != nil {
+		begun := time.Now()
+		e := s.part(ctx, p.name, p.open, lines)
+		fmt.Printf("%s: %v\n\n", p.name, time.Since(begun).Round(time.Second))
+		if e != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", p.name, e))
 		}
 		if ctx.Err() != nil {
@@ -125,6 +138,26 @@ func (s settings) run(ctx context.Context) (err error) {
 	}
 	return err
 }
+
+// part measures one part. Whatever becomes of it, the others go on; where not even its
+// servers came up, the results say so.
+func (s settings) part(ctx context.Context, name string, open func(testing.TB) contest.Part, lines io.Writer) error {
+	var err error
+	began := false
+	outer := testserver.Outside(func(t testing.TB) {
+		part := open(t)
+		began = true
+		err = s.measure(ctx, part, lines)
+	})
+	err = errors.Join(outer, err)
+	if !began && s.whole() && ctx.Err() == nil {
+		err = errors.Join(err, contest.WriteSection(s.results, contest.Absence(name, outer, time.Now())))
+	}
+	return err
+}
+
+// whole reports whether what is measured is for the file of results.
+func (s settings) whole() bool { return s.rows == "" && s.who == "" && s.results != "" }
 
 // measure runs the rows of one part that were asked for.
 func (s settings) measure(ctx context.Context, part contest.Part, lines io.Writer) (err error) {
@@ -144,12 +177,12 @@ func (s settings) measure(ctx context.Context, part contest.Part, lines io.Write
 		results = append(results, r)
 		err = errors.Join(err, faults(r, s.check))
 	}
-	if s.rows == "" && s.who == "" && s.results != "" {
+	if s.whole() {
 		if slices.ContainsFunc(results, func(r contest.Result) bool { return r.Disturbed() }) {
 			return errors.Join(err, errors.New("other programs used too much of the machine: these results are not kept"))
 		}
 		section := contest.Section(part, results, time.Now())
-		err = errors.Join(err, contest.WriteSection(s.results, section))
+		err = errors.Join(err, contest.WriteSection(s.results, section), contest.WritePlots(s.results, part, results))
 	}
 	return err
 }
@@ -159,7 +192,7 @@ func (s settings) measure(ctx context.Context, part contest.Part, lines io.Write
 func faults(r contest.Result, check bool) (err error) {
 	for _, v := range r.Verdicts() {
 		if check && v.Missed() {
-			err = errors.Join(err, fmt.Errorf("%s: %s: %s is %.2f, asked is %.2f", r.Name, v.Who, v.Unit.Name, v.Found, v.Factor))
+			err = errors.Join(err, fmt.Errorf("%s: %s", r.Name, v.Shortfall()))
 		}
 	}
 	return err

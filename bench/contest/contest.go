@@ -54,6 +54,7 @@ type Bound struct {
 	Factor float64 // how many times the other's figure, or the figure itself
 	AtMost bool    // the figure must not be above it; otherwise not below
 	Plus   float64 // added to the other's figure, whose Factor is then 1
+	Why    string  // what keeps who from it, shown where it is missed
 }
 
 // A Row is a work, who does it and what is asked of whom.
@@ -62,6 +63,9 @@ type Row struct {
 	Who    []Contender
 	Bounds []Bound
 	Length time.Duration // of a round
+	// Patience is how much longer a round may take: a contender that hangs must not
+	// keep the others from their turns. 0 means 10 s.
+	Patience time.Duration
 }
 
 // A Part is what is measured on one kind of server.

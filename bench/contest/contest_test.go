@@ -3,9 +3,11 @@ package contest
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -158,6 +160,15 @@ func TestNumbersHaveThreeDigits(t *testing.T) {
 	}
 }
 
+func TestOvertakenIsWhoWasPassedByMost(t *testing.T) {
+	t.Parallel()
+	for want, order := range map[int][]int{0: {0, 1, 2, 3}, 1: {0, 2, 1, 3}, 2: {1, 2, 0, 3}, 3: {3, 2, 1, 0}} {
+		if got := overtaken(order); got != want {
+			t.Errorf("%v: %d, want %d", order, got, want)
+		}
+	}
+}
+
 func TestSwapsCountWhoWasServedTooEarly(t *testing.T) {
 	t.Parallel()
 	for want, order := range map[int][]int{0: {0, 1, 2, 3}, 1: {0, 2, 1, 3}, 2: {1, 2, 0, 3}, 3: {3, 2, 1, 0}} {
@@ -191,6 +202,67 @@ func (m *mutexes) Lock(ctx context.Context, name string) (func() error, error) {
 	}
 }
 
+// The test binary is one of many processes too.
+func TestMain(m *testing.M) {
+	Child(map[string]Opener{
+		"test/mutexes": func(string) func(context.Context) (Locker, error) {
+			return func(context.Context) (Locker, error) { return &mutexes{locks: map[string]chan struct{}{}}, nil }
+		},
+		"test/broken": func(string) func(context.Context) (Locker, error) {
+			return func(context.Context) (Locker, error) { return nil, errors.New("out of order") }
+		},
+	})
+	os.Exit(m.Run())
+}
+
+func TestAProcessThatFailsIsShown(t *testing.T) {
+	t.Parallel()
+	for who, want := range map[string]string{"broken": "out of order", "nobody": `nobody is called "test/nobody"`} {
+		row := Row{Work: Processes(2, "test", "nowhere"), Who: []Contender{{Name: who}}, Length: 10 * time.Millisecond}
+		r := Run(t.Context(), Part{}, row, 1)
+		if err := r.Failed[who]; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+}
+
+// Waits makes it a Queuer; nobody stands in a line anywhere.
+func (q *queue) Waits() int { return int(q.waits.Load()) }
+
+type queue struct {
+	*mutexes
+	waits atomic.Int32
+}
+
+func (q *queue) Lock(ctx context.Context, name string) (func() error, error) {
+	if strings.HasSuffix(name, "wanted") {
+		q.waits.Add(1)
+	}
+	return q.mutexes.Lock(ctx, name)
+}
+
+func TestCrewsComeAndGo(t *testing.T) {
+	t.Parallel()
+	store := &mutexes{locks: map[string]chan struct{}{}}
+	open := func(context.Context) (Queuer, error) { return &queue{mutexes: store}, nil }
+	row := Scale(open, Store{PIDs: []int{os.Getpid()}}, Crew{Held: 3}, Crew{Held: 300}, Crew{Waiting: 30})
+	row.Length = 20 * time.Millisecond
+	r := run(t.Context(), row, 2, &shares{})
+	for _, c := range row.Who {
+		if err := r.Failed[c.Name]; err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+		}
+		if n := len(r.Figures[c.Name]); n != 2 || len(r.Figures[c.Name][1]) != len(row.Units) {
+			t.Errorf("%s: %d rounds, %v", c.Name, n, r.Figures[c.Name])
+		}
+	}
+	for name, lock := range store.locks {
+		if len(lock) > 0 {
+			t.Errorf("%s is still held", name)
+		}
+	}
+}
+
 type countNothing struct{}
 
 func (countNothing) Start(context.Context) error       { return nil }
@@ -202,10 +274,11 @@ func TestEveryWorkIsDone(t *testing.T) {
 	who := []Contender{{"mutexes", func(context.Context) (Locker, error) { return shared, nil }}}
 	for _, work := range []Work{
 		Alone(), Apart(8), Together(8), Handoff(time.Millisecond), Line(7, 0, countNothing{}),
+		Latency(), LatencyOver(time.Millisecond), Readers(4, time.Millisecond), Rivals(3), Processes(3, "test", "nowhere"),
 	} {
 		t.Run(work.Name, func(t *testing.T) {
 			t.Parallel()
-			r := Run(t.Context(), Part{}, Row{Work: work, Who: who, Length: 50 * time.Millisecond}, 3)
+			r := run(t.Context(), Row{Work: work, Who: who, Length: 50 * time.Millisecond}, 3, &shares{})
 			if err := r.Failed["mutexes"]; err != nil {
 				t.Fatal(err)
 			}

@@ -17,13 +17,16 @@ type Counter interface {
 
 // Line is n clients that wait for one name, each with connections of its own, and
 // hand it on from one to the next until all have had it. Each holds it for hold.
-func Line(n int, hold time.Duration, counter Counter) Work {
+func Line(n int, hold time.Duration, counter Counter, servers ...int) Work {
 	return Work{
-		Name:  "line",
-		Does:  fmt.Sprintf("%d waiting clients, each holds the name for %v and hands it on", n, hold),
-		Units: []Unit{{Name: "commands/handoff", Fewer: true}, {Name: "out-of-order", Fewer: true}, {Name: "ms/handoff", Fewer: true}},
+		Name: fmt.Sprintf("line-%d", n),
+		Does: fmt.Sprintf("%d waiting clients, each holds the name for %v and hands it on; out of order are those served before somebody who had come earlier, overtaken is by how many who came later the one who was passed by most", n, hold),
+		Units: []Unit{
+			{Name: "commands/handoff", Fewer: true}, {Name: "out-of-order", Fewer: true}, {Name: "ms/handoff", Fewer: true},
+			{Name: "overtaken", Fewer: true}, {Name: "server-µs/handoff", Fewer: true},
+		},
 		Begin: func(ctx context.Context, c Contender) (Rounds, error) {
-			l := &line{hold: hold, counter: counter}
+			l := &line{hold: hold, counter: counter, servers: servers}
 			for range n + 1 {
 				client, err := c.Open(ctx)
 				if err != nil {
@@ -42,6 +45,7 @@ type line struct {
 	clients []Locker
 	hold    time.Duration
 	counter Counter
+	servers []int // by process id
 }
 
 func (l *line) Close() (err error) {
@@ -86,10 +90,11 @@ func (l *line) Round(ctx context.Context, _ time.Duration) ([]float64, error) {
 		time.Sleep(arrival)
 	}
 	err = l.counter.Start(ctx)
-	begun := time.Now()
+	server, begun := spent(l.servers...), time.Now()
 	err = errors.Join(err, unlock())
 	group.Wait()
 	took := time.Since(begun)
+	server = spent(l.servers...) - server
 	commands, stopErr := l.counter.Stop(ctx)
 	if err := errors.Join(err, context.Cause(ctx), stopErr); err != nil {
 		return nil, err
@@ -99,6 +104,8 @@ func (l *line) Round(ctx context.Context, _ time.Duration) ([]float64, error) {
 		float64(commands) / handoffs,
 		float64(swaps(order)),
 		float64(took.Milliseconds()) / handoffs,
+		float64(overtaken(order)),
+		server.Seconds() * 1e6 / handoffs,
 	}, nil
 }
 
@@ -113,4 +120,18 @@ func swaps(order []int) (n int) {
 		}
 	}
 	return n
+}
+
+// overtaken returns by how many who had come later the one was passed by most.
+func overtaken(order []int) (most int) {
+	for i, who := range order {
+		passed := 0
+		for _, earlier := range order[:i] {
+			if earlier > who {
+				passed++
+			}
+		}
+		most = max(most, passed)
+	}
+	return most
 }

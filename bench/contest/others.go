@@ -56,22 +56,31 @@ func (o *others) read() (u usage) {
 		}
 	}
 	u.known = u.idle > 0
-	u.ours = ticks(os.Getpid())
-	for _, pid := range o.pids {
-		u.ours += family(pid)
+	u.ours = reaped(os.Getpid())
+	for pid := range o.company() {
+		u.ours += ticks(pid)
 	}
 	return u
 }
 
-// family returns the processor time of a server and of its children, as PostgreSQL
-// has one for each connection.
+// company is this program, what it has started, the servers, and what those have
+// started, each once.
+func (o *others) company() map[int]bool {
+	all := map[int]bool{}
+	for _, pid := range append(append(children(os.Getpid()), o.pids...), os.Getpid()) {
+		all[pid] = true
+		for _, child := range children(pid) {
+			all[child] = true
+		}
+	}
+	return all
+}
+
+// family returns the processor time of a server and of its children.
 func family(pid int) time.Duration {
 	sum := ticks(pid)
-	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	for _, child := range bytes.Fields(children) {
-		if id, err := strconv.Atoi(string(child)); err == nil {
-			sum += ticks(id)
-		}
+	for _, child := range children(pid) {
+		sum += ticks(child)
 	}
 	return sum
 }
@@ -83,18 +92,24 @@ func canTick() bool {
 }
 
 // ticks returns the processor time of one process, in whole ticks.
-func ticks(pid int) time.Duration {
+func ticks(pid int) time.Duration { return fieldsOf(pid, 11, 12) }
+
+// reaped returns the processor time of a process's children that have ended.
+func reaped(pid int) time.Duration { return fieldsOf(pid, 13, 14) }
+
+// fieldsOf adds up fields of a process's stat, as they are numbered after its name,
+// which may contain anything and ends with the last bracket.
+func fieldsOf(pid int, numbers ...int) (sum time.Duration) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	// The name, which may contain anything, ends with the last bracket; user and
-	// system time are the 12th and 13th field after it.
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-	if len(fields) < 13 {
-		return 0
+	for _, i := range numbers {
+		if i < len(fields) {
+			n, _ := strconv.Atoi(string(fields[i]))
+			sum += time.Duration(n) * tick
+		}
 	}
-	user, _ := strconv.Atoi(string(fields[11]))
-	system, _ := strconv.Atoi(string(fields[12]))
-	return time.Duration(user+system) * tick
+	return sum
 }

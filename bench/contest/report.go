@@ -25,7 +25,7 @@ func (r *Result) Table(w io.Writer) {
 	for _, c := range r.Who {
 		line := []string{c.Name}
 		if err := r.Failed[c.Name]; err != nil {
-			line = append(line, "failed: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+			line = append(line, "failed: "+brief(err))
 		}
 		for i := range r.Units {
 			if figures := r.column(c.Name, i); len(figures) > 0 {
@@ -78,6 +78,37 @@ func (r *Result) writeVerdicts(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	writeTable(w, lines)
+	for _, v := range verdicts {
+		if v.Missed() {
+			fmt.Fprintf(w, "\n- %s\n", v.Shortfall())
+		}
+	}
+}
+
+// Shortfall says by how much a bound was missed, and why.
+func (v Verdict) Shortfall() string {
+	asked := v.Factor
+	if v.Plus != 0 {
+		asked = v.Plus
+	}
+	text := fmt.Sprintf("%s of %s", v.Unit.Name, v.Who)
+	if v.Than != "" {
+		text += " beside " + v.Than
+	}
+	switch {
+	case !v.Known:
+		text += ": nothing to compare"
+	case asked == 0 || v.AtMost && v.Found >= 2*asked:
+		text += fmt.Sprintf(": %s where %s is asked", ratio(v.Found), ratio(asked))
+	case v.AtMost:
+		text += fmt.Sprintf(": %.0f %% more than asked", 100*(v.Found/asked-1))
+	default:
+		text += fmt.Sprintf(": %.0f %% less than asked", 100*(1-v.Found/asked))
+	}
+	if v.Why != "" {
+		return text + ". " + capital(v.Why) + "."
+	}
+	return text + "."
 }
 
 // Lines writes the result as Go writes benchmarks, for benchstat: one line for each
@@ -99,6 +130,16 @@ func (r *Result) rounds() (n int) {
 		n = max(n, len(figures))
 	}
 	return n
+}
+
+// brief is an error in one line that a table can hold: many goroutines may have failed.
+func brief(err error) string {
+	const most = 160
+	text := []rune(strings.ReplaceAll(err.Error(), "\n", "; "))
+	if len(text) > most {
+		text = append(text[:most], '…')
+	}
+	return strings.ReplaceAll(string(text), "|", "/")
 }
 
 // writeTable pads the columns, so that the source reads well too.

@@ -26,8 +26,14 @@ func Section(part Part, results []Result, when time.Time) []byte {
 	fmt.Fprintln(&b)
 	for _, r := range results {
 		r.Table(&b)
+		b.WriteString(picture(part.Name, &r))
 	}
 	return b.Bytes()
+}
+
+// Absence returns a section that says why a part could not be measured.
+func Absence(part string, why error, when time.Time) []byte {
+	return fmt.Appendf(nil, "## %s\n\n- %s\n- not measured: %s\n", part, when.Format(time.DateOnly), brief(why))
 }
 
 // WriteSection puts a section into the file, in place of the one with the same

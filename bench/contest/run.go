@@ -1,6 +1,7 @@
 package contest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +25,8 @@ type Result struct {
 }
 
 const (
-	// roundLimit is for one round beyond its length: a contender that hangs must not
-	// keep the others from their turns.
-	roundLimit = 10 * time.Second
+	// patience is that of a row that names none.
+	patience = 10 * time.Second
 	// quiet is what others may use of the machine during a round. A round with more
 	// is done again, and counts all the same after so many tries, or when the row has
 	// taken its time.
@@ -61,7 +61,7 @@ func run(ctx context.Context, row Row, rounds int, around neighbourhood) Result 
 		}
 		turns[c.Name] = turn
 		// The first round of a client pays for its connections, and counts for nothing.
-		if _, err := round(ctx, turn, row.Length/10); err != nil {
+		if _, err := round(ctx, turn, row.Length/10, cmp.Or(row.Patience, patience)); err != nil {
 			res.Failed[c.Name] = err
 		}
 	}
@@ -96,7 +96,7 @@ func (r *Result) quietRound(ctx context.Context, around neighbourhood, late time
 	least := math.Inf(1)
 	for try := 0; try == 0 || try < tries && least > quiet && time.Now().Before(late); try++ {
 		around.start()
-		figures, err := round(ctx, turn, r.Length)
+		figures, err := round(ctx, turn, r.Length, cmp.Or(r.Patience, patience))
 		if err != nil {
 			r.Failed[name] = err
 			return
@@ -109,9 +109,9 @@ func (r *Result) quietRound(ctx context.Context, around neighbourhood, late time
 	r.Others = max(r.Others, least)
 }
 
-func round(ctx context.Context, turn Rounds, length time.Duration) ([]float64, error) {
+func round(ctx context.Context, turn Rounds, length, patience time.Duration) ([]float64, error) {
 	runtime.GC() // nobody pays for what another has left behind
-	ctx, cancel := context.WithTimeout(ctx, length+roundLimit)
+	ctx, cancel := context.WithTimeout(ctx, length+patience)
 	defer cancel()
 	return turn.Round(ctx, length)
 }

@@ -26,27 +26,52 @@ func Part(t testing.TB) contest.Part {
 		Name:  "etcd",
 		About: append([]string{"one member on the same machine, leases of 10 s"}, contest.Versions("go.etcd.io/etcd/client/v3")...),
 		PIDs:  []int{s.PID()},
-		Rows:  rows(s.Addr(), s.PID()),
+		Rows:  rows(t, s.Addr(), s.PID(), 16),
 	}
 }
 
-func rows(addr string, pid int) []contest.Row {
-	mine := contest.Contender{Name: "pawl", Open: open(addr, newPawl)}
-	stock := contest.Contender{Name: "concurrency.Mutex", Open: open(addr, newStock)}
-	bare := contest.Contender{Name: "bare", Open: open(addr, newBare)}
-	both := []contest.Contender{mine, stock}
+// Openers are those who take part, by name.
+var Openers = map[string]contest.Opener{
+	"pawl":              func(addr string) opening { return open(addr, newPawl) },
+	"concurrency.Mutex": func(addr string) opening { return open(addr, newStock) },
+	"bare":              func(addr string) opening { return open(addr, newBare) },
+}
+
+type opening = func(context.Context) (contest.Locker, error)
+
+func contenders(addr string, names ...string) (all []contest.Contender) {
+	for _, name := range names {
+		all = append(all, contest.Contender{Name: name, Open: Openers[name](addr)})
+	}
+	return all
+}
+
+func rows(t testing.TB, addr string, pid, processes int) []contest.Row {
+	free := func(addr string) []contest.Contender { return contenders(addr, "concurrency.Mutex", "pawl", "bare") }
+	wanted := contenders(addr, "pawl", "concurrency.Mutex")
+	stock := func(factor float64) []contest.Bound {
+		return []contest.Bound{{Who: "pawl", Than: "concurrency.Mutex", Factor: factor}}
+	}
 	return []contest.Row{
 		{
-			Work: contest.Alone(pid), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, mine, bare},
-			Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 0.95}, {Who: mine.Name, Than: bare.Name, Factor: 0.75}},
+			Work: contest.Alone(pid), Length: 500 * time.Millisecond, Who: free(addr),
+			Bounds: append(stock(0.95), contest.Bound{Who: "pawl", Than: "bare", Factor: 0.75}),
 		},
-		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 4}}},
-		{Work: contest.Together(64), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 50}}},
+		{Work: contest.Apart(128, pid), Length: 500 * time.Millisecond, Who: free(addr), Bounds: stock(0.95)},
+		{
+			Work: contest.LatencyOver(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: free(contest.Far(t, addr, 10*time.Millisecond)),
+			Bounds: []contest.Bound{{Who: "pawl", Than: "bare", Factor: 1.1, AtMost: true}},
+		},
+		{Work: contest.Rivals(16), Length: time.Second, Who: wanted, Bounds: stock(4)},
+		{Work: contest.Processes(processes, "etcd", addr), Length: time.Second, Who: wanted, Bounds: stock(4)},
+		{Work: contest.Together(64), Length: time.Second, Who: wanted, Bounds: stock(50)},
+		{Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: wanted},
+		ours.Scale("etcd://"+addr, contest.Store{PIDs: []int{pid}, Addrs: []string{addr}}, 10_000),
 	}
 }
 
 // open connects, and makes a locker of the connection.
-func open(addr string, with func(*clientv3.Client) (contest.Locker, error)) func(context.Context) (contest.Locker, error) {
+func open(addr string, with func(*clientv3.Client) (contest.Locker, error)) opening {
 	return func(context.Context) (contest.Locker, error) {
 		c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
 		if err != nil {
@@ -73,7 +98,7 @@ type stockOn struct {
 }
 
 func newStock(c *clientv3.Client) (contest.Locker, error) {
-	return &stockOn{c, make(chan *concurrency.Session, 64)}, nil
+	return &stockOn{c, make(chan *concurrency.Session, 128)}, nil
 }
 
 func (s *stockOn) Close() error {

@@ -38,3 +38,20 @@ func (l *locker) Lock(ctx context.Context, name string) (func() error, error) {
 	}
 	return lease.Unlock, nil
 }
+
+// RLock takes a name together with others who read.
+func (l *locker) RLock(ctx context.Context, name string) (func() error, error) {
+	lease, err := l.client.RWMutex(name).RLock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return lease.Unlock, nil
+}
+
+// Alone returns what opens the same client, whose names only one can hold.
+func Alone(open func(context.Context) (contest.Locker, error)) func(context.Context) (contest.Locker, error) {
+	return func(ctx context.Context) (contest.Locker, error) {
+		l, err := open(ctx)
+		return struct{ contest.Locker }{l}, err
+	}
+}

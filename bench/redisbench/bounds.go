@@ -42,4 +42,20 @@ var (
 		{Who: "pawl rueidis", Unit: 1, Factor: 1},
 		{Who: "pawl go-redis", Unit: 1, Factor: 1},
 	}
+
+	// What no issue names, and what a user would expect all the same: as many round
+	// trips as the bare commands, no slower with readers than without, and nobody who
+	// is passed over.
+	latencyFar = []contest.Bound{{Who: "pawl rueidis", Than: "bare rueidis", Factor: 1.1, AtMost: true}}
+	longLine   = []contest.Bound{
+		{Who: "pawl rueidis", Factor: 3, AtMost: true},
+		{Who: "pawl rueidis", Unit: 1, Factor: 0, AtMost: true},
+	}
+	processes = []contest.Bound{
+		{Who: "pawl rueidis", Than: "rueidislock", Factor: 1},
+		{Who: "pawl rueidis", Than: "redsync", Factor: 1},
+		{Who: "pawl rueidis", Than: "redislock 100ms", Factor: 1},
+		{Who: "pawl rueidis", Unit: 1, Factor: 1},
+	}
+	readers = []contest.Bound{{Who: "pawl rueidis", Than: "pawl mutex", Factor: 1}}
 )

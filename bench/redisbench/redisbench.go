@@ -3,6 +3,7 @@
 package redisbench
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/ours"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -27,7 +29,7 @@ func Part(t testing.TB) contest.Part {
 			"leases of 10 s everywhere; redsync waits 50 to 250 ms from try to try, redislock as its name here says, rueidislock runs with one key as in its own benchmark",
 		}, contest.Versions("github.com/redis/", "github.com/go-redsync/", "github.com/bsm/")...),
 		PIDs: []int{server.PID()},
-		Rows: rows(server, &monitor{addr: server.Addr(), client: client}, 100),
+		Rows: rows(t, server, &monitor{addr: server.Addr(), client: client}, sizes{line: 100, longLine: 1000, processes: 16, held: 10_000}),
 	}
 }
 
@@ -42,34 +44,72 @@ func serve(t testing.TB) (*testserver.Server, rueidis.Client) {
 	return server, client
 }
 
-// rows are what is done; clients is how many wait in line.
-func rows(server *testserver.Server, counter contest.Counter, clients int) []contest.Row {
-	addr := server.Addr()
-	var (
-		pawlRueidis = contest.Contender{Name: "pawl rueidis", Open: openPawlRueidis(addr)}
-		pawlGoRedis = contest.Contender{Name: "pawl go-redis", Open: openPawlGoRedis(addr)}
-		bareRueidis = contest.Contender{Name: "bare rueidis", Open: openBareRueidis(addr)}
-		bareGoRedis = contest.Contender{Name: "bare go-redis", Open: openBareGoRedis(addr)}
-		rueidislock = contest.Contender{Name: "rueidislock", Open: openRueidislock(addr)}
-		redsync     = contest.Contender{Name: "redsync", Open: openRedsync(addr)}
-		redislock   = contest.Contender{Name: "redislock 100ms", Open: openBsm(addr, 100*time.Millisecond)}
-		hasty       = contest.Contender{Name: "redislock 5ms", Open: openBsm(addr, 5*time.Millisecond)}
-		pingRueidis = contest.Contender{Name: "PING rueidis", Open: openPingRueidis(addr)}
-		pingGoRedis = contest.Contender{Name: "PING go-redis", Open: openPingGoRedis(addr)}
-		publisher   = contest.Contender{Name: "bare publish", Open: openPublisher(addr)}
-	)
+// Openers are those who take part, by name.
+var Openers = map[string]contest.Opener{
+	"pawl rueidis":    openPawlRueidis,
+	"pawl go-redis":   openPawlGoRedis,
+	"pawl mutex":      func(addr string) opening { return ours.Alone(openPawlRueidis(addr)) },
+	"bare rueidis":    openBareRueidis,
+	"bare go-redis":   openBareGoRedis,
+	"rueidislock":     openRueidislock,
+	"redsync":         openRedsync,
+	"redislock 100ms": func(addr string) opening { return openBsm(addr, 100*time.Millisecond) },
+	"redislock 5ms":   func(addr string) opening { return openBsm(addr, 5*time.Millisecond) },
+	"PING rueidis":    openPingRueidis,
+	"PING go-redis":   openPingGoRedis,
+	"bare publish":    openPublisher,
+}
+
+type opening = func(context.Context) (contest.Locker, error)
+
+// contenders returns those with these names, as clients of the server at addr.
+func contenders(addr string, names ...string) (all []contest.Contender) {
+	for _, name := range names {
+		all = append(all, contest.Contender{Name: name, Open: Openers[name](addr)})
+	}
+	return all
+}
+
+// sizes are how many clients wait in line, how many processes there are, and how many
+// locks are held.
+type sizes struct{ line, longLine, processes, held int }
+
+// rows are what is done.
+func rows(t testing.TB, server *testserver.Server, counter contest.Counter, n sizes) []contest.Row {
+	addr, pid := server.Addr(), server.PID()
 	// Two that share a client stand next to each other.
-	free := []contest.Contender{bareRueidis, pawlRueidis, rueidislock, bareGoRedis, pawlGoRedis, redsync, redislock}
-	wanted := []contest.Contender{pawlRueidis, pawlGoRedis, rueidislock, redsync, redislock, hasty}
+	free := contenders(addr, "bare rueidis", "pawl rueidis", "rueidislock", "bare go-redis", "pawl go-redis", "redsync", "redislock 100ms")
+	wanted := contenders(addr, "pawl rueidis", "pawl go-redis", "rueidislock", "redsync", "redislock 100ms", "redislock 5ms")
+	far := func(d time.Duration) contest.Row {
+		return contest.Row{
+			Work: contest.LatencyOver(d), Length: 400 * time.Millisecond, Bounds: latencyFar,
+			Who: contenders(contest.Far(t, addr, d), "bare rueidis", "pawl rueidis", "rueidislock", "redsync", "redislock 100ms"),
+		}
+	}
 	return []contest.Row{
-		{Work: contest.Alone(server.PID()), Length: 400 * time.Millisecond, Who: free, Bounds: alone},
-		{Work: contest.Apart(128, server.PID()), Length: 400 * time.Millisecond, Who: free, Bounds: apart},
+		{Work: contest.Alone(pid), Length: 400 * time.Millisecond, Who: free, Bounds: alone},
+		{Work: contest.Apart(128, pid), Length: 400 * time.Millisecond, Who: free, Bounds: apart},
+		far(time.Millisecond),
+		far(10 * time.Millisecond),
 		{
 			Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Bounds: handoff,
-			Who: append([]contest.Contender{pingRueidis, pingGoRedis, publisher}, wanted...),
+			Who: append(contenders(addr, "PING rueidis", "PING go-redis", "bare publish"), wanted...),
 		},
-		{Work: contest.Line(clients, time.Millisecond, counter), Who: wanted, Bounds: line},
+		{Work: contest.Line(n.line, time.Millisecond, counter, pid), Who: wanted, Bounds: line},
+		{
+			Work: contest.Line(n.longLine, time.Millisecond, counter, pid), Patience: time.Minute, Bounds: longLine,
+			Who: contenders(addr, "pawl rueidis", "redsync", "redislock 100ms"),
+		},
 		{Work: contest.Together(64), Length: 600 * time.Millisecond, Who: wanted, Bounds: together},
+		{
+			Work: contest.Processes(n.processes, "redis", addr), Length: 600 * time.Millisecond, Bounds: processes,
+			Who: wanted[:len(wanted)-1],
+		},
+		{
+			Work: contest.Readers(64, time.Millisecond), Length: 600 * time.Millisecond, Bounds: readers,
+			Who: contenders(addr, "pawl mutex", "pawl rueidis"),
+		},
+		ours.Scale("redis://"+addr, contest.Store{PIDs: []int{pid}, Addrs: []string{addr}}, n.held),
 	}
 }
 

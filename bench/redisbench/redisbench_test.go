@@ -8,25 +8,31 @@ import (
 	"github.com/pawl-go/pawl/bench/contest"
 )
 
-// What is measured is for the command; here everybody must only get through. A peer
-// may fail: on a busy machine rueidislock was seen to wait on for ever although the
-// key was free.
+// peers may fail here: what they do on a busy machine is not ours to test. One of them
+// was seen to wait on for ever although the key was free, so it does not take part
+// where somebody waits.
+var peers = []string{"rueidislock", "redsync", "redislock 100ms", "redislock 5ms"}
+
+// What is measured is for the command; here everybody must only get through.
 func TestEveryContenderDoesItsWork(t *testing.T) {
+	t.Parallel()
 	server, client := serve(t)
-	for _, row := range rows(server, &monitor{addr: server.Addr(), client: client}, 5) {
+	for _, row := range rows(t, server, &monitor{addr: server.Addr(), client: client}, sizes{line: 5, longLine: 7, processes: 3, held: 1000}) {
 		t.Run(row.Name, func(t *testing.T) {
+			if names := row.Strangers(); len(names) > 0 {
+				t.Errorf("bounds of %q, who take no part", names)
+			}
+			if row.Name != "alone" && row.Name != "apart" {
+				row.Who = slices.DeleteFunc(slices.Clone(row.Who), func(c contest.Contender) bool { return c.Name == "rueidislock" })
+			}
 			row.Length = 20 * time.Millisecond
-			r := contest.Run(t.Context(), contest.Part{}, row, 1)
-			peers := []string{"rueidislock", "redsync", "redislock 100ms", "redislock 5ms"}
+			r := contest.Try(t.Context(), row)
 			for name, err := range r.Failed {
 				if slices.Contains(peers, name) {
 					t.Logf("%s: %v", name, err)
 					continue
 				}
 				t.Errorf("%s: %v", name, err)
-			}
-			if asked, kept := len(row.Bounds), len(r.Verdicts()); asked != kept {
-				t.Errorf("%d bounds, of which %d name somebody who takes part", asked, kept)
 			}
 		})
 	}

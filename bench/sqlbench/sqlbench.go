@@ -6,7 +6,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,15 +28,34 @@ type base struct {
 	driver, dsn string // for database/sql
 	url         string // for pawl
 	update      string // of the row that the bare updates change
+	session     string // what the server calls its own locks
+	lock        string // one of those; answers 1
+	unlock      string // the same
 	pushed      bool   // who waits is told, and does not look
 }
 
 // PostgreSQL starts one and returns what is to be measured on it.
 func PostgreSQL(t testing.TB) contest.Part {
-	s := testserver.PostgreSQL(t, "-c", "fsync=on")
-	dsn := "postgres://postgres@" + s.Addr() + "/postgres?sslmode=disable"
-	return part(t, "postgresql", s, base{"pgx", dsn, dsn, "UPDATE bare SET n = n + 1 WHERE name = $1", true})
+	return part(t, "postgresql", testserver.PostgreSQL(t, "-c", "fsync=on", "-c", "max_connections=400"), postgres)
 }
+
+func postgres(addr string) base {
+	dsn := "postgres://postgres@" + addr + "/postgres?sslmode=disable"
+	return base{
+		driver: "pgx", dsn: dsn, url: dsn, update: "UPDATE bare SET n = n + 1 WHERE name = $1", pushed: true,
+		session: "advisory lock",
+		lock:    "SELECT 1 FROM (SELECT pg_advisory_lock(hashtextextended($1, 0))) AS taken",
+		unlock:  "SELECT pg_advisory_unlock(hashtextextended($1, 0))::int",
+	}
+}
+
+// Openers are those who also run as processes of their own, on PostgreSQL.
+var Openers = map[string]contest.Opener{
+	"pawl":          func(addr string) opening { return ours.Open(postgres(addr).url) },
+	"advisory lock": func(addr string) opening { return postgres(addr).openSessionLocks },
+}
+
+type opening = func(context.Context) (contest.Locker, error)
 
 // MariaDB starts one and returns what is to be measured on it.
 func MariaDB(t testing.TB) contest.Part {
@@ -55,41 +76,70 @@ func mysqlPart(t testing.TB, name string, s *testserver.Server) contest.Part {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return part(t, name, s, base{"mysql", "root@tcp(" + s.Addr() + ")/bench", "mysql://root@" + s.Addr() + "/bench",
-		"UPDATE bare SET n = n + 1 WHERE name = ?", false})
+	return part(t, name, s, func(addr string) base {
+		return base{
+			driver: "mysql", dsn: "root@tcp(" + addr + ")/bench?interpolateParams=true", url: "mysql://root@" + addr + "/bench",
+			update: "UPDATE bare SET n = n + 1 WHERE name = ?", session: "GET_LOCK", lock: "SELECT GET_LOCK(?, 10)", unlock: "SELECT RELEASE_LOCK(?)",
+		}
+	})
 }
 
-func part(t testing.TB, name string, s *testserver.Server, b base) contest.Part {
+func part(t testing.TB, name string, s *testserver.Server, at func(addr string) base) contest.Part {
+	b := at(s.Addr())
 	version, err := b.prepare(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return contest.Part{
-		Name:  name,
-		About: []string{version + " on the same machine, commits on the disk before they are answered", "bare: one committed UPDATE by primary key to lock, and one to unlock"},
-		PIDs:  []int{s.PID()},
-		Rows:  b.rows(),
+		Name: name,
+		About: []string{
+			version + " on the same machine, commits on the disk before they are answered",
+			"bare: one committed UPDATE by primary key to lock, and one to unlock",
+			b.session + ": the server's own lock, in memory: gone with the connection, without token, a connection for each",
+		},
+		PIDs: []int{s.PID()},
+		Rows: rows(t, s, at),
 	}
 }
 
-func (b base) rows() []contest.Row {
-	mine := contest.Contender{Name: "pawl", Open: ours.Open(b.url)}
-	bare := contest.Contender{Name: "bare", Open: b.openBare}
+// contenders are bare, pawl, and the server's own locks.
+func (b base) contenders() []contest.Contender {
+	return []contest.Contender{{Name: "bare", Open: b.openBare}, {Name: "pawl", Open: ours.Open(b.url)}, {Name: b.session, Open: b.openSessionLocks}}
+}
+
+func rows(t testing.TB, s *testserver.Server, at func(addr string) base) []contest.Row {
+	b := at(s.Addr())
+	all := b.contenders()
 	plus := 30_000.
 	if b.pushed {
 		plus = 1500
 	}
-	return []contest.Row{
-		{
-			Work: contest.Latency(), Length: 600 * time.Millisecond, Who: []contest.Contender{bare, mine},
-			Bounds: []contest.Bound{{Who: mine.Name, Than: bare.Name, Factor: 1.3, AtMost: true}},
-		},
-		{
-			Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: []contest.Contender{bare, mine},
-			Bounds: []contest.Bound{{Who: mine.Name, Than: bare.Name, Plus: plus, AtMost: true}},
-		},
+	bare := func(factor float64) []contest.Bound {
+		return []contest.Bound{{Who: "pawl", Than: "bare", Factor: factor, AtMost: true}}
 	}
+	rows := []contest.Row{
+		{Work: contest.Latency(), Length: 600 * time.Millisecond, Who: all, Bounds: bare(1.3)},
+		{
+			Work: contest.LatencyOver(10 * time.Millisecond), Length: 600 * time.Millisecond, Bounds: bare(1.3),
+			Who: at(contest.Far(t, s.Addr(), 10*time.Millisecond)).contenders(),
+		},
+		{
+			Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: all,
+			Bounds: []contest.Bound{{Who: "pawl", Than: "bare", Plus: plus, AtMost: true}},
+		},
+		{Work: contest.Together(64), Length: 600 * time.Millisecond, Who: all[1:]},
+	}
+	if b.pushed { // elsewhere who waits looks again and again, and many are a load
+		rows = append(rows,
+			contest.Row{Work: contest.Apart(crowd, s.PID()), Length: 600 * time.Millisecond, Who: all},
+			contest.Row{Work: contest.Processes(16, "postgresql", s.Addr()), Length: 600 * time.Millisecond, Who: all[1:]},
+			ours.Scale(b.url, contest.Store{PIDs: []int{s.PID()}, Addrs: []string{s.Addr()}}, 10_000))
+	}
+	return rows
 }
+
+// crowd is how many goroutines have a name, and a row for the bare updates, each.
+const crowd = 128
 
 // prepare makes pawl's tables and that of the bare updates.
 func (b base) prepare(ctx context.Context) (version string, err error) {
@@ -111,9 +161,13 @@ func (b base) prepare(ctx context.Context) (version string, err error) {
 		return "", err
 	}
 	defer db.Close()
+	var more strings.Builder
+	for i := range crowd {
+		fmt.Fprintf(&more, ", ('bench/%d', 0)", i)
+	}
 	for _, statement := range []string{
 		"CREATE TABLE bare (name VARCHAR(100) PRIMARY KEY, n BIGINT NOT NULL)",
-		"INSERT INTO bare VALUES ('bench/latency', 0), ('bench/handoff', 0)",
+		"INSERT INTO bare VALUES ('bench/latency', 0), ('bench/handoff', 0)" + more.String(),
 	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return "", err
@@ -133,6 +187,7 @@ func (b base) openBare(ctx context.Context) (contest.Locker, error) {
 	if err != nil {
 		return nil, err
 	}
+	db.SetMaxIdleConns(crowd)
 	update, err := db.PrepareContext(ctx, b.update)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

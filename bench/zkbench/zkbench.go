@@ -23,22 +23,33 @@ func Part(t testing.TB) contest.Part {
 		Name:  "zookeeper",
 		About: append([]string{"one server on the same machine, sessions of 10 s"}, contest.Versions("github.com/go-zookeeper/")...),
 		PIDs:  []int{s.PID()},
-		Rows:  rows(s.Addr(), s.PID()),
+		Rows:  rows(t, s.Addr(), s.PID()),
 	}
 }
 
-func rows(addr string, pid int) []contest.Row {
-	mine := contest.Contender{Name: "pawl", Open: ours.Open("zk://" + addr + "/bench")}
-	stock := contest.Contender{Name: "zk.Lock", Open: openStock(addr)}
-	bare := contest.Contender{Name: "bare", Open: openBare(addr)}
+// contenders are the recipe of the client, pawl, and the bare writes.
+func contenders(addr string) (stock, mine, bare contest.Contender) {
+	return contest.Contender{Name: "zk.Lock", Open: openStock(addr)},
+		contest.Contender{Name: "pawl", Open: ours.Open("zk://" + addr + "/bench")},
+		contest.Contender{Name: "bare", Open: openBare(addr)}
+}
+
+func rows(t testing.TB, addr string, pid int) []contest.Row {
+	stock, mine, bare := contenders(addr)
 	both := []contest.Contender{mine, stock}
+	far, mineFar, bareFar := contenders(contest.Far(t, addr, 10*time.Millisecond))
 	return []contest.Row{
 		{
 			Work: contest.Alone(pid), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, mine, bare},
 			Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 1.05}},
 		},
+		{
+			Work: contest.LatencyOver(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: []contest.Contender{far, mineFar, bareFar},
+			Bounds: []contest.Bound{{Who: mine.Name, Than: bare.Name, Factor: 1.1, AtMost: true}},
+		},
 		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 1.5}}},
 		{Work: contest.Together(64), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 50}}},
+		{Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: both},
 	}
 }
 

@@ -1,0 +1,198 @@
+package contest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// A Queuer is a Locker that tells how many of its calls have begun to wait so far,
+// and that lets each of them wait in the store, not inside the process.
+type Queuer interface {
+	Locker
+	Waits() int
+}
+
+// A Store is a server, or several, that locks live in.
+type Store struct {
+	PIDs  []int
+	Addrs []string
+}
+
+// A Crew is what one client has in hand while nothing happens.
+type Crew struct {
+	Held    int // names
+	Waiting int // claims in one line behind another client's
+}
+
+func (c Crew) String() string {
+	if c.Waiting > 0 {
+		return fmt.Sprintf("%d waiting", c.Waiting)
+	}
+	return fmt.Sprintf("%d held", c.Held)
+}
+
+// The units of Scale, in their order.
+const (
+	ScaleTraffic = iota
+	ScaleClient
+	ScaleServer
+	ScaleHeap
+	ScaleLatency
+)
+
+// Scale is crews that hold what they hold, or wait, for the length of a round.
+// Afterwards another client takes and gives back a free name.
+func Scale(open func(ctx context.Context) (Queuer, error), on Store, crews ...Crew) Row {
+	row := Row{Work: Work{
+		Name: "scale",
+		Does: "what many locks cost while nothing happens, and then what a free name costs another client",
+		Units: []Unit{
+			{Name: "B/s", Fewer: true}, {Name: "client-µs/s", Fewer: true}, {Name: "server-µs/s", Fewer: true},
+			{Name: "heap-KiB", Fewer: true}, {Name: "p50-µs", Fewer: true},
+		},
+		Begin: func(ctx context.Context, c Contender) (Rounds, error) {
+			l, err := c.Open(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return l.(*company), nil
+		},
+	}}
+	row.Patience = time.Minute // to come and to go
+	for _, crew := range crews {
+		row.Who = append(row.Who, Contender{Name: crew.String(), Open: func(ctx context.Context) (Locker, error) {
+			c := &company{crew: crew, on: on}
+			var err [2]error
+			c.Queuer, err[0] = open(ctx)
+			c.other, err[1] = open(ctx)
+			return c, errors.Join(err[:]...)
+		}})
+	}
+	return row
+}
+
+// A company is a crew with its client, and another client.
+type company struct {
+	Queuer
+	other Queuer
+	crew  Crew
+	on    Store
+	warm  bool
+}
+
+func (c *company) Close() error { return errors.Join(c.Queuer.Close(), c.other.Close()) }
+
+func (c *company) Round(ctx context.Context, length time.Duration) ([]float64, error) {
+	if !c.warm { // the round that does not count
+		c.warm = true
+		return make([]float64, 5), errors.Join(turn(ctx, c.Queuer, "bench/scale"), turn(ctx, c.other, "bench/scale"))
+	}
+	before := heap()
+	dissolve, err := c.assemble(ctx)
+	if err != nil {
+		return nil, errors.Join(err, dissolve())
+	}
+	grown := max(heap()-before, 0)
+	figures, err := c.watch(ctx, length)
+	if err != nil {
+		return nil, errors.Join(err, dissolve())
+	}
+	times, err := (&stopwatch{c.other}).Round(ctx, min(length, freeTime))
+	if err := errors.Join(err, dissolve()); err != nil {
+		return nil, err
+	}
+	return append(figures, grown/1024, times[0]), nil
+}
+
+// freeTime is for how long at most the other client takes its free name.
+const freeTime = 300 * time.Millisecond
+
+// watch measures while nothing happens.
+func (c *company) watch(ctx context.Context, length time.Duration) ([]float64, error) {
+	begun := time.Now()
+	sent, _ := traffic(c.on.Addrs...)
+	client, server := spent(os.Getpid()), spent(c.on.PIDs...)
+	select {
+	case <-time.After(length):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	took := time.Since(begun).Seconds()
+	client, server = spent(os.Getpid())-client, spent(c.on.PIDs...)-server
+	now, _ := traffic(c.on.Addrs...)
+	return []float64{float64(now-sent) / took, client.Seconds() * 1e6 / took, server.Seconds() * 1e6 / took}, nil
+}
+
+// assemble takes what the crew holds, and has it wait for what it waits for. dissolve
+// gives all of it back, also after an error.
+func (c *company) assemble(ctx context.Context) (dissolve func() error, err error) {
+	wait, stop := context.WithCancel(ctx)
+	var (
+		mu      sync.Mutex // guards unlocks
+		unlocks []func() error
+		waiters sync.WaitGroup
+	)
+	dissolve = func() error {
+		stop()
+		waiters.Wait()
+		return atOnce(len(unlocks), func(i int) error { return unlocks[i]() })
+	}
+	take := func(l Locker, name string) error {
+		unlock, err := l.Lock(ctx, name)
+		if err == nil {
+			mu.Lock()
+			unlocks = append(unlocks, unlock)
+			mu.Unlock()
+		}
+		return err
+	}
+	if err := atOnce(c.crew.Held, func(i int) error { return take(c.Queuer, fmt.Sprintf("bench/scale/%05d", i)) }); err != nil {
+		return dissolve, err
+	}
+	if c.crew.Waiting == 0 {
+		return dissolve, nil
+	}
+	if err := take(c.other, "bench/scale/wanted"); err != nil {
+		return dissolve, err
+	}
+	before := c.Waits()
+	for range c.crew.Waiting {
+		waiters.Go(func() { // dissolve ends and awaits it
+			if unlock, err := c.Lock(wait, "bench/scale/wanted"); err == nil {
+				_ = unlock() // its turn came with the end
+			}
+		})
+	}
+	for c.Waits() < before+c.crew.Waiting && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	return dissolve, ctx.Err()
+}
+
+// atOnce calls f for 0 to n-1, from a few goroutines.
+func atOnce(n int, f func(i int) error) error {
+	const hands = 128
+	errs := make([]error, hands)
+	var group sync.WaitGroup
+	for h := range hands {
+		group.Go(func() {
+			for i := h; i < n && errs[h] == nil; i += hands {
+				errs[h] = f(i)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+func heap() float64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}

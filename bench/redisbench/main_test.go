@@ -1,0 +1,18 @@
+package redisbench
+
+import (
+	"os"
+	"testing"
+
+	"github.com/pawl-go/pawl/bench/contest"
+)
+
+// The test binary is one of many processes too.
+func TestMain(m *testing.M) {
+	openers := map[string]contest.Opener{}
+	for name, open := range Openers {
+		openers["redis/"+name] = open
+	}
+	contest.Child(openers)
+	os.Exit(m.Run())
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/pawl-go/pawl/internal/gauge"
+)
+
+// A reporter shows what was measured, each kind as soon as it is known or all at the
+// end.
+type reporter interface {
+	add(r *gauge.Result)
+	end() error
+}
+
+func (t *trial) reporter() reporter {
+	switch {
+	case t.json:
+		return &jsonReport{trial: t, all: []gaugeView{}}
+	case t.format == "gobench":
+		fmt.Fprintf(t.out, "goos: %s\ngoarch: %s\npkg: github.com/pawl-go/pawl/cmd/pawl\nstore: %s\n", runtime.GOOS, runtime.GOARCH, plain(t.store.shown))
+		return (*lineReport)(t)
+	}
+	fmt.Fprintf(t.out, "%s, %s of each\n", plain(t.store.shown), brief(t.length))
+	return (*textReport)(t)
+}
+
+// A gaugeView is one kind of work in bench --json.
+type gaugeView struct {
+	Kind       string    `json:"kind"` // alone, apart, together or handoff
+	Store      string    `json:"store"`
+	Goroutines int       `json:"goroutines"`
+	Clients    int       `json:"clients"`
+	Seconds    float64   `json:"seconds"`              // that it took
+	Count      int       `json:"count"`                // locks, or handoffs
+	PerSecond  float64   `json:"per_second,omitempty"` // of them; not of handoffs, which wait in between
+	P50        float64   `json:"p50_us"`               // half of them took at most so many microseconds
+	P90        float64   `json:"p90_us"`
+	P99        float64   `json:"p99_us"`
+	Max        float64   `json:"max_us"`
+	Fewest     int       `json:"fewest"` // turns of the goroutine that had the fewest
+	Most       int       `json:"most"`
+	Histogram  []barView `json:"histogram"`
+}
+
+// A barView is how many took from so long to less than so long.
+type barView struct {
+	From  float64 `json:"from_us"`
+	To    float64 `json:"to_us"`
+	Count int     `json:"count"`
+}
+
+type jsonReport struct {
+	*trial
+	all []gaugeView
+}
+
+func (j *jsonReport) add(r *gauge.Result) {
+	v := gaugeView{
+		Kind: r.Name, Store: j.store.shown, Goroutines: r.Goroutines, Clients: r.Clients,
+		Seconds: seconds(r.Took), Count: r.Times.N(), PerSecond: r.PerSecond(),
+		P50: micros(r.Times.Quantile(0.5)), P90: micros(r.Times.Quantile(0.9)), P99: micros(r.Times.Quantile(0.99)), Max: micros(r.Times.Max()),
+		Fewest: r.Fewest, Most: r.Most,
+	}
+	for _, b := range r.Times.Bars(24) {
+		v.Histogram = append(v.Histogram, barView{micros(b.From), micros(b.To), b.Count})
+	}
+	j.all = append(j.all, v)
+}
+
+func (j *jsonReport) end() error { return j.printJSON(j.all) }
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// A lineReport writes as Go's own benchmarks do.
+type lineReport trial
+
+func (l *lineReport) add(r *gauge.Result) {
+	perOp, rate := r.Times.Mean(), ""
+	if r.PerSecond() > 0 { // as there, all goroutines share the time
+		perOp, rate = r.Took/time.Duration(r.Times.N()), fmt.Sprintf(" %.1f locks/s", r.PerSecond())
+	}
+	fmt.Fprintf(l.out, "BenchmarkLock/%s/goroutines=%d %d %d ns/op%s %d p50-ns %d p90-ns %d p99-ns\n",
+		r.Name, r.Goroutines, r.Times.N(), perOp, rate, r.Times.Quantile(0.5), r.Times.Quantile(0.9), r.Times.Quantile(0.99))
+}
+
+func (l *lineReport) end() error { return nil }
+
+// A textReport writes for people.
+type textReport trial
+
+func (t *textReport) add(r *gauge.Result) {
+	mark, unmark := "", ""
+	if t.coloured() {
+		mark, unmark = "\x1b[32m", "\x1b[0m"
+	}
+	width := columnsIn(t.out)
+	lines := []string{
+		"", r.Name + ": " + r.Does,
+		fmt.Sprintf("  half within %s, 99 %% within %s, at most %s", gauge.Brief(r.Times.Quantile(0.5)), gauge.Brief(r.Times.Quantile(0.99)), gauge.Brief(r.Times.Max())),
+		"  " + r.Of,
+	}
+	if r.PerSecond() > 0 {
+		lines[2] = "  " + rate(r.PerSecond()) + " a second," + lines[2][1:]
+	}
+	if r.Name == "together" {
+		lines[3] += fmt.Sprintf("; turns of a goroutine: %d to %d", r.Fewest, r.Most)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(t.out, cut(line, width))
+	}
+	fmt.Fprint(t.out, gauge.Plot(&r.Times, min(width, 100), mark, unmark))
+}
+
+func (t *textReport) end() error { return nil }
+
+// rate writes how often, in as many digits as mean something.
+func rate(f float64) string {
+	if f < 100 {
+		return fmt.Sprintf("%.1f", f)
+	}
+	return fmt.Sprintf("%.0f", f)
+}
+
+// columnsIn is how wide the terminal is that w is, or 80.
+func columnsIn(w any) int {
+	if f, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return 80
+}

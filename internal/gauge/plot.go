@@ -1,0 +1,67 @@
+package gauge
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Plot draws the times as bars, one line each, into so many columns; fewer than 20 do
+// not hold it. mark and unmark go around what is to be coloured; both may be empty.
+func Plot(h *Histogram, columns int, mark, unmark string) string {
+	const rows = 12
+	bars := h.Bars(rows)
+	highest := 0
+	for _, b := range bars {
+		highest = max(highest, b.Count)
+	}
+	// "   123 µs |", the bar, " 100 %".
+	room := max(columns-len("  1234 ms |")-len(" 100 %"), 1)
+	var out strings.Builder
+	for _, b := range bars {
+		length := b.Count * room / highest
+		bar := strings.Repeat("#", length)
+		if length == 0 && b.Count > 0 {
+			bar = "." // there was one, if not enough for a mark
+		}
+		if bar != "" {
+			bar = mark + bar + unmark
+		}
+		fmt.Fprintf(&out, "%s |%s%s\n", right(Brief(b.From), 9), bar, percent(b.Count, h.N()))
+	}
+	return out.String()
+}
+
+func percent(n, of int) string {
+	p := 100 * float64(n) / float64(of)
+	switch {
+	case n == 0:
+		return ""
+	case p < 1:
+		return " <1 %"
+	}
+	return fmt.Sprintf(" %.0f %%", p)
+}
+
+// right puts blanks before a text that is shorter than so many characters.
+func right(s string, width int) string {
+	return strings.Repeat(" ", max(width-len([]rune(s)), 0)) + s
+}
+
+// Brief writes a time in three digits and one unit: the rest is noise.
+func Brief(d time.Duration) string {
+	f, unit := float64(d), "ns"
+	for _, next := range []string{"µs", "ms", "s"} {
+		if f < 999.5 {
+			break
+		}
+		f, unit = f/1000, next
+	}
+	switch {
+	case unit == "ns" || f >= 99.95:
+		return fmt.Sprintf("%.0f %s", f, unit)
+	case f >= 9.995:
+		return fmt.Sprintf("%.1f %s", f, unit)
+	}
+	return fmt.Sprintf("%.2f %s", f, unit)
+}
