@@ -17,7 +17,9 @@ type player struct {
 	s      *stage
 	engine driver.Engine
 	id     string
-	opened time.Time // just before Open was sent
+	ttl    time.Duration // asked for
+	opened time.Time     // just before Open was sent
+	used   bool          // it has entered something
 	dead   bool
 }
 
@@ -42,20 +44,26 @@ func (s *stage) joinFor(ttl time.Duration) *player {
 	if s.peer != nil && len(s.players)%2 == 1 {
 		engine = s.peer
 	}
-	p := &player{s: s, engine: engine}
-	err := p.again(s.ctx, func() (err error) {
-		p.id, p.opened = newID(), time.Now()
-		p.Session, err = engine.Open(s.ctx, driver.SessionOptions{ID: p.id, TTL: ttl, Note: "drivertest"})
-		return err
-	})
-	if err != nil {
-		s.Fatalf("Open: %v", err)
-	}
+	p := &player{s: s, engine: engine, ttl: ttl}
+	p.open()
 	s.players = append(s.players, p)
 	if p.TTL() <= 0 {
 		s.Fatalf("Open: TTL() is %v after asking for %v", p.TTL(), ttl)
 	}
 	return p
+}
+
+// open opens p's session.
+func (p *player) open() {
+	p.s.Helper()
+	err := p.again(p.s.ctx, func() (err error) {
+		p.id, p.opened = newID(), time.Now()
+		p.Session, err = p.engine.Open(p.s.ctx, driver.SessionOptions{ID: p.id, TTL: p.ttl, Note: "drivertest"})
+		return err
+	})
+	if err != nil {
+		p.s.Fatalf("Open: %v", err)
+	}
 }
 
 // die lets the session's client vanish.
@@ -66,13 +74,19 @@ func (p *player) die() {
 	}
 }
 
-// enter asks for c and fails the case on any error.
+// enter asks for c and fails the case on any error. A session whose time was over
+// before it was used, because the machine stalled, is opened anew, as the core does.
 func (p *player) enter(c driver.Claim) driver.Standing {
 	p.s.Helper()
 	st, err := p.ask(p.s.ctx, c)
+	for tries := 1; errors.Is(err, driver.ErrGone) && !p.used && time.Since(p.opened) > p.TTL() && tries < 5; tries++ {
+		p.open()
+		st, err = p.ask(p.s.ctx, c)
+	}
 	if err != nil {
 		p.s.Fatalf("Enter: %v", err)
 	}
+	p.used = true
 	return st
 }
 

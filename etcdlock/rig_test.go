@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -215,6 +218,18 @@ func each(f func(method string, request, reply any, err error)) grpc.DialOption 
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		err := invoke(ctx, method, request, reply, cc, opts...)
 		f(method, request, reply, err)
+		return err
+	})
+}
+
+// losing is a client's option that has the next reply lost once lose is set. What was
+// asked for is done: a connection that is cut leaves that to chance.
+func losing(lose *atomic.Bool) grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, request, reply, cc, opts...)
+		if err == nil && lose.CompareAndSwap(true, false) {
+			return status.Error(codes.Unavailable, "the connection broke")
+		}
 		return err
 	})
 }
