@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 
@@ -16,22 +15,22 @@ func ExampleOnceTx() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "shop.db")
 	engine, err := sqlite.Open(ctx, file) // or the Records of a client
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer engine.Close()
 	db, err := sql.Open("sqlite3", "file:"+file)
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer db.Close()
 	if _, err := db.Exec("CREATE TABLE sales (amount INTEGER)"); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 
 	sell := func(order string, amount int) (string, error) {
@@ -54,7 +53,7 @@ func ExampleOnceTx() {
 	fmt.Println(sell("order/42", 13))
 	var n int
 	if err := db.QueryRow("SELECT count(*) FROM sales").Scan(&n); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Println(n, "sale")
 	// Output:

@@ -427,3 +427,39 @@ func TestOnceTxTakesPGXTransactionsAndNothingElse(t *testing.T) {
 		t.Error("a result is kept for less than nothing")
 	}
 }
+
+// The record of a key has ended, and a transaction that is open puts another in its
+// place: who beats, and would sweep that record, does not wait for it.
+func TestABeatDoesNotWaitForARecordThatIsBeingReplaced(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, r *rig) {
+		s, key := newTill(t, r), nameOf(t)
+		if _, _, err := s.sell(t.Context(), key, 1, sql.LevelDefault, nil, true, sqllock.OnceKeep(time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond) // it has ended
+		tx, err := r.db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if _, err := sqllock.OnceTx(t.Context(), tx, s.records, key, func(context.Context) (int, error) { return 1, nil }); err != nil {
+			t.Fatal(err)
+		}
+		session, c := openSession(t, r.engine(t), time.Minute), mutex(nameOf(t))
+		hold(t, session, c)
+		beaten := make(chan error, 1)
+		go func() { beaten <- session.Beat(t.Context(), []driver.Claim{c}, make([]driver.Standing, 1)) }() // its first sweeps
+		select {
+		case err := <-beaten:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("the beat waits for the transaction")
+		}
+		if err := tx.Commit(); err != nil {
+			t.Error(err)
+		}
+	})
+}

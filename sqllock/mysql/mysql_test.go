@@ -137,7 +137,7 @@ func laws(t *testing.T, open func(t *testing.T) driver.Engine) {
 		Open:   open,
 		Peer:   func(t *testing.T, _ driver.Engine) driver.Engine { return open(t) },
 		Crash:  func(driver.Session) {},
-		MinTTL: 500 * time.Millisecond,
+		MinTTL: 750 * time.Millisecond,
 		// Of connections in a pool that the cases share.
 		Stays: func(stack string) bool {
 			return strings.Contains(stack, "go-sql-driver/mysql.(*mysqlConn).startWatcher")

@@ -100,7 +100,7 @@ func TestLawsOnADatabaseSQLPool(t *testing.T) {
 		Stays: func(stack string) bool {
 			return strings.Contains(stack, "pgxpool.(*Pool).backgroundHealthCheck") || strings.Contains(stack, "database/sql.(*DB).connectionOpener")
 		},
-		MinTTL: 500 * time.Millisecond,
+		MinTTL: 750 * time.Millisecond,
 	})
 }
 

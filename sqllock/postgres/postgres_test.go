@@ -112,7 +112,7 @@ func TestLaws(t *testing.T) {
 		Open:   open,
 		Peer:   func(t *testing.T, _ driver.Engine) driver.Engine { return open(t) },
 		Crash:  func(driver.Session) {},
-		MinTTL: 500 * time.Millisecond,
+		MinTTL: 750 * time.Millisecond,
 		Stays:  func(stack string) bool { return strings.Contains(stack, "pgxpool.(*Pool).backgroundHealthCheck") },
 	})
 }
