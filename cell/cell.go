@@ -89,12 +89,13 @@ func Delete(ctx context.Context, c *pawl.Client, key string, ifVersion uint64) e
 // A slot is where a cell is kept.
 type slot struct {
 	records driver.Records
+	push    bool // who stands in line is told of its turn
 	name    string
 	o       options
 }
 
 func open(c *pawl.Client, key string, opts []Option) (*slot, error) {
-	s := &slot{}
+	s := &slot{push: c.Engine().Features().Push}
 	for _, opt := range opts {
 		opt(&s.o)
 	}

@@ -29,10 +29,12 @@ const (
 // inLine reports whether the next write is to be made with the lock.
 func (p pace) inLine() bool { return p < 0 || p >= span }
 
-// next is the pace after a write, which may have had conflicts before.
-func (p pace) next(conflicts int) pace {
+// next is the pace after a write, which may have had conflicts before. A line in
+// which nobody is told of its turn, but must look for it, is slower than conflicts
+// are: there is no hot time there.
+func (p pace) next(conflicts int, push bool) pace {
 	switch {
-	case conflicts > 0:
+	case conflicts > 0 && push:
 		return -heat
 	case p >= span:
 		return 0
@@ -116,6 +118,6 @@ func attempt[T any](ctx context.Context, s *slot, fn func(T) (T, error), conflic
 	if value, err = fn(old); err != nil {
 		return value, false, err
 	}
-	_, err = store(ctx, s, value, version, h.pace.next(conflicts))
+	_, err = store(ctx, s, value, version, h.pace.next(conflicts, s.push))
 	return value, errors.Is(err, ErrConflict), err
 }

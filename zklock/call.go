@@ -127,7 +127,9 @@ func (l *link) close() bool {
 	l.endLocked()
 	l.changeLocked()
 	l.mu.Unlock()
-	if !up {
+	if up {
+		l.settle()
+	} else {
 		l.cancel() // ends a dial
 		l.cut()
 	}
@@ -140,6 +142,21 @@ func (l *link) close() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.parted
+}
+
+// settle lets calls that are under way come to their end, for a moment. The library
+// answers those that a Close overtakes with an error, and reads what it has of the
+// reply, while its other goroutine may still be writing there.
+func (l *link) settle() {
+	settled := make(chan struct{})
+	go func() { // ends soon after the connection does, at the latest
+		l.calls.Wait()
+		close(settled)
+	}()
+	select {
+	case <-settled:
+	case <-time.After(time.Second):
+	}
 }
 
 // release ends what the engine has on a connection of the user's.
