@@ -46,7 +46,6 @@ type line struct {
 	hold    time.Duration
 	counter Counter
 	servers []int // by process id
-	warm    bool
 }
 
 func (l *line) Close() (err error) {
@@ -62,15 +61,6 @@ const arrival = 3 * time.Millisecond
 
 func (l *line) Round(ctx context.Context, _ time.Duration) ([]float64, error) {
 	const name = "bench/line"
-	if !l.warm { // the round that does not count only opens connections
-		l.warm = true
-		for _, c := range l.clients {
-			if err := turn(ctx, c, name); err != nil {
-				return nil, err
-			}
-		}
-		return make([]float64, 5), nil
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	unlock, err := l.clients[0].Lock(ctx, name)

@@ -5,7 +5,7 @@ import "time"
 // ScaleTTL is that of the leases. Beats come every third of it, so that a round of as
 // long has one for each session.
 const (
-	ScaleTTL    = 6 * time.Second
+	ScaleTTL    = 4500 * time.Millisecond
 	ScaleLength = ScaleTTL / 3
 )
 
