@@ -30,6 +30,7 @@ import (
 	"github.com/pawl-go/pawl/bench/redlockbench"
 	"github.com/pawl-go/pawl/bench/runbench"
 	"github.com/pawl-go/pawl/bench/sqlbench"
+	"github.com/pawl-go/pawl/bench/sqlitebench"
 	"github.com/pawl-go/pawl/bench/zkbench"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
@@ -39,6 +40,7 @@ var parts = []struct {
 	name string
 	open func(t testing.TB) contest.Part
 }{
+	{"sqlite", sqlitebench.Part},
 	{"redis", redisbench.Part},
 	{"redlock", redlockbench.Part},
 	{"etcd", etcdbench.Part},
@@ -52,7 +54,7 @@ var parts = []struct {
 // openers are the contenders that also run as processes of their own.
 func openers() map[string]contest.Opener {
 	all := map[string]contest.Opener{}
-	for part, of := range map[string]map[string]contest.Opener{"redis": redisbench.Openers, "etcd": etcdbench.Openers, "postgresql": sqlbench.Openers} {
+	for part, of := range map[string]map[string]contest.Opener{"sqlite": sqlitebench.Openers, "redis": redisbench.Openers, "etcd": etcdbench.Openers, "postgresql": sqlbench.Openers} {
 		for name, open := range of {
 			all[part+"/"+name] = open
 		}

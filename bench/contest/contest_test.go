@@ -274,7 +274,7 @@ func TestEveryWorkIsDone(t *testing.T) {
 	who := []Contender{{"mutexes", func(context.Context) (Locker, error) { return shared, nil }}}
 	for _, work := range []Work{
 		Alone(), Apart(8), Together(8), Handoff(time.Millisecond), Line(7, 0, countNothing{}),
-		Latency(), LatencyOver(time.Millisecond), Readers(4, time.Millisecond), Rivals(3), Processes(3, "test", "nowhere"),
+		Latency(), LatencyOver(time.Millisecond), Readers(4, time.Millisecond), Rivals(3), Visitor(4), Processes(3, "test", "nowhere"),
 	} {
 		t.Run(work.Name, func(t *testing.T) {
 			t.Parallel()

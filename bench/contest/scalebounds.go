@@ -5,7 +5,7 @@ import "time"
 // ScaleTTL is that of the leases. Beats come every third of it, so that a round of as
 // long has one for each session.
 const (
-	ScaleTTL    = 6 * time.Second
+	ScaleTTL    = 4500 * time.Millisecond
 	ScaleLength = ScaleTTL / 3
 )
 
@@ -27,7 +27,10 @@ func ScaleBounds(crews []Crew, unchanged float64) (bounds []Bound) {
 			Bound{Who: most, Unit: unit, Than: many, Factor: 10, AtMost: true})
 	}
 	return append(bounds,
-		Bound{Who: waiting, Unit: ScaleTraffic, Than: many, Factor: 1.2, AtMost: true},
+		Bound{
+			Who: waiting, Unit: ScaleTraffic, Than: many, Factor: 1.2, AtMost: true,
+			Why: "who waits also looks whether its turn was missed, once in the life of the lease before it, and each answer names who holds",
+		},
 		Bound{Who: most, Unit: ScaleLatency, Than: few, Factor: unchanged, AtMost: true},
 		Bound{Who: waiting, Unit: ScaleLatency, Than: few, Factor: unchanged, AtMost: true})
 }

@@ -7,12 +7,15 @@ import (
 	"time"
 )
 
+// TogetherSpread is the unit of Together that tells how even the turns were.
+const TogetherSpread = 2
+
 // Together is n goroutines of one process that all want the same name.
 func Together(n int) Work {
 	return Work{
 		Name:  "together",
 		Does:  fmt.Sprintf("lock and unlock, %d goroutines of one process, all want one name", n),
-		Units: []Unit{{Name: "locks/s"}, {Name: "fewest-turns"}},
+		Units: []Unit{{Name: "locks/s"}, {Name: "fewest-turns"}, {Name: "most/fewest", Fewer: true}},
 		Begin: func(ctx context.Context, c Contender) (Rounds, error) {
 			locker, err := c.Open(ctx)
 			if err != nil {
@@ -35,5 +38,6 @@ func (t *throng) Round(ctx context.Context, length time.Duration) ([]float64, er
 	for _, n := range turns {
 		total += n
 	}
-	return []float64{float64(total) / took.Seconds(), float64(slices.Min(turns))}, nil
+	fewest, most := float64(slices.Min(turns)), float64(slices.Max(turns))
+	return []float64{float64(total) / took.Seconds(), fewest, most / max(fewest, 1)}, nil
 }

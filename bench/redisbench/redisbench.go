@@ -92,21 +92,21 @@ func rows(t testing.TB, server *testserver.Server, counter contest.Counter, n si
 		far(time.Millisecond),
 		far(10 * time.Millisecond),
 		{
-			Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Bounds: handoff,
+			Work: contest.Handoff(10 * time.Millisecond), Length: 400 * time.Millisecond, Bounds: handoff,
 			Who: append(contenders(addr, "PING rueidis", "PING go-redis", "bare publish"), wanted...),
 		},
 		{Work: contest.Line(n.line, time.Millisecond, counter, pid), Who: wanted, Bounds: line},
 		{
-			Work: contest.Line(n.longLine, time.Millisecond, counter, pid), Patience: time.Minute, Bounds: longLine,
-			Who: contenders(addr, "pawl rueidis", "redsync", "redislock 100ms"),
+			Work: contest.Line(n.longLine, time.Millisecond, counter, pid), Patience: 30 * time.Second, Bounds: longLine,
+			Who: contenders(addr, "pawl rueidis"), // who tries again and again takes minutes here
 		},
-		{Work: contest.Together(64), Length: 600 * time.Millisecond, Who: wanted, Bounds: together},
+		{Work: contest.Together(64), Length: 400 * time.Millisecond, Who: wanted, Bounds: together},
 		{
-			Work: contest.Processes(n.processes, "redis", addr), Length: 600 * time.Millisecond, Bounds: processes,
+			Work: contest.Processes(n.processes, "redis", addr), Length: 400 * time.Millisecond, Bounds: processes,
 			Who: wanted[:len(wanted)-1],
 		},
 		{
-			Work: contest.Readers(64, time.Millisecond), Length: 600 * time.Millisecond, Bounds: readers,
+			Work: contest.Readers(64, time.Millisecond), Length: 400 * time.Millisecond, Bounds: readers,
 			Who: contenders(addr, "pawl mutex", "pawl rueidis"),
 		},
 		ours.Scale("redis://"+addr, contest.Store{PIDs: []int{pid}, Addrs: []string{addr}}, n.held),

@@ -47,7 +47,10 @@ func rows(t testing.TB, addr string, pid int) []contest.Row {
 			Work: contest.LatencyOver(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: []contest.Contender{far, mineFar, bareFar},
 			Bounds: []contest.Bound{{Who: mine.Name, Than: bare.Name, Factor: 1.1, AtMost: true}},
 		},
-		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 1.5}}},
+		{Work: contest.Rivals(16), Length: time.Second, Who: both, Bounds: []contest.Bound{{
+			Who: mine.Name, Than: stock.Name, Factor: 1.5,
+			Why: "both write twice for a turn, and how fast the server writes is most of the time; pawl only saves the reads in between",
+		}}},
 		{Work: contest.Together(64), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 50}}},
 		{Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: both},
 	}
