@@ -90,7 +90,7 @@ func inLine[T any](ctx context.Context, c *pawl.Client, s *slot, fn func(T) (T, 
 	if err != nil {
 		return value, err
 	}
-	defer lease.Unlock() // what was written stands, whatever became of the lock
+	defer func() { _ = lease.Unlock() }() // what was written stands, whatever became of the lock
 	for ; ; conflicts++ {
 		// Who had begun before the cell became hot may still come in between. Those
 		// in line behind us would wait too, so there is no pause.
