@@ -172,8 +172,16 @@ func (c *company) assemble(ctx context.Context) (dissolve func() error, err erro
 	for c.Waits() < before+c.crew.Waiting && ctx.Err() == nil {
 		time.Sleep(time.Millisecond)
 	}
+	// Who has begun to wait has still to ask to be told; nobody says when all have.
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+	}
 	return dissolve, ctx.Err()
 }
+
+// settle is what a long line may take to come to rest.
+const settle = 2 * time.Second
 
 // atOnce calls f for 0 to n-1, from a few goroutines.
 func atOnce(n int, f func(i int) error) error {
