@@ -140,8 +140,11 @@ func clientRenewed(s *stage) {
 			s.Errorf("renewal changed token %d to %d", token, l.Token())
 		}
 		if l.Err() == nil {
-			s.unlock(l)
-			return
+			err := l.Unlock()
+			if err == nil {
+				return
+			}
+			s.Logf("a lease of %v ended while it was given back: %v", ttl, err)
 		}
 	}
 	s.Errorf("a lease of %v was never renewed in time", ttl)

@@ -19,7 +19,7 @@ type lone struct {
 }
 
 // idle takes a convoy that nobody uses, for a trip alone.
-func (c *client) idle(v *convoy, ctx context.Context) redis.DedicatedClient {
+func (c *client) idle(ctx context.Context, v *convoy) redis.DedicatedClient {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.d == nil {

@@ -70,7 +70,7 @@ func newConvoy() *convoy {
 // ride makes a call by convoy; ok is false if it has to be made otherwise.
 func (c *client) ride(ctx context.Context, words []string) (r redislock.Reply, ok bool, err error) {
 	for _, v := range c.convoys {
-		if d := c.idle(v, ctx); d != nil {
+		if d := c.idle(ctx, v); d != nil {
 			r, err = v.rideAlone(ctx, d, words)
 			return r, true, err
 		}
