@@ -29,6 +29,7 @@ type Crew struct {
 	Waiting int // claims in one line behind another client's
 }
 
+// String returns the crew in words: its name as a contender.
 func (c Crew) String() string {
 	if c.Waiting > 0 {
 		return fmt.Sprintf("%d waiting", c.Waiting)
