@@ -29,7 +29,7 @@ type Crew struct {
 	Waiting int // claims in one line behind another client's
 }
 
-// String says what it is.
+// String returns the crew in words: its name as a contender.
 func (c Crew) String() string {
 	if c.Waiting > 0 {
 		return fmt.Sprintf("%d waiting", c.Waiting)
@@ -115,18 +115,34 @@ const freeTime = 300 * time.Millisecond
 
 // watch measures while nothing happens.
 func (c *company) watch(ctx context.Context, length time.Duration) ([]float64, error) {
-	begun := time.Now()
-	sent, _ := traffic(c.on.Addrs...)
+	begun, sent := time.Now(), 0
+	last := traffic(c.on.Addrs...)
 	client, server := spent(os.Getpid()), spent(c.on.PIDs...)
-	select {
-	case <-time.After(length):
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	// Connections come and go: what one has carried is known only while it is open.
+	for time.Since(begun) < length {
+		select {
+		case <-time.After(min(50*time.Millisecond, length)):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		now := traffic(c.on.Addrs...)
+		sent += grown(last, now)
+		last = now
 	}
 	took := time.Since(begun).Seconds()
 	client, server = spent(os.Getpid())-client, spent(c.on.PIDs...)-server
-	now, _ := traffic(c.on.Addrs...)
-	return []float64{float64(now-sent) / took, client.Seconds() * 1e6 / took, server.Seconds() * 1e6 / took}, nil
+	return []float64{float64(sent) / took, client.Seconds() * 1e6 / took, max(server.Seconds(), 0) * 1e6 / took}, nil
+}
+
+// grown returns how much more connections have carried than before.
+func grown(before, after map[int]int) (bytes int) {
+	for port, n := range after {
+		if n >= before[port] {
+			n -= before[port]
+		}
+		bytes += n
+	}
+	return bytes
 }
 
 // assemble takes what the crew holds, and has it wait for what it waits for. dissolve

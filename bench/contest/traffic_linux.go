@@ -9,9 +9,10 @@ import (
 )
 
 // traffic returns how many bytes this program has sent to one of the addresses and
-// received from it, over the connections that are open now. The kernel counts them
-// anyway; a proxy in between would use the processor time that is to be measured.
-func traffic(addrs ...string) (bytes int, known bool) {
+// received from it, by the port of each connection that is open now. The kernel counts
+// them anyway; a proxy in between would use the processor time that is to be measured.
+func traffic(addrs ...string) map[int]int {
+	bytes := map[int]int{}
 	ports := map[int]bool{}
 	for _, addr := range addrs {
 		if a, err := netip.ParseAddrPort(addr); err == nil {
@@ -20,7 +21,7 @@ func traffic(addrs ...string) (bytes int, known bool) {
 	}
 	files, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return 0, false
+		return nil
 	}
 	for _, file := range files {
 		fd, err := strconv.Atoi(file.Name())
@@ -29,15 +30,19 @@ func traffic(addrs ...string) (bytes int, known bool) {
 		}
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err == nil {
-			bytes += int(info.Bytes_acked + info.Bytes_received)
+			bytes[own(fd)] = int(info.Bytes_acked + info.Bytes_received)
 		}
 	}
-	return bytes, true
+	return bytes
 }
 
 // peer returns the port that a connection leads to; 0 for any other file.
-func peer(fd int) int {
-	addr, err := unix.Getpeername(fd)
+func peer(fd int) int { return port(unix.Getpeername(fd)) }
+
+// own returns the port that a connection comes from.
+func own(fd int) int { return port(unix.Getsockname(fd)) }
+
+func port(addr unix.Sockaddr, err error) int {
 	if err != nil {
 		return 0
 	}

@@ -3,4 +3,4 @@
 package contest
 
 // traffic is not known here.
-func traffic(...string) (bytes int, known bool) { return 0, false }
+func traffic(...string) map[int]int { return nil }
