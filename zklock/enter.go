@@ -92,7 +92,7 @@ func (s *session) attempt(ctx context.Context, as []*arrival) (out []driver.Stan
 		if err == nil && a.known {
 			// One that is entered again is told how it stands now, and not as a server
 			// knows it that is behind: its caller may know of somebody who has left.
-			err = s.sync(ctx, a.Name)
+			err = s.catchUp(ctx)
 		}
 		if err != nil {
 			break

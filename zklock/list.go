@@ -66,19 +66,15 @@ func (e *Engine) names(ctx context.Context, prefix string) ([]string, error) {
 	return nodes, nil
 }
 
-// catchUp has the server at hand catch up, and learns the time where that was too
-// long ago. Who may only read does without the time.
+// catchUp has the server at hand catch up, by a write: a sync would not do where
+// that server is the leader, which may answer one before it has applied what its
+// followers have applied and answered already. Who may only read has nothing better.
 func (e *Engine) catchUp(ctx context.Context) error {
 	if err := e.check(ctx); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	fresh := e.server.known && now().sub(e.server.at) < tickAge
-	e.mu.Unlock()
-	if !fresh {
-		if _, err := e.tick(ctx, e.lines); err == nil || ctx.Err() != nil {
-			return ctx.Err()
-		}
+	if _, err := e.tick(ctx, e.lines); err == nil || ctx.Err() != nil {
+		return ctx.Err()
 	}
 	return e.main.do(ctx, nil, func(c *zk.Conn) error {
 		_, err := c.Sync(e.root)

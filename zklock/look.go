@@ -134,10 +134,19 @@ func entry(name string, d details, stat *zk.Stat) *driver.Entry {
 	return &e
 }
 
-// sync has the server at hand catch up with its leader.
+// sync has the server at hand catch up with its leader. The leader itself may still
+// be a moment behind its followers, which for a try is soon enough.
 func (s *session) sync(ctx context.Context, name string) error {
 	return s.l.do(ctx, s.f, func(c *zk.Conn) error {
 		_, err := c.Sync(s.e.linePath(name))
+		return err
+	})
+}
+
+// catchUp has the server at hand catch up for certain; see that of Engine.
+func (s *session) catchUp(ctx context.Context) error {
+	return s.l.do(ctx, s.f, func(c *zk.Conn) error {
+		_, err := c.Set(s.e.lines, nil, -1)
 		return err
 	})
 }

@@ -16,9 +16,6 @@ type serverClock struct {
 	known  bool
 }
 
-// tickAge is for how long a reading is good enough to show people.
-const tickAge = 10 * time.Second
-
 // ticked takes in the time of a write that was just answered.
 func (e *Engine) ticked(millis int64) {
 	at := now()

@@ -1,4 +1,4 @@
--- once_seat tells whether the row is there that once_lock locks. It is asked
--- outside of the caller's transaction; empty where once_lock needs none.
+-- once_seat tells whether the row is there that once_lock locks, by name. It is
+-- asked outside of the caller's transaction; empty where once_lock needs none.
 --
--- :name -> a row if so
+-- -> a row if so
