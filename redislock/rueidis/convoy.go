@@ -36,7 +36,8 @@ type convoy struct {
 	failed bool      // the connection did, for who was alone
 	left   time.Time // when the trip began
 	next   []*rider
-	slow   chan struct{} // closed and replaced when those who wait should look at their ctx
+	slow   chan struct{} // of who comes from now on; closed when they should look at their ctx
+	slower chan struct{} // of who came before the alarm came last
 	alarm  *time.Timer   // calls alarmed; runs while the convoy is in use
 	runs   bool          // the alarm does
 	used   bool          // the convoy was, since the alarm came last
@@ -61,7 +62,7 @@ const (
 var riders = sync.Pool{New: func() any { return &rider{back: make(chan struct{}, 1)} }}
 
 func newConvoy() *convoy {
-	v := &convoy{leave: make(chan struct{}, 1), stop: make(chan struct{}), slow: make(chan struct{})}
+	v := &convoy{leave: make(chan struct{}, 1), stop: make(chan struct{}), slow: make(chan struct{}), slower: make(chan struct{})}
 	v.alarm = time.AfterFunc(time.Hour, v.alarmed) // short, and it touches only the convoy: nobody need wait for it
 	v.alarm.Stop()
 	return v
@@ -125,10 +126,10 @@ func (v *convoy) useLocked() {
 func (v *convoy) alarmed() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	close(v.slow)
-	v.slow = make(chan struct{})
+	close(v.slower)
+	v.slower, v.slow = v.slow, make(chan struct{})
 	v.watchLocked()
-	if v.runs = v.busy || v.used; v.runs {
+	if v.runs = v.busy || v.used; v.runs { // so it comes twice after the last use
 		v.alarm.Reset(patience)
 	}
 	v.used = false
