@@ -40,7 +40,7 @@ var Openers = map[string]contest.Opener{
 	"pawl":                func(dir string) opening { return ours.Open("sqlite://" + filepath.Join(dir, "pawl.db")) },
 	"pawl, a client each": func(dir string) opening { return openEach(filepath.Join(dir, "pawl.db")) },
 	"bare":                func(dir string) opening { return openBare(filepath.Join(dir, "bare.db")) },
-	"flock":               func(dir string) opening { return openFlock(dir) },
+	"flock":               openFlock,
 }
 
 type opening = func(context.Context) (contest.Locker, error)
