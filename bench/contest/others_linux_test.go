@@ -2,6 +2,9 @@ package contest
 
 import (
 	"os"
+	"os/exec"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 )
@@ -23,5 +26,32 @@ func TestOwnWorkIsNoDisturbance(t *testing.T) {
 	total := busy.busy + busy.idle - o.last.busy - o.last.idle
 	if share := o.share(); share > 1-float64(mine-tick)/float64(total) {
 		t.Errorf("others used %.2f, this program %v of %v", share, mine, total)
+	}
+}
+
+// Children belong to the thread that started them, which is not always the first.
+func TestChildrenOfEveryThreadAreKnown(t *testing.T) {
+	started := make(chan *exec.Cmd)
+	for range 4 {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			cmd := exec.Command("sleep", "60")
+			if err := cmd.Start(); err != nil {
+				t.Error(err)
+			}
+			started <- cmd
+		}()
+	}
+	for range 4 {
+		cmd := <-started
+		if cmd.Process == nil {
+			continue
+		}
+		if !slices.Contains(children(os.Getpid()), cmd.Process.Pid) {
+			t.Errorf("child %d is not known", cmd.Process.Pid)
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
 	}
 }

@@ -42,10 +42,13 @@ func precise(pid int) (sum time.Duration) {
 // children returns the processes that a server has started, as PostgreSQL has one for
 // each connection.
 func children(pid int) (pids []int) {
-	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	for _, field := range bytes.Fields(data) {
-		if id, err := strconv.Atoi(string(field)); err == nil {
-			pids = append(pids, id)
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // each thread has its own
+	for _, list := range lists {
+		data, _ := os.ReadFile(list)
+		for _, field := range bytes.Fields(data) {
+			if id, err := strconv.Atoi(string(field)); err == nil {
+				pids = append(pids, id)
+			}
 		}
 	}
 	return pids
