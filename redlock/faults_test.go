@@ -303,16 +303,16 @@ func TestANodeThatLostItsDataVotesOnlyAfterEveryOldLease(t *testing.T) {
 // A holder that keeps its majority does not notice that a node comes and goes.
 func TestAHoldOutlivesNodesThatAreLostOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	const ttl = 2 * time.Second
-	f := newField(t, 3, "max-ttl=2s")
+	const ttl = 4 * time.Second
+	f := newField(t, 3, "max-ttl=4s")
 	c := f.client(t, pawl.WithTTL(ttl))
 	l := lock(t, c, "name")
 	for i := range f.servers {
 		if err := f.at(t, i, "FLUSHALL").Error(); err != nil {
 			t.Fatal(err)
 		}
-		until(t, 10*time.Second, "voting again", func() bool { return f.votes(t, i) || l.Err() != nil })
-		until(t, 10*time.Second, "holding there again", func() bool {
+		until(t, 20*time.Second, "voting again", func() bool { return f.votes(t, i) || l.Err() != nil })
+		until(t, 20*time.Second, "holding there again", func() bool {
 			n, err := f.at(t, i, "EXISTS", "pawl:name").ToInt64()
 			return err == nil && n == 1 || l.Err() != nil
 		})
