@@ -191,21 +191,29 @@ func leaderOf(t *testing.T, e *election.Election) uint64 {
 	return l.Token
 }
 
+// led starts a process that leads, and returns once it is seen from aside.
+func led(t *testing.T, s *recipetest.Site, name string) (c *child, seen <-chan string, token uint64, err error) {
+	t.Helper()
+	if c, err = newChild(t, s.URL, name); err != nil {
+		return nil, nil, 0, err
+	}
+	aside := election.New(recipetest.On(s.URL)(t), name)
+	seen = watch(t, aside)
+	if err = next(seen, "old"); err != nil {
+		return nil, nil, 0, err
+	}
+	return c, seen, leaderOf(t, aside), nil
+}
+
 func TestAKilledLeaderIsReplacedWithinTwoTTLs(t *testing.T) {
 	t.Parallel()
 	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
 		open := recipetest.On(s.URL)
 		undisturbed(t, open, func(name string) error {
-			c, err := newChild(t, s.URL, name)
+			c, seen, token, err := led(t, s, name)
 			if err != nil {
 				return err
 			}
-			aside := election.New(open(t), name)
-			seen := watch(t, aside)
-			if err := next(seen, "old"); err != nil {
-				return err
-			}
-			token := leaderOf(t, aside)
 			_ = c.Process.Kill()
 			began, err := succeed(t, open, name, seen, token)
 			c.overBy(t, began)

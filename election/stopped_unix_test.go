@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pawl-go/pawl/election"
 	"github.com/pawl-go/pawl/internal/recipetest"
 )
 
@@ -16,16 +15,10 @@ func TestALeaderThatWasStoppedFindsThatItsTimeIsOver(t *testing.T) {
 	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
 		open := recipetest.On(s.URL)
 		undisturbed(t, open, func(name string) error {
-			c, err := newChild(t, s.URL, name)
+			c, seen, token, err := led(t, s, name)
 			if err != nil {
 				return err
 			}
-			aside := election.New(open(t), name)
-			seen := watch(t, aside)
-			if err := next(seen, "old"); err != nil {
-				return err
-			}
-			token := leaderOf(t, aside)
 			if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
