@@ -17,7 +17,7 @@ import (
 // same order of calls. It offers the optional interfaces that e offers.
 //
 // A session whose opening was not answered is closed at once, since nobody has
-// it; a notice (Lost, Watch) is never lost.
+// it, and also when the caller's time is over by then; a notice (Lost, Watch) is never lost.
 func Lossy(e driver.Engine, seed uint64) driver.Engine {
 	l := &lossy{Engine: e, rand: rand.New(rand.NewPCG(seed, 0))}
 	records, hasRecords := e.(driver.Records)
@@ -66,7 +66,9 @@ func (l *lossy) Open(ctx context.Context, o driver.SessionOptions) (driver.Sessi
 		return nil, err
 	}
 	if err := l.lost("Open"); err != nil {
-		_ = s.Close(ctx) // its outcome is as unknown as the session's
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		_ = s.Close(call) // its outcome is as unknown as the session's
 		return nil, err
 	}
 	ls := &lossySession{s, l}

@@ -1,6 +1,7 @@
 package drivertest_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"testing"
@@ -88,5 +89,55 @@ func TestLossyOffersWhatTheEngineOffers(t *testing.T) {
 		if records, watcher := offers(drivertest.Lossy(e, 1)); records != wantRecords || watcher != wantWatcher {
 			t.Errorf("%s: records %v, watcher %v; the engine %v, %v", about, records, watcher, wantRecords, wantWatcher)
 		}
+	}
+}
+
+// late answers an Open when its caller's time has just run out.
+type late struct {
+	driver.Engine
+	open int
+}
+
+type lateSession struct {
+	driver.Session
+	e *late
+}
+
+func (e *late) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+	s, err := e.Engine.Open(ctx, o)
+	<-ctx.Done()
+	e.open++
+	return lateSession{s, e}, err
+}
+
+func (s lateSession) Close(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.e.open--
+	return s.Session.Close(ctx)
+}
+
+func TestLossyClosesASessionThatNobodyGotAlsoWhenItsCallIsOver(t *testing.T) {
+	e := &late{Engine: memlock.New()}
+	lossy := drivertest.Lossy(e, 1)
+	lost := 0
+	for range 100 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		s, err := lossy.Open(ctx, driver.SessionOptions{ID: "s", TTL: time.Minute})
+		cancel()
+		if errors.Is(err, driver.ErrUnreachable) {
+			lost++
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(t.Context()); err != nil && !errors.Is(err, driver.ErrUnreachable) {
+			t.Fatal(err)
+		}
+	}
+	if lost == 0 || e.open != 0 {
+		t.Errorf("%d openings were not answered, and %d sessions are left", lost, e.open)
 	}
 }

@@ -1,6 +1,7 @@
 // Command testreport runs go test and prints what a reader needs of it: the line
 // of each package, the output of what failed, every test that skipped and why,
-// and one line of counts. Its arguments go to go test.
+// once more how each failure began, since a server's log may hide it, and one
+// line of counts. Its arguments go to go test.
 //
 // With CI=true in the environment a skipped test is a failure, so that a run
 // that checked less than it should cannot pass for a good one. Only a skip whose
@@ -47,6 +48,7 @@ type report struct {
 	suites  map[string]*suite
 	count   map[string]int // of tests, by how they ended
 	broken  int            // packages that failed
+	failed  []string       // with how each began
 	skipped []string       // with reasons
 	refused []string       // those of them that CI does not let through
 }
@@ -131,10 +133,39 @@ func (r *report) take(e event) {
 		}
 		s.ended[e.Test] = e.Action
 		r.count[e.Action]++
-		if e.Action == "skip" {
+		switch e.Action {
+		case "skip":
 			s.skip(e)
+		case "fail":
+			s.fail(e)
 		}
 	}
+}
+
+// fail notes the first messages of a failed test, without their further lines.
+func (s *suite) fail(e event) {
+	note, messages := e.Package+" "+e.Test, 0
+	for _, l := range s.lines {
+		if l.test == e.Test && logged.MatchString(l.text) && messages < maxMessages {
+			note += "\n\t" + shortened(strings.TrimSpace(l.text))
+			messages++
+		}
+	}
+	s.report.failed = append(s.report.failed, note)
+}
+
+// maxMessages is how many messages of a failed test are repeated, and maxMessage
+// how much of each.
+const (
+	maxMessages = 5
+	maxMessage  = 400
+)
+
+func shortened(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage], "") + "..."
 }
 
 // skip notes a skipped test with its reason: the last message the test logged,
@@ -204,11 +235,14 @@ func dull(text string) bool {
 		strings.Contains(text, "[no tests to run]") || strings.Contains(text, "[no test files]")
 }
 
-// end prints the skips and the counts, and reports whether all is well.
+// end prints the failures, the skips and the counts, and reports whether all is well.
 func (r *report) end(ci bool, took time.Duration) bool {
 	for pkg, s := range r.suites { // go test was cut off
 		fmt.Fprintf(r.out, "%s did not end\n", pkg)
 		s.end(event{Action: "fail"})
+	}
+	for _, note := range r.failed {
+		fmt.Fprintln(r.out, "failed:", note)
 	}
 	for _, note := range r.skipped {
 		fmt.Fprintln(r.out, "skipped:", note)

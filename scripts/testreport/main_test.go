@@ -51,7 +51,7 @@ func TestOnlyTheOutputOfWhatFailedIsShown(t *testing.T) {
 	if good {
 		t.Error("good")
 	}
-	expect(t, printed, "    a_test.go:9: broken\nFAIL\tp\t0.1s\ntests FAILED: 1 passed, 1 failed, 0 skipped; 1s\n")
+	expect(t, printed, "    a_test.go:9: broken\nFAIL\tp\t0.1s\nfailed: p TestB\n\ta_test.go:9: broken\ntests FAILED: 1 passed, 1 failed, 0 skipped; 1s\n")
 }
 
 func TestATestThatNeverEndedIsShown(t *testing.T) {
@@ -66,7 +66,7 @@ func TestARaceIsShownAlsoUnderATestThatPassed(t *testing.T) {
 	_, printed := run(t, false,
 		"run|TestA", "output|TestA|WARNING: DATA RACE", "pass|TestA",
 		"run|TestB", "output|TestB|race detected", "fail|TestB", "fail|")
-	expect(t, printed, "WARNING: DATA RACE\nrace detected\ntests FAILED: 1 passed, 1 failed, 0 skipped; 1s\n")
+	expect(t, printed, "WARNING: DATA RACE\nrace detected\nfailed: p TestB\ntests FAILED: 1 passed, 1 failed, 0 skipped; 1s\n")
 }
 
 func TestAPackageThatFailsWithoutAFailedTestShowsAll(t *testing.T) {
@@ -129,4 +129,14 @@ func TestWhatIsNoEventIsShownAsItCame(t *testing.T) {
 	if r.count["pass"] != 1 {
 		t.Error("the event was not counted")
 	}
+}
+
+func TestHowAFailureBeganIsSaidOnceMoreAtTheEnd(t *testing.T) {
+	long := strings.Repeat("é", maxMessage)
+	_, printed := run(t, false,
+		"run|TestA", "run|TestA/sub", "output|TestA/sub|        a_test.go:3: lost "+long, "output|TestA/sub|            by a hair", "fail|TestA/sub",
+		"output|TestA|    server.go:9: end of its log:", "output|TestA|        much of it", "fail|TestA", "fail|")
+	_, end, _ := strings.Cut(printed, "much of it\n")
+	expect(t, end, "failed: p TestA/sub\n\ta_test.go:3: lost "+long[:maxMessage-len("a_test.go:3: lost ")]+
+		"...\nfailed: p TestA\n\tserver.go:9: end of its log:\ntests FAILED: 0 passed, 2 failed, 0 skipped; 1s\n")
 }
