@@ -7,9 +7,15 @@
 // that are unique and grow without any assumption about clocks, so that a
 // resource which checks them is safe all the same.
 //
+// A name has a majority of its own, which is asked first, and all others a
+// millisecond later if the claim still stands: a hold that lasts is at every node
+// that answers, and survives the loss of any minority, while a short one costs no
+// more nodes than it needs. Where one of the first does not answer at once, all are
+// asked.
+//
 // # Why tokens are unique
 //
-// Every node counts. A claim asks all nodes, and each that grants it raises its
+// Every node counts. A claim asks the nodes, and each that grants it raises its
 // count and answers with it. If a majority granted the same value, that is the
 // token. Otherwise the largest is, once a majority has confirmed it: a node
 // confirms a token, and raises its count to it, only while its grant to this

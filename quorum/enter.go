@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Enter asks all nodes at once and comes back with the majority's answer. What
-// the others grant later is kept if the claim is held, and undone if not.
+// Enter asks the nodes and comes back with a majority's answer. What the others
+// grant later is kept if the claim is held, and undone if not.
 func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Standing{}, err
@@ -67,36 +67,6 @@ func (s *session) refuse(c driver.Claim) error {
 		return fmt.Errorf("quorum: a majority cannot count: %w", driver.ErrUnsupported)
 	}
 	return nil
-}
-
-// poll asks every node and counts until the claim has won or lost.
-func (s *session) poll(ctx context.Context, w *wish) (*tally, <-chan vote, error) {
-	c := w.node()
-	c.Propose = s.e.lead.propose()
-	ballots := make(chan vote, len(s.seats)) // every node sends once, read or not
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil, nil, driver.ErrGone
-	}
-	g := s.group(len(s.seats))
-	for i := range s.seats {
-		s.enterAtLocked(g, i, w, c, ballots)
-	}
-	s.mu.Unlock()
-	t := &tally{nodes: len(s.seats), majority: s.e.majority}
-	for !t.won() && !t.refused() && len(t.votes) < t.nodes {
-		select {
-		case v := <-ballots:
-			t.votes = append(t.votes, v)
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		}
-	}
-	for _, v := range t.votes {
-		s.e.lead.learn(v.st.Token)
-	}
-	return t, ballots, nil
 }
 
 // enterAtLocked asks one node.

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Leave gives the claim back at every node, whether or not it had granted, and
-// comes back soon after a majority has answered.
+// Leave gives the claim back at every node that was asked for it, whether or not
+// it had granted, and comes back soon after no majority can hold it.
 func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -20,6 +20,7 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	switch {
 	case w == nil:
 		w = s.blank(c)
+		w.strange = true
 		s.claims[c.ID] = w
 	case w.claim.Try > c.Try:
 		s.mu.Unlock()
@@ -33,7 +34,9 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	}
 	answers := make(chan answer, len(s.seats))
 	errs := make([]error, len(s.seats))
+	asked := 0
 	if !s.leaveAll(w, func(i int) func(error) {
+		asked++
 		errs[i] = errWaiting
 		return func(err error) { answers <- answer{i, err} }
 	}) {
@@ -41,8 +44,9 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	}
 	sent := time.Now()
 	var grace <-chan time.Time
-	answered, ended, gone := 0, 0, 0
-	for heard := 0; heard < len(s.seats); heard++ {
+	absent := len(s.seats) - asked // it is not there, as where it is gone
+	answered, ended, gone := absent, 0, absent
+	for heard := 0; heard < asked; heard++ {
 		select {
 		case a := <-answers:
 			errs[a.i] = a.err
@@ -53,7 +57,7 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 			}
 			answered = ended + gone
 		case <-grace:
-			heard = len(s.seats)
+			heard = asked
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -77,12 +81,13 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 // from a majority, and a writer that tries next would meet one here and the
 // other there. A node that does not answer costs no more than that.
 const (
-	minGrace = 200 * time.Microsecond
+	minGrace = soon
 	maxGrace = 20 * time.Millisecond
 )
 
-// leaveAll gives the claim back at all nodes for which done is not nil, in one
-// step: once it is known to be over, the calls that end it are on their way.
+// leaveAll gives the claim back at all nodes that were asked for it and for which
+// done is not nil, in one step: once it is known to be over, the calls that end it
+// are on their way, and no node is asked any more.
 func (s *session) leaveAll(w *wish, done func(i int) func(error)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,10 +95,17 @@ func (s *session) leaveAll(w *wish, done func(i int) func(error)) bool {
 		return false
 	}
 	w.over = true
+	if w.later != nil {
+		w.later.Stop()
+	}
 	c := w.node()
 	g := s.group(len(s.seats))
 	for i := range s.seats {
-		if told := done(i); told == nil {
+		var told func(error)
+		if w.strange || w.last[i] != nil {
+			told = done(i)
+		}
+		if told == nil {
 			g.done()
 		} else {
 			s.callAtLocked(g, i, w, func(ctx context.Context, p *place) error { return p.Leave(ctx, c) }, told)

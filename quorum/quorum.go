@@ -34,6 +34,7 @@ func WithMaxTTL(d time.Duration) Option { return func(e *Engine) { e.maxTTL = d 
 // Engine asks a majority. It is safe for concurrent use.
 type Engine struct {
 	nodes    []Node
+	order    []int // the nodes by name, which is the same in every process
 	majority int
 	maxTTL   time.Duration
 	list     string // names the quorum to its nodes
@@ -69,6 +70,11 @@ func New(nodes []Node, opts ...Option) (*Engine, error) {
 		return nil, err
 	}
 	e.list = e.hash()
+	e.order = make([]int, len(nodes))
+	for i := range e.order {
+		e.order[i] = i
+	}
+	slices.SortFunc(e.order, func(a, b int) int { return strings.Compare(nodes[a].Name, nodes[b].Name) })
 	e.features = driver.Features{Push: true, Shared: true, Fencing: driver.Durable}
 	for _, n := range nodes {
 		_, watches := n.Engine.(driver.Watcher)

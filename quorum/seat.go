@@ -27,6 +27,7 @@ type seat struct {
 	pending atomic.Int32
 	calls   sync.WaitGroup // the same
 	heard   atomic.Int64   // when it last answered, or was first asked, unix ns
+	late    atomic.Bool    // its last answer, or that it still owes, took longer than soon
 }
 
 // A place is an open session at a node.
@@ -84,8 +85,12 @@ func (k *seat) call(ctx context.Context, f func(context.Context, *place) error) 
 	if err == nil {
 		err = f(ctx, p)
 	}
+	end := time.Now().UnixNano()
 	if ctx.Err() == nil {
-		k.heard.Store(time.Now().UnixNano())
+		k.heard.Store(end)
+	}
+	if late := end-now > int64(soon); late != k.late.Load() {
+		k.late.Store(late)
 	}
 	return k.fault(err)
 }

@@ -37,7 +37,9 @@ type wish struct {
 	granted []uint64        // what each node answered last; 0: nothing
 	last    []chan struct{} // closed when the last call at a node has come back; nil: none was made
 	pending int             // calls under way
+	later   *time.Timer     // until the rest of the nodes are asked; nil: all were
 	over    bool            // it was left
+	strange bool            // the session did not enter it: any node may have it
 }
 
 func newSession(e *Engine, o driver.SessionOptions) *session {

@@ -41,12 +41,23 @@ func (t *tally) grants() (in []vote) {
 	return in
 }
 
+// count counts them.
+func (t *tally) count() (n int) {
+	epoch := t.epoch()
+	for _, v := range t.votes {
+		if v.granted() && v.st.Epoch == epoch {
+			n++
+		}
+	}
+	return n
+}
+
 // won reports whether a majority has granted.
-func (t *tally) won() bool { return len(t.grants()) >= t.majority }
+func (t *tally) won() bool { return t.count() >= t.majority }
 
 // lost reports whether no majority can come together any more.
 func (t *tally) lost() bool {
-	return len(t.grants())+t.nodes-len(t.votes) < t.majority
+	return t.count()+t.nodes-len(t.votes) < t.majority
 }
 
 // refused reports whether others are in the way, not nodes that do not answer:

@@ -92,7 +92,7 @@ func (w *watch) follow(i int, source driver.Watcher) {
 	for w.ctx.Err() == nil {
 		told, err := source.Watch(w.ctx, w.name)
 		if err == nil {
-			w.opened()
+			w.opened(i)
 			for range told {
 				w.count(i)
 			}
@@ -105,17 +105,25 @@ func (w *watch) follow(i int, source driver.Watcher) {
 	}
 }
 
-func (w *watch) opened() {
+// opened counts a node that is watched from now on. Who waits may have asked while
+// a majority was watched already and this node was not.
+func (w *watch) opened(i int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.open++; w.open == w.e.majority {
 		close(w.ready)
+	} else if w.open > w.e.majority {
+		w.countLocked(i)
 	}
 }
 
 func (w *watch) count(i int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.countLocked(i)
+}
+
+func (w *watch) countLocked(i int) {
 	w.counts[i]++
 	close(w.changed)
 	w.changed = make(chan struct{})

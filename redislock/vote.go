@@ -23,14 +23,21 @@ var rejoinLua string
 //go:embed lua/vote.lua
 var voteLua string
 
+//go:embed lua/votetake.lua
+var votetakeLua string
+
+//go:embed lua/voteagain.lua
+var voteagainLua string
+
 //go:embed lua/confirm.lua
 var confirmLua string
 
 var (
-	enlistScript  = newScript(rollLua, enlistLua)
-	rejoinScript  = newScript(rollLua, rejoinLua)
-	voteScript    = newScript(rollLua, voteLua, lineLua, enterLua)
-	confirmScript = newScript(rollLua, confirmLua)
+	enlistScript    = newScript(rollLua, enlistLua)
+	rejoinScript    = newScript(rollLua, rejoinLua)
+	voteScript      = newScript(rollLua, voteLua, votetakeLua, voteagainLua, lineLua, enterLua)
+	voteShareScript = newScript(rollLua, voteLua, voteagainLua, lineLua, enterLua)
+	confirmScript   = newScript(rollLua, confirmLua)
 )
 
 // The codes of a node that did not vote, see lua/vote.lua.
@@ -181,19 +188,20 @@ const epochs = 3
 // epoch, or does not vote, has done nothing.
 func (s *session) ask(ctx context.Context, c *driver.Claim, v *ballot, args []string) (Reply, uint64, error) {
 	e := s.e
-	propose := c.Propose
-	if propose == 0 {
-		propose = 1
+	sc := voteScript
+	if !c.Exclusive() {
+		sc = voteShareScript
 	}
+	propose := strconv.FormatUint(max(c.Propose, 1), 10)
 	for range epochs {
 		s.mu.Lock()
 		epoch := v.epoch
 		s.mu.Unlock()
-		words := append([]string{}, args...)
-		words = append(words[:3], append([]string{e.keys.roll()}, words[3:]...)...)
+		words := append(make([]string, 0, len(args)+4), args[:3]...)
+		words = append(words, e.keys.roll())
+		words = append(words, args[3:]...)
 		words[5] = " " + strconv.Itoa(c.Limit) + s.tail + inEpoch(epoch, c.Note)
-		words = append(words, strconv.FormatUint(propose, 10), epoch, v.list)
-		r, err := e.runChecked(ctx, voteScript, 4, words)
+		r, err := e.runChecked(ctx, sc, 4, append(words, propose, epoch, v.list))
 		if err != nil {
 			return Reply{}, 0, err
 		}

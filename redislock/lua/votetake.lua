@@ -1,0 +1,19 @@
+-- votetake: take at a node of a quorum, for an exclusive claim. A name that nobody
+-- holds, shares or watches is taken with the proposed token, unless the fence has
+-- passed it, or it would run away with the fence.
+--
+-- KEYS, ARGV  as vote.lua
+-- ->    the token
+if redis.call('EXISTS', KEYS[1], KEYS[2]) == 0 then
+  local time, token = redis.call('TIME'), ARGV[5]
+  local most = (time[1] + 1) * 1000000 + time[2]
+  if tonumber(token) > most then token = string.format('%.0f', most) end
+  local last = redis.call('GETSET', KEYS[3], token)
+  if last and (#last > #token or #last == #token and last >= token) then
+    token = string.format('%.0f', last + 1) -- a double holds 2^53
+    redis.call('SET', KEYS[3], token)
+  end
+  redis.call('SET', KEYS[1], ARGV[1] .. token .. ARGV[2], 'PX', ARGV[3])
+  return token
+end
+
