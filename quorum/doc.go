@@ -10,8 +10,8 @@
 // A name has a majority of its own, which is asked first, and all others a
 // millisecond later if the claim still stands: a hold that lasts is at every node
 // that answers, and survives the loss of any minority, while a short one costs no
-// more nodes than it needs. Where one of the first does not answer at once, all are
-// asked.
+// more nodes than it needs. Where the first have not decided it, the others are
+// asked at once.
 //
 // # Why tokens are unique
 //

@@ -25,14 +25,15 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	}
 	s.e.entering(c)
 	sent := time.Now()
-	t, ballots, err := s.poll(ctx, w)
+	p, err := s.poll(ctx, w)
 	if err != nil {
 		return driver.Standing{}, err
 	}
+	t := &p.tally
 	if !t.won() {
-		return s.defeat(ctx, w, t)
+		return s.defeat(ctx, w, t, sent)
 	}
-	token, ok, err := s.settle(ctx, w, t, ballots)
+	token, ok, err := s.settle(ctx, w, t, p.ballots)
 	if err != nil {
 		return driver.Standing{}, err
 	}
@@ -42,7 +43,7 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	}
 	if !ok {
 		s.undo(ctx, w, t)
-		return driver.Standing{Ahead: -1, Pause: s.e.stumble(c.Name)}, err
+		return driver.Standing{Ahead: -1, Pause: s.e.stumble(c.Name, time.Since(sent))}, err
 	}
 	s.e.entered(c)
 	s.mu.Lock()
@@ -202,7 +203,7 @@ func (s *session) confirm(ctx context.Context, w *wish, t *tally, token uint64, 
 }
 
 // defeat answers for a claim that no majority granted, and undoes what some did.
-func (s *session) defeat(ctx context.Context, w *wish, t *tally) (driver.Standing, error) {
+func (s *session) defeat(ctx context.Context, w *wish, t *tally, sent time.Time) (driver.Standing, error) {
 	if !t.refused() {
 		errs := make([]error, t.nodes)
 		answered := 0
@@ -213,12 +214,13 @@ func (s *session) defeat(ctx context.Context, w *wish, t *tally) (driver.Standin
 		}
 		return driver.Standing{}, s.short(answered, errs)
 	}
+	took := time.Since(sent)
 	s.undo(ctx, w, t)
 	st := t.refusal()
 	for _, v := range t.votes {
 		if v.granted() {
 			if t.refusals() < t.majority { // else one rival holds it: its departure will be told
-				st.Pause = s.e.stumble(w.claim.Name)
+				st.Pause = s.e.stumble(w.claim.Name, took)
 			}
 			if v.st.Epoch != t.epoch() {
 				s.e.mender.kick()

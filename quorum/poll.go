@@ -8,46 +8,43 @@ import (
 )
 
 // soon is how long a majority has the word alone. The rest are asked then, or when
-// one of the first fails, or when all of those have answered and left it open. So
-// a claim that lasts is at every node, one that is given back at once has cost no
-// more of them than it needs, and one that is refused has not been granted where
-// the holder is about to ask.
+// all of the first have answered and left it open. So a claim that lasts is at
+// every node, one that is given back at once has cost no more of them than it
+// needs, and one that is refused has not been granted where the holder is about to
+// ask.
 const soon = time.Millisecond
 
 // A poll asks the nodes about one claim.
 type poll struct {
+	tally
 	s       *session
 	w       *wish
 	claim   driver.Claim
 	ballots chan vote // every node that is asked sends once, read or not
 	first   []int
-	rest    []int // not asked yet; guarded by s.mu
-	timer   *time.Timer
+	rest    []int // not asked yet; guarded by s.mu while a timer may ask them
+	asked   int   // how many were
 }
 
 // poll asks the nodes and counts until the claim has won or lost.
-func (s *session) poll(ctx context.Context, w *wish) (*tally, <-chan vote, error) {
-	p := &poll{s: s, w: w, claim: w.node(), ballots: make(chan vote, len(s.seats))}
+func (s *session) poll(ctx context.Context, w *wish) (*poll, error) {
+	n := len(s.seats)
+	p := &poll{s: s, w: w, claim: w.node(), ballots: make(chan vote, n)}
+	p.tally = tally{nodes: n, majority: s.e.majority, votes: make([]vote, 0, n)}
 	p.claim.Propose = s.e.lead.propose()
 	if !p.begin() {
-		return nil, nil, driver.ErrGone
+		return nil, driver.ErrGone
 	}
-	t := &tally{nodes: len(s.seats), majority: s.e.majority, votes: make([]vote, 0, len(s.seats))}
-	for !t.won() && !t.refused() && len(t.votes) < t.nodes {
-		select {
-		case v := <-p.ballots:
-			t.votes = append(t.votes, v)
-			if v.err != nil || len(t.votes) == len(p.first) && !t.won() && !t.refused() {
-				p.askRest()
-			}
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		}
+	if err := p.count(ctx); err != nil {
+		return nil, err
 	}
-	for _, v := range t.votes {
+	for _, v := range p.votes {
 		s.e.lead.learn(v.st.Token)
 	}
-	return t, p.ballots, nil
+	if p.won() {
+		p.askRestLater()
+	}
+	return p, nil
 }
 
 // begin asks the first, unless the session is closed.
@@ -60,11 +57,76 @@ func (p *poll) begin() bool {
 	}
 	p.first, p.rest = s.prefer(p.claim.Name)
 	p.askLocked(p.first)
-	if len(p.rest) > 0 {
-		p.timer = time.AfterFunc(soon, p.overdue)
-		p.w.later = p.timer
-	}
 	return true
+}
+
+// count takes votes until they decide, and asks the rest when the first have not.
+func (p *poll) count(ctx context.Context) error {
+	timer, first := time.NewTimer(soon), true
+	defer timer.Stop()
+	for !p.decided() {
+		select {
+		case v := <-p.ballots:
+			p.votes = append(p.votes, v)
+			if len(p.votes) == len(p.first) && !p.decided() {
+				p.askRest()
+			}
+		case <-timer.C:
+			if first {
+				p.overdue()
+			} else if p.stuck() {
+				p.givenUp = true
+			}
+			first = false
+			timer.Reset(limit(p.s.o.TTL) / 8)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (p *poll) decided() bool { return p.won() || p.refused() || len(p.votes) == p.nodes }
+
+// overdue takes note of who has not answered by now, and asks the rest, unless
+// somebody is in the way and they would not suffice: he is about to ask them too,
+// and should get them.
+func (p *poll) overdue() {
+	for _, i := range p.first {
+		if !p.heard(i) {
+			p.s.seats[i].late.Store(true)
+		}
+	}
+	if p.refusals() == 0 || p.granting()+len(p.rest) >= p.majority {
+		p.askRest()
+	}
+}
+
+// stuck reports whether somebody is in the way and most have answered. Two rivals
+// that each have what the other needs would otherwise wait for a node that does
+// not answer until their calls to it have failed.
+func (p *poll) stuck() bool { return p.refusals() > 0 && 2*len(p.votes) > p.asked }
+
+// askRest asks those who were not asked first, once, unless nobody wants to know
+// any more.
+func (p *poll) askRest() {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	rest := p.rest
+	if len(rest) == 0 || p.s.closed || p.w.over {
+		return
+	}
+	p.rest = nil
+	p.askLocked(rest)
+}
+
+// askRestLater has the rest asked soon, unless the claim is left by then.
+func (p *poll) askRestLater() {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	if len(p.rest) > 0 && !p.w.over {
+		p.w.later = time.AfterFunc(soon, p.askRest) // it finds out by itself that it comes too late
+	}
 }
 
 func (p *poll) askLocked(nodes []int) {
@@ -72,41 +134,7 @@ func (p *poll) askLocked(nodes []int) {
 	for _, i := range nodes {
 		p.s.enterAtLocked(g, i, p.w, p.claim, p.ballots)
 	}
-}
-
-// overdue takes note of who has not answered by now, and asks the rest.
-func (p *poll) overdue() {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	if p.w.over {
-		return
-	}
-	for _, i := range p.first {
-		select {
-		case <-p.w.last[i]:
-		default:
-			p.s.seats[i].late.Store(true)
-		}
-	}
-	p.askRestLocked()
-}
-
-func (p *poll) askRest() {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	p.askRestLocked()
-}
-
-// askRestLocked asks those who were not asked first, once, unless nobody wants
-// to know any more.
-func (p *poll) askRestLocked() {
-	rest := p.rest
-	if len(rest) == 0 || p.s.closed || p.w.over {
-		return
-	}
-	p.rest = nil
-	p.timer.Stop()
-	p.askLocked(rest)
+	p.asked += len(nodes)
 }
 
 // prefer divides the nodes into a majority to ask first, which is the same for all
@@ -114,7 +142,7 @@ func (p *poll) askRestLocked() {
 // majority does, all are asked first.
 func (s *session) prefer(name string) (first, rest []int) {
 	n := len(s.seats)
-	at := begin(name, n)
+	at := seatOf(name, n)
 	order := make([]int, 0, n)
 	var late []int
 	for k := range n {
@@ -132,8 +160,8 @@ func (s *session) prefer(name string) (first, rest []int) {
 	return order[:s.e.majority], order[s.e.majority:]
 }
 
-// begin is where the nodes of a name begin, of n in a circle.
-func begin(name string, n int) int {
+// seatOf is where the nodes of a name begin, of n in a circle.
+func seatOf(name string, n int) int {
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(name) {
 		h = (h ^ uint32(name[i])) * 16777619

@@ -156,13 +156,10 @@ func TestTheRestAreAskedAtOnceWhenOneDoesNotGrant(t *testing.T) {
 			})
 		})
 	}
-	t.Run("a stale hold is there", func(t *testing.T) {
+	t.Run("a minority has stale holds", func(t *testing.T) {
 		poll(t, func(t *testing.T, p *polled) {
 			first, _ := p.preferred(t, "name")
-			stale := sessionOf(t, p.mem[first[2]], "stale", time.Minute)
-			if st, err := stale.Enter(t.Context(), mutex("bb", "name")); err != nil || !st.Held {
-				t.Fatal(st, err)
-			}
+			p.occupy(t, "name", first[0], first[2])
 			begun := time.Now()
 			p.enter(t, mutex("aa", "name"))
 			if took := time.Since(begun); took > 0 {
@@ -193,15 +190,62 @@ func TestWhoIsRefusedAsksNobodyElse(t *testing.T) {
 	})
 }
 
+// occupy has somebody else hold the name at some nodes.
+func (p *polled) occupy(t *testing.T, name string, at ...int) {
+	t.Helper()
+	for _, i := range at {
+		if st, err := sessionOf(t, p.mem[i], "stale", time.Minute).Enter(t.Context(), mutex("bb", name)); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+	}
+}
+
+// mute has a node not answer until the returned function is called.
+func (p *polled) mute(i int) (heal func()) {
+	silent := make(chan struct{})
+	p.let(i, func(string) error {
+		<-silent
+		return context.DeadlineExceeded
+	})
+	return func() { close(silent) }
+}
+
+func TestRivalsDoNotWaitForASilentNodeWithWhatTheOtherNeeds(t *testing.T) {
+	poll(t, func(t *testing.T, p *polled) {
+		first, rest := p.preferred(t, "name")
+		p.occupy(t, "name", first[1], rest[1])
+		defer p.mute(first[2])()
+		begun := time.Now()
+		st, err := p.Enter(t.Context(), mutex("aa", "name"))
+		if took := time.Since(begun); err != nil || st.Held || took > 300*time.Millisecond {
+			t.Errorf("%+v, %v after %v", st, err, took)
+		}
+		if left := p.asks("leave"); !slices.Contains(left, first[0]) || !slices.Contains(left, rest[0]) {
+			t.Errorf("given back to %v", left)
+		}
+	})
+}
+
+func TestWhoCannotWinLeavesTheRestToTheOther(t *testing.T) {
+	poll(t, func(t *testing.T, p *polled) {
+		first, _ := p.preferred(t, "name")
+		p.occupy(t, "name", first[0], first[1])
+		defer p.mute(first[2])()
+		begun := time.Now()
+		st, err := p.Enter(t.Context(), mutex("aa", "name"))
+		if took := time.Since(begun); err != nil || st.Held || st.Holder == nil || took > 300*time.Millisecond {
+			t.Errorf("%+v, %v after %v", st, err, took)
+		}
+		if asked := p.asks("enter"); !slices.Equal(asked, first) {
+			t.Errorf("nodes %v were asked, %v were first", asked, first)
+		}
+	})
+}
+
 func TestASilentNodeCostsAMomentOnce(t *testing.T) {
 	poll(t, func(t *testing.T, p *polled) {
 		first, rest := p.preferred(t, "name")
-		silent := make(chan struct{})
-		p.let(first[0], func(string) error {
-			<-silent
-			return context.DeadlineExceeded
-		})
-		defer close(silent)
+		defer p.mute(first[0])()
 		for i, most := range []time.Duration{time.Millisecond, 0, 0} {
 			c := mutex("aa", "name")
 			c.Try += i

@@ -1,6 +1,8 @@
 package quorum
 
 import (
+	"slices"
+
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -18,6 +20,7 @@ func (v vote) granted() bool { return v.err == nil && v.st.Held }
 type tally struct {
 	nodes, majority int
 	votes           []vote
+	givenUp         bool // others are in the way of those who have answered, and the rest are not waited for
 }
 
 // epoch returns the newest epoch in which a node has granted.
@@ -41,8 +44,8 @@ func (t *tally) grants() (in []vote) {
 	return in
 }
 
-// count counts them.
-func (t *tally) count() (n int) {
+// granting counts them.
+func (t *tally) granting() (n int) {
 	epoch := t.epoch()
 	for _, v := range t.votes {
 		if v.granted() && v.st.Epoch == epoch {
@@ -53,11 +56,11 @@ func (t *tally) count() (n int) {
 }
 
 // won reports whether a majority has granted.
-func (t *tally) won() bool { return t.count() >= t.majority }
+func (t *tally) won() bool { return t.granting() >= t.majority }
 
 // lost reports whether no majority can come together any more.
 func (t *tally) lost() bool {
-	return t.count()+t.nodes-len(t.votes) < t.majority
+	return t.granting()+t.nodes-len(t.votes) < t.majority
 }
 
 // refused reports whether others are in the way, not nodes that do not answer:
@@ -73,7 +76,12 @@ func (t *tally) refused() bool {
 			refused++
 		}
 	}
-	return t.lost() && (refused > t.nodes-t.majority || answered >= t.majority)
+	return t.givenUp || t.lost() && (refused > t.nodes-t.majority || answered >= t.majority)
+}
+
+// heard reports whether a node has voted.
+func (t *tally) heard(node int) bool {
+	return slices.ContainsFunc(t.votes, func(v vote) bool { return v.node == node })
 }
 
 // refusals counts the nodes that refuse.

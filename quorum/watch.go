@@ -185,8 +185,9 @@ func (e *Engine) unwait(c driver.Claim, held bool) {
 }
 
 // stumble returns how long to wait before the next attempt of a claim whose
-// rivals may stumble as it did: at random, and longer each time.
-func (e *Engine) stumble(name string) time.Duration {
+// rivals may stumble as it did: at random, and longer each time. An attempt that
+// took long is met by more rivals, so the wait is measured by it.
+func (e *Engine) stumble(name string, took time.Duration) time.Duration {
 	e.mu.Lock()
 	w := e.watches[name]
 	e.mu.Unlock()
@@ -197,7 +198,7 @@ func (e *Engine) stumble(name string) time.Duration {
 		times = min(w.stumbles, 6)
 		w.mu.Unlock()
 	}
-	return time.Millisecond/2 + rand.N(time.Millisecond<<times)
+	return time.Millisecond/2 + rand.N(min(max(took, time.Millisecond)<<times, maxPause))
 }
 
 // Await waits until a majority of the nodes has told of a departure since the
