@@ -53,14 +53,25 @@ func (s *stage) joinFor(ttl time.Duration) *player {
 	return p
 }
 
+// openings is how often a session is opened that a machine which stalled had no
+// time to open: an engine may bound that by the TTL, which is short here.
+const openings = 3
+
 // open opens p's session.
 func (p *player) open() {
 	p.s.Helper()
-	err := p.again(p.s.ctx, func() (err error) {
-		p.id, p.opened = newID(), time.Now()
-		p.Session, err = p.engine.Open(p.s.ctx, driver.SessionOptions{ID: p.id, TTL: p.ttl, Note: "drivertest"})
-		return err
-	})
+	var err error
+	for range openings {
+		err = p.again(p.s.ctx, func() (err error) {
+			p.id, p.opened = newID(), time.Now()
+			p.Session, err = p.engine.Open(p.s.ctx, driver.SessionOptions{ID: p.id, TTL: p.ttl, Note: "drivertest"})
+			return err
+		})
+		if !errors.Is(err, driver.ErrUnreachable) {
+			break
+		}
+		p.s.Logf("Open: %v", err)
+	}
 	if err != nil {
 		p.s.Fatalf("Open: %v", err)
 	}
