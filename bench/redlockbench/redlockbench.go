@@ -75,7 +75,7 @@ func rows(one string, addrs, degraded []string) []contest.Row {
 			Bounds: []contest.Bound{
 				{
 					Who: healthy.Name, Than: single.Name, Factor: 2.5, AtMost: true,
-					Why: "a lock and its unlock are ten calls where one server has two, and here all five servers and their clients share the processors that one server has to itself; beside redsync, which makes the same ten, see the table",
+					Why: "a short lock and its unlock are six calls to three servers where one server has two, and here they and their clients share the processors that one server has to itself; beside redsync, which makes ten, see the table",
 				},
 				{Who: silent.Name, Than: healthy.Name, Factor: 2, AtMost: true},
 			},
