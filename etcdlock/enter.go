@@ -243,6 +243,7 @@ func (s *session) standing(p *spot, v view) driver.Standing {
 	defer s.mu.Unlock()
 	p.way, p.held = v.way, len(v.way) == 0 && !v.vague
 	if p.held {
+		p.vigil.close()
 		return driver.Standing{Held: true, Ahead: -1, Token: uint64(p.rev)}
 	}
 	return driver.Standing{Ahead: -1, Pause: shortPause}

@@ -57,7 +57,7 @@ func watches(t testing.TB, server *testserver.Server) int {
 	return 0
 }
 
-func TestAWatchEndsWithItsAwait(t *testing.T) {
+func TestAWatchEndsWithItsClaim(t *testing.T) {
 	t.Parallel()
 	server := testserver.Etcd(t)
 	e := engine(t, []string{server.Addr()})
@@ -74,20 +74,33 @@ func TestAWatchEndsWithItsAwait(t *testing.T) {
 		st := wait(t, s[i], cs[i])
 		waits = append(waits, begin(t, func() (driver.Standing, error) { return until(ctx, s[i], cs[i], st) }))
 	}
-	watching(t, server, 1+2*n) // the anchor, and for each the one ahead and in time its own key
+	const each = 2 // the one ahead and in time its own key
+	watching(t, server, 1+each*n)
 	cancel()
 	for _, w := range waits {
 		_, err := w.within(t, soon, "an Await that was cancelled")
 		expect(t, "Await", err, context.Canceled)
 	}
-	// A wait that ends by its turn.
+	// One is held, one is evicted, a session is closed, and the others leave.
 	leave(t, holder, ca)
 	if st, err := until(t.Context(), s[0], cs[0], driver.Standing{}); err != nil || !st.Held {
 		t.Errorf("Await: %+v, %v", st, err)
 	}
+	watching(t, server, 1+each*(n-1))
+	if _, err := e.client.Delete(t.Context(), s[n-1].find(cs[n-1]).key); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := until(t.Context(), s[n-1], cs[n-1], driver.Standing{}); err != nil || !st.Gone {
+		t.Errorf("Await: %+v, %v", st, err)
+	}
+	watching(t, server, 1+each*(n-2))
+	if err := s[n-2].Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	watching(t, server, 1+each*(n-3))
 	// The client forgets a watch that is cancelled before the server has confirmed it,
 	// and ends it there when it is told of its key: which is when the claim leaves.
-	for i := range n {
+	for i := range n - 2 {
 		leave(t, s[i], cs[i])
 	}
 	watching(t, server, 1)
