@@ -103,11 +103,13 @@ func (w *waiter) listens(ctx context.Context, way []mark) (over bool, err error)
 
 // look asks how the claim stands. From then on ears that are told are sure.
 func (w *waiter) look(ctx context.Context, since int64) (driver.Standing, error) {
-	told := w.turn.ready()
+	turn, self := w.turn.ready(), w.self.ready()
 	st, err := w.s.look(ctx, w.p, since)
-	if w.sure = told && err == nil && !st.Held && !st.Gone; w.sure {
+	waits := err == nil && !st.Held && !st.Gone
+	if w.sure = waits && turn; w.sure {
 		w.seen = time.Now()
 	}
+	w.known = w.known || waits && self && since == 0
 	return st, err
 }
 

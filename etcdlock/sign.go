@@ -40,7 +40,7 @@ func (h *ear) vouched(ctx context.Context, limit time.Duration) bool {
 	oldest := time.Now().Add(-fresh)
 	e.mu.Lock()
 	if e.stream.number == h.stream && e.stream.sign.at.Before(oldest) {
-		asked := e.askLocked(&e.stream.asked, func() { e.probe(limit) })
+		asked := e.askLocked(&e.stream.asked, func() { e.probe(h.span.from, limit) })
 		e.mu.Unlock()
 		select {
 		case <-asked:
@@ -54,10 +54,10 @@ func (h *ear) vouched(ctx context.Context, limit time.Duration) bool {
 	return e.stream.number == h.stream && !s.at.Before(oldest) && s.cluster == h.cluster && s.revision >= h.since
 }
 
-// probe has the engine's stream begin a watch and end it again. If it does not
-// answer, it is doubted.
-func (e *Engine) probe(limit time.Duration) {
-	if h, err := e.listen(e.begun, span{from: e.space.names("")}, limit); err == nil {
+// probe has the engine's stream begin a watch and end it again, on a key that is
+// watched anyway and so may be. If the stream does not answer, it is doubted.
+func (e *Engine) probe(key string, limit time.Duration) {
+	if h, err := e.listen(e.begun, span{from: key}, limit); err == nil {
 		h.close()
 	}
 }
