@@ -255,7 +255,7 @@ func TestAWaiterIsNotFooledByARestoredBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Restart()
-	watching(t, server, 3) // the anchor, the one ahead and its own key, again
+	listening(t, server)
 	leave(t, a, ca)
 	got := begin(t, func() (driver.Standing, error) {
 		return until(t.Context(), b, cb, driver.Standing{Pause: 200 * time.Millisecond})

@@ -17,16 +17,29 @@ import (
 
 func withLease(s *session) clientv3.OpOption { return clientv3.WithLease(s.lease) }
 
+// listening waits until the server has the watches of one who waits: the anchor of its
+// stream, on the one ahead and, in time, on its own key. There may be more, of which
+// the client has forgotten.
+func listening(t testing.TB, server *testserver.Server) {
+	t.Helper()
+	awaitWatches(t, server, "3 or more", func(n int) bool { return n >= 3 })
+}
+
 // watching waits until the server serves n watches.
 func watching(t testing.TB, server *testserver.Server, n int) {
 	t.Helper()
+	awaitWatches(t, server, fmt.Sprint(n), func(got int) bool { return got == n })
+}
+
+func awaitWatches(t testing.TB, server *testserver.Server, what string, right func(int) bool) {
+	t.Helper()
 	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		got := watches(t, server)
-		if got == n {
+		if right(got) {
 			return
 		}
 		if time.Since(start) > 4*soon {
-			t.Fatalf("the server has %d watches, not %d", got, n)
+			t.Fatalf("the server has %d watches, not %s", got, what)
 		}
 	}
 }
