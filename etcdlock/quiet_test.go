@@ -149,15 +149,14 @@ func TestATurnBetweenTwoAwaitsIsSeen(t *testing.T) {
 			time.Sleep(time.Duration(i) * 20 * time.Microsecond) // somewhere between the notice and the look after it
 		}
 		cancel()
-		st, err := called.within(t, soon, "an Await that was called off")
-		if err != nil {
+		if _, err := called.within(t, soon, "an Await that was called off"); err != nil {
 			expect(t, "Await", err, context.Canceled)
 		}
 		if _, err := left.within(t, soon, "Leave"); err != nil {
 			t.Fatal(err)
 		}
 		next := begin(t, func() (driver.Standing, error) { return b.Await(t.Context(), cb, driver.Standing{Pause: time.Minute}) })
-		if st, err = next.within(t, soon, "the next Await"); err != nil || !st.Held {
+		if st, err := next.within(t, soon, "the next Await"); err != nil || !st.Held {
 			t.Fatalf("Await: %+v, %v", st, err)
 		}
 		leave(t, b, cb)

@@ -39,7 +39,7 @@ func (h *ear) vouched(ctx context.Context, limit time.Duration) bool {
 	e := h.e
 	oldest := time.Now().Add(-fresh)
 	e.mu.Lock()
-	if e.stream.number == h.stream && e.stream.sign.at.Before(oldest) {
+	if s := e.stream.sign; e.stream.number == h.stream && (s.at.Before(oldest) || s.revision < h.since) {
 		asked := e.askLocked(&e.stream.asked, func() { e.probe(h.span.from, limit) })
 		e.mu.Unlock()
 		select {

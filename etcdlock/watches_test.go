@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -121,4 +122,29 @@ func TestAWatchEndsWithItsClaim(t *testing.T) {
 		t.Error(err)
 	}
 	watching(t, server, 0)
+}
+
+// A stream begins one watch after the other. Over a long way many take longer than any
+// one may, and none of them is taken for a sign that the stream is silent.
+func TestManyWatchesOverALongWayAllBegin(t *testing.T) {
+	t.Parallel()
+	p := faultproxy.New(t, common(t).Addr())
+	e := engine(t, []string{p.Addr()})
+	s := open(t, e, unbeaten)
+	hold(t, s, mutex("name"))
+	const n, limit = 150, time.Second
+	p.Delay(faultproxy.Both, 5*time.Millisecond)
+	begun := time.Now()
+	var all []*promise[*ear]
+	for range n {
+		all = append(all, begin(t, func() (*ear, error) { return e.listen(s.begun, e.space.line("name"), limit) }))
+	}
+	for _, one := range all {
+		if _, err := one.within(t, 6*soon, "a watch"); err != nil {
+			t.Fatalf("%v after %v", err, time.Since(begun))
+		}
+	}
+	if took := time.Since(begun); took < limit {
+		t.Errorf("all began within %v: nothing was shown", took)
+	}
 }
