@@ -159,7 +159,7 @@ func cutOffWaiterIsTold(t *testing.T, c *testserver.EtcdCluster, network mesh) {
 			st = next
 		}
 	})
-	watching(t, c.Members[cut], 2)
+	listening(t, c.Members[cut])
 	waiter.client.SetEndpoints(c.Addrs()...) // from now on it could go elsewhere
 	network.isolate(cut)
 	left := false

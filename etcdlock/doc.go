@@ -11,7 +11,7 @@
 // cluster, tokens that grow in the order of holding, one round trip to take a
 // free name and one to give it back, a waiter that is told of its turn and
 // nobody else with it, and one request per third of a TTL for a whole session,
-// however many names it holds. A key that an operator deletes, or a lease that
+// however many names it holds or waits for. A key that an operator deletes, or a lease that
 // is revoked, is noticed at the next beat.
 //
 // # Keys

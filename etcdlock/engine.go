@@ -31,6 +31,7 @@ type Engine struct {
 	mu       sync.Mutex // guards what follows
 	sessions map[*session]struct{}
 	stream   stream
+	heads    map[string]*head // by name
 	closed   bool
 }
 
@@ -67,7 +68,7 @@ func New(client *clientv3.Client, opts ...Option) *Engine {
 	if err != nil {
 		panic("etcdlock: " + err.Error())
 	}
-	e := &Engine{client: client, space: p, sessions: map[*session]struct{}{}}
+	e := &Engine{client: client, space: p, sessions: map[*session]struct{}{}, heads: map[string]*head{}}
 	e.begun, e.finish = context.WithCancel(context.Background())
 	return e
 }
@@ -93,7 +94,7 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 		e: e, id: o.ID, lease: granted.ID, ttl: time.Duration(granted.TTL) * time.Second,
 		spots: map[string]*spot{}, slots: map[slot]*use{}, met: map[string]bool{},
 	}
-	s.begun, s.finish = context.WithCancel(context.Background())
+	s.begun, s.finish = context.WithCancel(e.begun)
 	e.mu.Lock()
 	closed := e.closed
 	if !closed {

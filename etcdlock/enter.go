@@ -243,14 +243,15 @@ func (s *session) standing(p *spot, v view) driver.Standing {
 	defer s.mu.Unlock()
 	p.way, p.held = v.way, len(v.way) == 0 && !v.vague
 	if p.held {
+		p.vigil.close()
 		return driver.Standing{Held: true, Ahead: -1, Token: uint64(p.rev)}
 	}
 	return driver.Standing{Ahead: -1, Pause: shortPause}
 }
 
-// A waiter is told of its turn, so that it need look by itself only for what
-// nobody could tell it: once per TTL. The first look comes early, to learn who
-// holds the name, if that could not be said when it entered.
+// A waiter is told of its turn, so that it need only ask, once per TTL, whether it
+// would be. The first time comes early, to learn who holds the name, if that could
+// not be said when it entered.
 const (
 	shortPause = 2 * time.Second
 	maxPause   = 10 * time.Second

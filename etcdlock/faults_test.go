@@ -284,7 +284,7 @@ func TestAWaitOutlivesACutAndACompaction(t *testing.T) {
 					st = next
 				}
 			})
-			watching(t, server, 2) // the anchor and the wait
+			listening(t, server)
 			p.Refuse()
 			p.Reset()
 			for i := range 20 {
@@ -304,7 +304,7 @@ func TestAWaitOutlivesACutAndACompaction(t *testing.T) {
 			}
 			p.Heal()
 			if !seen {
-				watching(t, server, 2)
+				listening(t, server)
 				leave(t, a, ca)
 			}
 			st, err = got.within(t, 2*soon, "the turn")

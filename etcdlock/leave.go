@@ -17,6 +17,9 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	}
 	s.mu.Lock()
 	p := s.spots[c.ID]
+	if p != nil && p.claim.Try <= c.Try {
+		p.vigil.close() // whatever comes of it, nobody waits any more
+	}
 	s.mu.Unlock()
 	switch {
 	case p == nil:

@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"context"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
@@ -59,16 +58,4 @@ func (s *session) read(ctx context.Context, p *spot, rev int64, local, all bool)
 	own := reply.Responses[last].GetResponseRange().Kvs
 	v.gone = len(own) == 0 || own[0].CreateRevision != rev
 	return v, reply.Header.Revision, nil
-}
-
-// holder asks who is at the head of p's line. A fault here is none of p's.
-func (s *session) holder(ctx context.Context, p *spot) *driver.Entry {
-	call, cancel := s.brief(ctx)
-	defer cancel()
-	reply, err := s.e.client.Do(call, p.line.first())
-	if err != nil {
-		return nil
-	}
-	holder, _ := p.line.holder(p.claim.Name, (*pb.RangeResponse)(reply.Get()))
-	return holder
 }

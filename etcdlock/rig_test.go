@@ -259,6 +259,35 @@ func (h *hearing) RecvMsg(m any) error {
 	return err
 }
 
+// muted has a client hear nothing more on the streams that it has.
+type muted struct{ streams atomic.Int64 } // how often they fell silent
+
+func (m *muted) silence() { m.streams.Add(1) }
+
+func (m *muted) option() grpc.DialOption {
+	return grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		s, err := streamer(ctx, desc, cc, method, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return &mute{s, m, m.streams.Load()}, nil
+	})
+}
+
+type mute struct {
+	grpc.ClientStream
+	m     *muted
+	since int64
+}
+
+func (s *mute) RecvMsg(m any) error {
+	for {
+		if err := s.ClientStream.RecvMsg(m); err != nil || s.m.streams.Load() == s.since {
+			return err
+		}
+	}
+}
+
 // expect fails unless err is want.
 func expect(t testing.TB, what string, err, want error) {
 	t.Helper()

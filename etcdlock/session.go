@@ -19,7 +19,7 @@ type session struct {
 	lease clientv3.LeaseID
 	ttl   time.Duration // as granted
 
-	begun  context.Context // of the keepalive stream; ends with Close
+	begun  context.Context // of what outlives a call; ends when Close begins, also the engine's
 	finish context.CancelFunc
 	pulse  pulse
 

@@ -18,6 +18,7 @@ type spot struct {
 	slot  slot
 	key   string
 	label string
+	since time.Time // when it was made
 
 	// guarded by session.mu
 	rev        int64     // create revision; 0: no Enter was answered yet
@@ -25,6 +26,7 @@ type spot struct {
 	way        []mark    // who was in the way when last seen
 	unanswered time.Time // when the last Enter was sent that got no answer
 	left       bool      // ended, but an unanswered Enter may yet bring it back
+	vigil      vigil     // of the last Await, for the next
 }
 
 // same holds while the key is this claim's and none other's.
@@ -63,7 +65,7 @@ func (s *session) giveLocked(p *spot) {
 
 // newSpot makes a place for c.
 func (s *session) newSpot(c driver.Claim) *spot {
-	p := &spot{claim: c, line: s.e.space.line(c.Name), label: labelOf(c, s.id)}
+	p := &spot{claim: c, line: s.e.space.line(c.Name), label: labelOf(c, s.id), since: time.Now()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.giveLocked(p)
@@ -94,6 +96,7 @@ func (s *session) forgetLocked(p *spot) {
 	if s.spots[p.claim.ID] != p {
 		return // forgotten before, or followed by a later try
 	}
+	p.vigil.close()
 	if !p.unanswered.IsZero() && time.Since(p.unanswered) < s.ttl {
 		p.left, p.held, p.rev, p.way = true, false, 0, nil
 		return

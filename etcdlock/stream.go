@@ -16,6 +16,8 @@ type stream struct {
 	number   int
 	anchored bool
 	anchor   context.CancelFunc
+	sign     sign          // the last; none: it has not been heard of yet
+	asked    chan struct{} // closed when a question to it is over; nil: there is none
 }
 
 // streamKey is the name under which a stream's number is told.
@@ -47,11 +49,10 @@ func (h *ear) doubt() {
 	if s.number != h.stream {
 		return // it is doubted already
 	}
-	s.number++
 	if s.anchored {
 		s.anchor()
-		s.anchored = false
 	}
+	*s = stream{number: s.number + 1}
 }
 
 // anchorLocked keeps the stream open from the first wait on. A stream ends with

@@ -18,11 +18,15 @@ var errDeaf = errors.New("etcdlock: a watch has ended")
 // one that stands on a member without a leader ends instead of being silent.
 type ear struct {
 	e      *Engine
-	stream int  // the number of the stream it is told over
 	span   span // to empty: one key
-	told   clientv3.WatchChan
-	since  int64 // the revision from which on it is told
 	cancel context.CancelFunc
+	begun  chan struct{} // closed when it is told, or never will be; what follows is known then
+
+	fault   error // why it never will be
+	stream  int   // the number of the stream it is told over
+	told    clientv3.WatchChan
+	since   int64  // the revision up to which nothing more is told
+	cluster uint64 // whose revisions these are
 }
 
 // around is the span to listen to so as to hear of every one of way.
@@ -33,30 +37,58 @@ func (r span) around(way []mark) span {
 	return r.parts()
 }
 
-// listen returns once the store has begun to tell, which it must within limit.
+// listen returns once the store has begun to tell, which it does until ctx ends. It
+// gives up when the stream has been silent for limit: a stream begins one watch
+// after the other, and many in a row may take long.
 func (e *Engine) listen(ctx context.Context, on span, limit time.Duration) (*ear, error) {
-	own, cancel := context.WithCancel(ctx)
-	stale := time.AfterFunc(limit, cancel)
+	ctx, cancel := context.WithCancel(ctx)
+	h := &ear{e: e, span: on, cancel: cancel, begun: make(chan struct{})}
+	h.begin(ctx, limit)
+	return h, h.fault
+}
+
+// attend returns at once, with an ear that begins to be told as soon as it can be, and
+// ends with the session.
+func (s *session) attend(on span) *ear {
+	ctx, cancel := context.WithCancel(s.begun)
+	h := &ear{e: s.e, span: on, cancel: cancel, begun: make(chan struct{})}
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	if s.e.closed {
+		cancel()
+		h.fault = errDeaf
+		close(h.begun)
+		return h
+	}
+	s.e.tasks.Go(func() { h.begin(ctx, patience(s.ttl)) }) // ends with the ear, or with the engine, whose Close waits for it
+	return h
+}
+
+// begin has h be told.
+func (h *ear) begin(ctx context.Context, limit time.Duration) {
+	defer close(h.begun)
 	opts := []clientv3.OpOption{clientv3.WithFilterPut(), clientv3.WithCreatedNotify()}
-	if on.to != "" {
-		opts = append(opts, clientv3.WithRange(on.to))
+	if h.span.to != "" {
+		opts = append(opts, clientv3.WithRange(h.span.to))
 	}
-	h := &ear{e: e, span: on, cancel: cancel}
-	var over context.Context
-	over, h.stream = e.over(own)
-	h.told = e.client.Watch(over, on.from, opts...)
+	over, number := h.e.over(ctx)
+	h.stream = number
+	var silence alarm
+	silence.set(limit, func() bool { return h.e.silent(number, limit) }, h.cancel)
+	h.told = h.e.client.Watch(over, h.span.from, opts...)
 	r, open := <-h.told
-	if !stale.Stop() && ctx.Err() == nil {
+	if silence.off() {
 		h.doubt()
-		cancel()
-		return nil, errDeaf
+		h.fault = errDeaf
+		return
 	}
-	if err := h.fault(r, open); err != nil {
-		cancel()
-		return nil, errors.Join(err, ctx.Err())
+	if err := h.take(r, open); err != nil {
+		h.fault = errors.Join(err, ctx.Err())
+		h.cancel()
+		return
 	}
-	h.since = r.Header.Revision
-	return h, nil
+	h.since, h.cluster = r.Header.Revision, r.Header.ClusterId
+	h.e.heard(number, sign{at: time.Now(), revision: h.since, cluster: h.cluster})
 }
 
 func (h *ear) close() {
@@ -65,12 +97,17 @@ func (h *ear) close() {
 	}
 }
 
-// ears is what h hears; nobody's ears hear nothing.
-func (h *ear) ears() clientv3.WatchChan {
+// ready reports whether h is told.
+func (h *ear) ready() bool {
 	if h == nil {
-		return nil
+		return false
 	}
-	return h.told
+	select {
+	case <-h.begun:
+		return h.fault == nil
+	default:
+		return false
+	}
 }
 
 // hears reports whether h would be told of every one of way.
@@ -83,10 +120,13 @@ func (h *ear) hears(way []mark) bool {
 	return true
 }
 
-// fault is what is wrong with a watch that answered r.
-func (h *ear) fault(r clientv3.WatchResponse, open bool) error {
+// take takes in what h was told, and returns what is wrong with it.
+func (h *ear) take(r clientv3.WatchResponse, open bool) error {
 	if !open {
 		return errDeaf
+	}
+	if n := len(r.Events); n > 0 {
+		h.since = max(h.since, r.Events[n-1].Kv.ModRevision)
 	}
 	return classify(context.Background(), r.Err())
 }
@@ -145,7 +185,7 @@ func (e *Engine) relay(ctx context.Context, h *ear, told chan<- struct{}) (broke
 	for {
 		select {
 		case r, open := <-h.told:
-			if h.fault(r, open) != nil {
+			if h.take(r, open) != nil {
 				return ctx.Err() == nil && e.begun.Err() == nil
 			}
 			tell(told)

@@ -12,21 +12,35 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
 func withLease(s *session) clientv3.OpOption { return clientv3.WithLease(s.lease) }
 
+// listening waits until the server has the watches of one who waits: the anchor of its
+// stream, on the one ahead and, in time, on its own key. There may be more, of which
+// the client has forgotten.
+func listening(t testing.TB, server *testserver.Server) {
+	t.Helper()
+	awaitWatches(t, server, "3 or more", func(n int) bool { return n >= 3 })
+}
+
 // watching waits until the server serves n watches.
 func watching(t testing.TB, server *testserver.Server, n int) {
 	t.Helper()
+	awaitWatches(t, server, fmt.Sprint(n), func(got int) bool { return got == n })
+}
+
+func awaitWatches(t testing.TB, server *testserver.Server, what string, right func(int) bool) {
+	t.Helper()
 	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		got := watches(t, server)
-		if got == n {
+		if right(got) {
 			return
 		}
 		if time.Since(start) > 4*soon {
-			t.Fatalf("the server has %d watches, not %d", got, n)
+			t.Fatalf("the server has %d watches, not %s", got, what)
 		}
 	}
 }
@@ -57,7 +71,7 @@ func watches(t testing.TB, server *testserver.Server) int {
 	return 0
 }
 
-func TestAWatchEndsWithItsAwait(t *testing.T) {
+func TestAWatchEndsWithItsClaim(t *testing.T) {
 	t.Parallel()
 	server := testserver.Etcd(t)
 	e := engine(t, []string{server.Addr()})
@@ -74,20 +88,33 @@ func TestAWatchEndsWithItsAwait(t *testing.T) {
 		st := wait(t, s[i], cs[i])
 		waits = append(waits, begin(t, func() (driver.Standing, error) { return until(ctx, s[i], cs[i], st) }))
 	}
-	watching(t, server, 1+2*n) // the anchor, and for each the one ahead and in time its own key
+	const each = 2 // the one ahead and in time its own key
+	watching(t, server, 1+each*n)
 	cancel()
 	for _, w := range waits {
 		_, err := w.within(t, soon, "an Await that was cancelled")
 		expect(t, "Await", err, context.Canceled)
 	}
-	// A wait that ends by its turn.
+	// One is held, one is evicted, a session is closed, and the others leave.
 	leave(t, holder, ca)
 	if st, err := until(t.Context(), s[0], cs[0], driver.Standing{}); err != nil || !st.Held {
 		t.Errorf("Await: %+v, %v", st, err)
 	}
+	watching(t, server, 1+each*(n-1))
+	if _, err := e.client.Delete(t.Context(), s[n-1].find(cs[n-1]).key); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := until(t.Context(), s[n-1], cs[n-1], driver.Standing{}); err != nil || !st.Gone {
+		t.Errorf("Await: %+v, %v", st, err)
+	}
+	watching(t, server, 1+each*(n-2))
+	if err := s[n-2].Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	watching(t, server, 1+each*(n-3))
 	// The client forgets a watch that is cancelled before the server has confirmed it,
 	// and ends it there when it is told of its key: which is when the claim leaves.
-	for i := range n {
+	for i := range n - 2 {
 		leave(t, s[i], cs[i])
 	}
 	watching(t, server, 1)
@@ -95,4 +122,29 @@ func TestAWatchEndsWithItsAwait(t *testing.T) {
 		t.Error(err)
 	}
 	watching(t, server, 0)
+}
+
+// A stream begins one watch after the other. Over a long way many take longer than any
+// one may, and none of them is taken for a sign that the stream is silent.
+func TestManyWatchesOverALongWayAllBegin(t *testing.T) {
+	t.Parallel()
+	p := faultproxy.New(t, common(t).Addr())
+	e := engine(t, []string{p.Addr()})
+	s := open(t, e, unbeaten)
+	hold(t, s, mutex("name"))
+	const n, limit = 150, time.Second
+	p.Delay(faultproxy.Both, 5*time.Millisecond)
+	begun := time.Now()
+	var all []*promise[*ear]
+	for range n {
+		all = append(all, begin(t, func() (*ear, error) { return e.listen(s.begun, e.space.line("name"), limit) }))
+	}
+	for _, one := range all {
+		if _, err := one.within(t, 6*soon, "a watch"); err != nil {
+			t.Fatalf("%v after %v", err, time.Since(begun))
+		}
+	}
+	if took := time.Since(begun); took < limit {
+		t.Errorf("all began within %v: nothing was shown", took)
+	}
 }

@@ -35,13 +35,14 @@ type link struct {
 	cause    error         // of the last failure
 	changed  chan struct{} // closed and replaced whenever any of these changes
 	watches  map[watchKey]*watch
-	shut     bool // close was called
-	refuse   bool // no further connection
-	parted   bool // the servers have confirmed the end
+	kept     map[watchKey]bool // watches that the library has for us, and sets again on the next connection
+	shut     bool              // close was called
+	refuse   bool              // no further connection
+	parted   bool              // the servers have confirmed the end
 }
 
 func newLink(dial zk.Dialer, servers int) *link {
-	l := &link{dial: dial, servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}}
+	l := &link{dial: dial, servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}, kept: map[watchKey]bool{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if l.dial == nil {
 		l.dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
@@ -89,6 +90,9 @@ func (l *link) connect(network, addr string, timeout time.Duration) (net.Conn, e
 	}
 	limit := min(max(timeout/3, time.Second), 5*time.Second)
 	l.tap = &tap{Conn: conn, l: l, r: bufio.NewReader(conn), limit: limit}
+	if len(l.kept) > 0 {
+		l.tap.gate = make(chan struct{})
+	}
 	return l.tap, nil
 }
 
@@ -141,6 +145,10 @@ func (l *link) sending(t *tap, frame []byte) error {
 	}
 	xid, op := int32(binary.BigEndian.Uint32(frame[4:])), int32(binary.BigEndian.Uint32(frame[8:]))
 	t.asked = append(t.asked, request{xid, op, now()})
+	if op == opWatches && t.gate != nil && !t.again {
+		t.again = true
+		close(t.gate)
+	}
 	return nil
 }
 
@@ -224,6 +232,7 @@ func (l *link) endLocked() {
 		told()
 	}
 	l.refuse = l.refuse || l.once
+	clear(l.kept) // the library gives up its watches too
 	l.fireLocked()
 	l.changeLocked()
 }

@@ -16,6 +16,7 @@ const (
 	opSync     = 9
 	opMulti    = 14
 	opCreateIn = 19 // a container
+	opWatches  = 101
 	opClose    = -11
 
 	xidEvent = -1
@@ -42,14 +43,17 @@ type tap struct {
 	limit time.Duration // for the handshake
 
 	// used by the library's reading goroutine alone
-	head [20]byte // the beginning of the frame at hand
-	fill int      // how much of it there is
-	skip int      // how much of the frame is left
+	head [20]byte      // the beginning of the frame at hand
+	fill int           // how much of it there is
+	skip int           // how much of the frame is left
+	free bool          // replies are passed on as they come
+	gate chan struct{} // closed when the watches of earlier connections have been set again; nil: there are none
 
 	// guarded by l.mu
 	begun   bool // the first frame was sent
 	shaken  bool // and answered
 	shook   instant
+	again   bool      // gate is closed
 	asked   []request // in the order they were sent
 	touches []touch
 }
@@ -68,9 +72,45 @@ func (t *tap) Write(frame []byte) (int, error) {
 }
 
 func (t *tap) Read(p []byte) (int, error) {
+	t.hold()
 	n, err := t.r.Read(p)
 	t.feed(p[:n])
 	return n, err
+}
+
+// maxHold is for how long at most a reply is held back.
+const maxHold = 250 * time.Millisecond
+
+// hold waits with the first reply of a further connection until the library has sent
+// the watches that it has from earlier ones. With them it sends the zxid of the last
+// reply, up to which it claims to know everything: it reads that without a lock,
+// beside the goroutine that writes it, and one that is too high hides from the server
+// which watches should have fired meanwhile.
+func (t *tap) hold() {
+	if t.free || t.fill > 0 || t.skip > 0 {
+		return
+	}
+	t.l.mu.Lock()
+	shaken := t.shaken
+	t.l.mu.Unlock()
+	if !shaken {
+		return
+	}
+	if t.gate == nil {
+		t.free = true
+		return
+	}
+	head, err := t.r.Peek(len(t.head))
+	if err != nil || int32(binary.BigEndian.Uint32(head[4:])) < 0 {
+		return // Read says what is wrong; and only answers to requests count
+	}
+	timer := time.NewTimer(maxHold)
+	defer timer.Stop()
+	select {
+	case <-t.gate:
+	case <-timer.C:
+	}
+	t.free = true
 }
 
 // SetReadDeadline gives the handshake a limit of ours. The library allows nearly

@@ -91,6 +91,7 @@ func (l *link) arm(ctx context.Context, f *life, key watchKey, w *watch) error {
 	if err := l.ready(ctx, f); err != nil {
 		return err
 	}
+	l.keep(key, true)
 	started := l.start(func() {
 		var err error
 		switch key.kind {
@@ -102,6 +103,7 @@ func (l *link) arm(ctx context.Context, f *life, key watchKey, w *watch) error {
 			w.there, w.stat, _, err = l.conn.ExistsW(key.path)
 		}
 		if err != nil {
+			l.keep(key, false)
 			l.forget(key, w, err)
 			return
 		}
@@ -111,6 +113,17 @@ func (l *link) arm(ctx context.Context, f *life, key watchKey, w *watch) error {
 		return errClosed
 	}
 	return nil
+}
+
+// keep notes whether the library has a watch for us.
+func (l *link) keep(key watchKey, kept bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if kept {
+		l.kept[key] = true
+	} else {
+		delete(l.kept, key)
+	}
 }
 
 // forget gives up a watch that could not be set.
@@ -135,6 +148,9 @@ func (l *link) firedLocked(ev zk.Event) {
 			concerns = kind == onChildren
 		}
 		key := watchKey{ev.Path, kind}
+		if concerns {
+			delete(l.kept, key)
+		}
 		if w := l.watches[key]; w != nil && concerns {
 			delete(l.watches, key)
 			w.fireLocked(ev.Type)
