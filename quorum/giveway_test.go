@@ -3,15 +3,12 @@ package quorum_test
 import (
 	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/quorum"
 )
 
 // pollOf runs a test like poll, on n nodes.
@@ -174,46 +171,49 @@ func TestTheRestAreNotAskedForATryThatWasReplaced(t *testing.T) {
 	})
 }
 
-// One node does not answer, and two clients take turns: each gets two of the other
-// four now and then, and has to let go.
+// One of five nodes does not answer, and each of two rivals is nearer to two of the
+// others: they have to let go, and must not come back at the same time for ever.
 func TestTwoRivalsGetPastEachOtherWhereANodeIsSilent(t *testing.T) {
-	for seed := range uint64(2) {
-		synctest.Test(t, func(t *testing.T) {
-			w := newNet(5, seed)
-			w.delay = 100 * time.Microsecond
-			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-			defer cancel()
-			var mu sync.Mutex // guards what follows
-			last, longest := time.Now(), time.Duration(0)
-			var rivals sync.WaitGroup
-			for range 2 {
-				rivals.Go(func() {
-					e, err := quorum.New(w.client())
-					if err != nil {
-						t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		var silent atomic.Bool
+		near := map[string][]int{"aa": {1, 3}, "bb": {2, 4}}
+		_, all := hook(5, func(i int, op string, c *driver.Claim) error {
+			switch {
+			case i == 0 && silent.Load():
+				time.Sleep(2 * time.Second)
+				return context.DeadlineExceeded
+			case op == "enter" && !slices.Contains(near[c.ID], i):
+				time.Sleep(100 * time.Microsecond)
+			case op == "leave" && c.ID == "bb": // so they are never gone at the same time
+				time.Sleep(700 * time.Microsecond)
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		held := make(chan time.Duration, 2)
+		start, begun := make(chan struct{}), time.Now()
+		for id := range near {
+			e := open(t, all)
+			defer e.Close()
+			s := sessionOf(t, e, id, 10*time.Second)
+			go func() { // as the core does
+				<-start
+				for c := mutex(id, "name"); ctx.Err() == nil; c.Try++ {
+					st, err := s.Enter(ctx, c)
+					if err == nil && st.Held {
+						held <- time.Since(begun)
 						return
 					}
-					defer e.Close()
-					c := pawl.New(e, pawl.WithTTL(10*time.Second))
-					defer c.Close()
-					for ctx.Err() == nil {
-						l, err := c.Mutex("name").Lock(ctx)
-						mu.Lock()
-						longest, last = max(longest, time.Since(last)), time.Now()
-						mu.Unlock()
-						if err == nil {
-							time.Sleep(10 * time.Millisecond)
-							_ = l.Unlock()
-						}
-					}
-				})
-			}
-			time.Sleep(100 * time.Millisecond)
-			w.cut(0, true)
-			rivals.Wait()
-			if longest > 6*time.Second {
-				t.Errorf("nobody had it for %v", longest)
-			}
-		})
-	}
+					_, _ = s.Await(ctx, c, st)
+				}
+				held <- time.Hour
+			}()
+		}
+		silent.Store(true)
+		close(start)
+		if took := min(<-held, <-held); took > 10*time.Second {
+			t.Errorf("two rivals were in each other's way for %v", took)
+		}
+	})
 }
