@@ -233,6 +233,7 @@ func (s *session) defeat(ctx context.Context, w *wish, t *tally, sent time.Time)
 // undo gives back a claim that is not held: at once where it was granted, behind
 // the caller's back where that is not known.
 func (s *session) undo(ctx context.Context, w *wish, t *tally) {
+	s.e.undoing(w.claim, t)
 	answers := make(chan struct{}, len(s.seats))
 	waiting := 0
 	s.leaveAll(w, func(i int) func(error) {

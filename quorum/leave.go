@@ -94,10 +94,7 @@ func (s *session) leaveAll(w *wish, done func(i int) func(error)) bool {
 	if s.closed {
 		return false
 	}
-	w.over = true
-	if w.later != nil {
-		w.later.Stop()
-	}
+	w.endLocked()
 	c := w.node()
 	g := s.group(len(s.seats))
 	for i := range s.seats {

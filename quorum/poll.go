@@ -20,10 +20,11 @@ type poll struct {
 	s       *session
 	w       *wish
 	claim   driver.Claim
-	ballots chan vote // every node that is asked sends once, read or not
+	ballots chan vote // every node sends once, read or not
 	first   []int
-	rest    []int // not asked yet; guarded by s.mu while a timer may ask them
-	asked   int   // how many were
+	rest    []int       // not asked yet; guarded by s.mu while a timer may ask them
+	asked   int         // how many were
+	timer   *time.Timer // asks the rest of a claim that has won
 }
 
 // poll asks the nodes and counts until the claim has won or lost.
@@ -72,10 +73,13 @@ func (p *poll) count(ctx context.Context) error {
 				p.askRest()
 			}
 		case <-timer.C:
-			if first {
+			switch {
+			case first:
 				p.overdue()
-			} else if p.stuck() {
+			case p.stuck():
 				p.givenUp = true
+			default:
+				p.askRest() // those who were left to somebody else: he has had the time
 			}
 			first = false
 			timer.Reset(limit(p.s.o.TTL) / 8)
@@ -107,26 +111,44 @@ func (p *poll) overdue() {
 // not answer until their calls to it have failed.
 func (p *poll) stuck() bool { return p.refusals() > 0 && 2*len(p.votes) > p.asked }
 
-// askRest asks those who were not asked first, once, unless nobody wants to know
-// any more.
+// askRest asks those who were not asked first, once.
 func (p *poll) askRest() {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
+	p.askRestLocked()
+}
+
+// askRestLocked does not ask them for a claim that was left: whoever waits for
+// their votes is told that there will be none.
+func (p *poll) askRestLocked() {
 	rest := p.rest
-	if len(rest) == 0 || p.s.closed || p.w.over {
-		return
-	}
 	p.rest = nil
-	p.askLocked(rest)
+	if p.w.later == p {
+		p.w.later = nil
+	}
+	switch {
+	case len(rest) == 0:
+	case p.s.closed, p.w.over:
+		for _, i := range rest {
+			p.ballots <- vote{node: i, err: driver.ErrGone}
+		}
+	default:
+		p.askLocked(rest)
+	}
 }
 
 // askRestLater has the rest asked soon, unless the claim is left by then.
 func (p *poll) askRestLater() {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	if len(p.rest) > 0 && !p.w.over {
-		p.w.later = time.AfterFunc(soon, p.askRest) // it finds out by itself that it comes too late
+	if len(p.rest) == 0 {
+		return
 	}
+	if p.w.over {
+		p.askRestLocked()
+		return
+	}
+	p.w.later, p.timer = p, time.AfterFunc(soon, p.askRest) // it finds out by itself that it comes too late
 }
 
 func (p *poll) askLocked(nodes []int) {

@@ -37,7 +37,7 @@ type wish struct {
 	granted []uint64        // what each node answered last; 0: nothing
 	last    []chan struct{} // closed when the last call at a node has come back; nil: none was made
 	pending int             // calls under way
-	later   *time.Timer     // until the rest of the nodes are asked; nil: all were
+	later   *poll           // will ask the rest of the nodes; nil: all were, or will not be
 	over    bool            // it was left
 	strange bool            // the session did not enter it: any node may have it
 }
@@ -186,6 +186,7 @@ func (s *session) wish(c driver.Claim) *wish {
 		fresh := s.blank(c)
 		if w != nil {
 			copy(fresh.last, w.last)
+			w.endLocked()
 		}
 		s.claims[c.ID] = fresh
 		return fresh
@@ -222,6 +223,15 @@ func (s *session) callAtLocked(g *group, i int, w *wish, f func(context.Context,
 func (s *session) forgetLocked(w *wish) {
 	if w.over && w.pending == 0 && s.claims[w.claim.ID] == w {
 		delete(s.claims, w.claim.ID)
+	}
+}
+
+// endLocked makes a wish one that no further node is asked for.
+func (w *wish) endLocked() {
+	w.over = true
+	if p := w.later; p != nil {
+		p.timer.Stop()
+		p.askRestLocked()
 	}
 }
 

@@ -165,6 +165,30 @@ func (e *Engine) entering(c driver.Claim) {
 	}
 }
 
+// undoing discounts what a claim that stumbled is about to be told of itself: a
+// node that granted it was free, and the next to depart there is the claim. Two
+// rivals that wake each other and themselves with what they undo would meet again
+// at once, for ever.
+func (e *Engine) undoing(c driver.Claim, t *tally) {
+	e.mu.Lock()
+	w := e.watches[c.Name]
+	e.mu.Unlock()
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seen := w.seen[c.ID]
+	if seen == nil {
+		return
+	}
+	for _, v := range t.votes {
+		if v.granted() {
+			seen[v.node] = w.counts[v.node] + 1
+		}
+	}
+}
+
 // entered forgets a claim that is held: it waits no more.
 func (e *Engine) entered(c driver.Claim) { e.unwait(c, true) }
 
