@@ -2,6 +2,7 @@ package quorum_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -11,25 +12,22 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// pollOf runs a test like poll, on n nodes.
-func pollOf(t *testing.T, n int, test func(t *testing.T, p *polled)) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &polled{asked: map[string][]int{}, does: map[int]func(string) error{}}
-		p.mem, p.all = hook(n, func(i int, op string, _ *driver.Claim) error {
-			p.mu.Lock()
-			p.asked[op] = append(p.asked[op], i)
-			does := p.does[i]
-			p.mu.Unlock()
-			if does != nil {
-				return does(op)
-			}
-			return nil
-		})
-		e := open(t, p.all)
-		defer e.Close()
-		p.Session = sessionOf(t, e, "s", 10*time.Second)
-		test(t, p)
-	})
+// comesBack enters a claim, ends it while that is under way, and expects Enter to
+// find out.
+func comesBack(t *testing.T, s driver.Session, end func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	begun, done := time.Now(), make(chan time.Duration, 1)
+	go func() {
+		_, _ = s.Enter(ctx, mutex("aa", "name"))
+		done <- time.Since(begun)
+	}()
+	time.Sleep(time.Millisecond / 4)
+	end()
+	if took := <-done; took > 5*time.Second {
+		t.Errorf("Enter came back after %v", took)
+	}
 }
 
 func TestEnterComesBackWhenTheSessionIsClosedBeforeTheRestAreAsked(t *testing.T) {
@@ -44,102 +42,43 @@ func TestEnterComesBackWhenTheSessionIsClosedBeforeTheRestAreAsked(t *testing.T)
 				return nil
 			})
 		}
-		begun := time.Now()
-		done := make(chan time.Duration, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		go func() {
-			_, _ = p.Enter(ctx, mutex("aa", "name"))
-			done <- time.Since(begun)
-		}()
-		time.Sleep(time.Millisecond / 4)
-		_ = p.Close(t.Context())
-		if took := <-done; took > 5*time.Second {
-			t.Errorf("Enter came back %v after Close", took)
-		}
+		comesBack(t, p, func() { _ = p.Close(t.Context()) })
 	})
 }
 
-func TestEnterComesBackWhenTheClaimIsLeftWhileItIsConfirmed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var denied atomic.Bool
-		_, all := hook(5, func(i int, op string, c *driver.Claim) error {
-			switch op {
-			case "enter":
-				c.Propose = uint64(time.Now().UnixMicro()) + uint64(i) // no two agree
-			case "confirm":
-				if denied.CompareAndSwap(false, true) { // the others do, and one more is needed
-					time.Sleep(time.Millisecond / 2)
-					return driver.ErrUnreachable
-				}
-			}
-			return nil
+func TestEnterComesBackWhenItIsConfirmedAndNobodyWantsItAnyMore(t *testing.T) {
+	for how, end := range map[string]func(context.Context, driver.Session) error{
+		"left":   func(ctx context.Context, s driver.Session) error { return s.Leave(ctx, mutex("aa", "name")) },
+		"closed": func(ctx context.Context, s driver.Session) error { return s.Close(ctx) },
+	} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var denied atomic.Bool
+				_, all := hook(5, func(i int, op string, c *driver.Claim) error {
+					switch op {
+					case "enter":
+						c.Propose = uint64(time.Now().UnixMicro()) + uint64(i) // no two agree
+					case "confirm":
+						if denied.CompareAndSwap(false, true) { // the others do, and one more is needed
+							time.Sleep(time.Millisecond / 2)
+							return driver.ErrUnreachable
+						}
+					}
+					return nil
+				})
+				e := open(t, all)
+				defer e.Close()
+				s := sessionOf(t, e, "s", 10*time.Second)
+				comesBack(t, s, func() { _ = end(t.Context(), s) }) // what it says is of no interest
+			})
 		})
-		e := open(t, all)
-		defer e.Close()
-		s := sessionOf(t, e, "s", 10*time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		begun, done := time.Now(), make(chan time.Duration, 1)
-		go func() {
-			_, _ = s.Enter(ctx, mutex("aa", "name"))
-			done <- time.Since(begun)
-		}()
-		time.Sleep(time.Millisecond / 4)
-		_ = s.Leave(t.Context(), mutex("aa", "name"))
-		if took := <-done; took > 5*time.Second {
-			t.Errorf("Enter came back %v after Leave", took)
-		}
-	})
-}
-
-func TestEnterComesBackWhenTheSessionIsClosedWhileItIsConfirmed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var denied atomic.Bool
-		_, all := hook(5, func(i int, op string, c *driver.Claim) error {
-			switch op {
-			case "enter":
-				c.Propose = uint64(time.Now().UnixMicro()) + uint64(i) // no two agree
-			case "confirm":
-				if denied.CompareAndSwap(false, true) { // the others do, and one more is needed
-					time.Sleep(time.Millisecond / 2)
-					return driver.ErrUnreachable
-				}
-			}
-			return nil
-		})
-		e := open(t, all)
-		defer e.Close()
-		s := sessionOf(t, e, "s", 10*time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		begun, done := time.Now(), make(chan time.Duration, 1)
-		go func() {
-			_, _ = s.Enter(ctx, mutex("aa", "name"))
-			done <- time.Since(begun)
-		}()
-		time.Sleep(time.Millisecond / 4)
-		_ = s.Close(t.Context())
-		if took := <-done; took > 5*time.Second {
-			t.Errorf("Enter came back %v after Close", took)
-		}
-	})
+	}
 }
 
 func TestOfThreeNodesASilentOneDoesNotHoldUpARefusal(t *testing.T) {
 	pollOf(t, 3, func(t *testing.T, p *polled) {
-		c := mutex("f1", "name")
-		p.enter(t, c)
-		first := p.asks("enter")
-		if err := p.Leave(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		rest := 0
-		for slices.Contains(first, rest) {
-			rest++
-		}
-		p.asks("leave")
-		p.occupy(t, "name", first[0], rest)
+		first, rest := p.preferred(t, "name")
+		p.occupy(t, "name", first[0], rest[0])
 		p.let(first[1], func(string) error { // until the call's limit
 			time.Sleep(2 * time.Second)
 			return context.DeadlineExceeded
@@ -214,6 +153,38 @@ func TestTwoRivalsGetPastEachOtherWhereANodeIsSilent(t *testing.T) {
 		close(start)
 		if took := min(<-held, <-held); took > 10*time.Second {
 			t.Errorf("two rivals were in each other's way for %v", took)
+		}
+	})
+}
+
+func TestANodeThatHasBeenSilentIsNotWaitedForAgain(t *testing.T) {
+	poll(t, func(t *testing.T, p *polled) {
+		first, rest := p.preferred(t, "name")
+		p.occupy(t, "name", first[1], rest[1])
+		defer p.mute(first[2])()
+		p.refused(t, mutex("aa", "name")) // this one waits
+		time.Sleep(time.Second)
+		begun := time.Now()
+		p.refused(t, mutex("cc", "name"))
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("refused after %v", took)
+		}
+	})
+}
+
+func TestARefusalAmongFailuresIsAFailure(t *testing.T) {
+	poll(t, func(t *testing.T, p *polled) {
+		first, rest := p.preferred(t, "name")
+		p.occupy(t, "name", first[0])
+		for _, i := range []int{first[1], first[2], rest[0]} {
+			p.let(i, func(string) error { return driver.ErrUnreachable })
+		}
+		p.let(rest[1], func(string) error { // until the call's limit
+			time.Sleep(2 * time.Second)
+			return context.DeadlineExceeded
+		})
+		if st, err := p.Enter(t.Context(), mutex("aa", "name")); !errors.Is(err, driver.ErrUnreachable) {
+			t.Errorf("%+v, %v; one of five has answered", st, err)
 		}
 	})
 }

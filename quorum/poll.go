@@ -72,6 +72,7 @@ func (p *poll) count(ctx context.Context) error {
 			if len(p.votes) == len(p.first) && !p.decided() {
 				p.askRest()
 			}
+			p.givenUp = p.vain()
 		case <-timer.C:
 			switch {
 			case first:
@@ -82,7 +83,7 @@ func (p *poll) count(ctx context.Context) error {
 				p.askRest() // those who were left to somebody else: he has had the time
 			}
 			first = false
-			timer.Reset(limit(p.s.o.TTL) / 8)
+			timer.Reset(tick(p.s.o.TTL))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -109,7 +110,21 @@ func (p *poll) overdue() {
 // stuck reports whether somebody is in the way and most have answered. Two rivals
 // that each have what the other needs would otherwise wait for a node that does
 // not answer until their calls to it have failed.
-func (p *poll) stuck() bool { return p.refusals() > 0 && 2*len(p.votes) > p.asked }
+func (p *poll) stuck() bool { return p.refusals() > 0 && 2*p.answered() > p.asked }
+
+// vain reports whether somebody is in the way and none has yet to answer but nodes
+// that have been silent for a while: they are not waited for once more.
+func (p *poll) vain() bool {
+	if p.refusals() == 0 || p.answered() < p.majority || len(p.rest) > 0 || len(p.votes) == p.nodes {
+		return false
+	}
+	for i, k := range p.s.seats {
+		if !p.heard(i) && !k.silent() {
+			return false
+		}
+	}
+	return true
+}
 
 // askRest asks those who were not asked first, once.
 func (p *poll) askRest() {

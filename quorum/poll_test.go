@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/quorum"
 )
 
-// A poll of five nodes that note who was asked what, and do as they are told.
+// A polled session has nodes that note who was asked what, and do as they are told.
 type polled struct {
 	driver.Session
 	mem []*memlock.Engine
@@ -26,10 +26,12 @@ type polled struct {
 }
 
 // poll runs a test on five nodes that have answered before.
-func poll(t *testing.T, test func(t *testing.T, p *polled)) {
+func poll(t *testing.T, test func(t *testing.T, p *polled)) { pollOf(t, 5, test) }
+
+func pollOf(t *testing.T, n int, test func(t *testing.T, p *polled)) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &polled{asked: map[string][]int{}, does: map[int]func(string) error{}}
-		p.mem, p.all = hook(5, func(i int, op string, _ *driver.Claim) error {
+		p.mem, p.all = hook(n, func(i int, op string, _ *driver.Claim) error {
 			p.mu.Lock()
 			p.asked[op] = append(p.asked[op], i)
 			does := p.does[i]
@@ -78,13 +80,13 @@ func (p *polled) preferred(t *testing.T, name string) (first, rest []int) {
 	t.Helper()
 	c := mutex("f1", name)
 	p.enter(t, c)
-	if first = p.asks("enter"); len(first) != 3 {
-		t.Fatalf("nodes %v were asked at first, of five", first)
+	if first = p.asks("enter"); len(first) != len(p.all)/2+1 {
+		t.Fatalf("nodes %v were asked at first, of %d", first, len(p.all))
 	}
 	if err := p.Leave(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 5 {
+	for i := range p.all {
 		if !slices.Contains(first, i) {
 			rest = append(rest, i)
 		}

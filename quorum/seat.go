@@ -28,6 +28,7 @@ type seat struct {
 	calls   sync.WaitGroup // the same
 	heard   atomic.Int64   // when it last answered, or was first asked, unix ns
 	late    atomic.Bool    // its last answer, or that it still owes, took longer than soon
+	owes    atomic.Int64   // since when it has been asked and has answered nothing, unix ns; 0: it has
 }
 
 // A place is an open session at a node.
@@ -81,6 +82,7 @@ func (k *seat) call(ctx context.Context, f func(context.Context, *place) error) 
 		return k.fault(fmt.Errorf("%d calls are unanswered: %w", maxPending, driver.ErrUnreachable))
 	}
 	defer k.pending.Add(-1)
+	k.owes.CompareAndSwap(0, now)
 	p, err := k.reach(ctx)
 	if err == nil {
 		err = f(ctx, p)
@@ -88,11 +90,19 @@ func (k *seat) call(ctx context.Context, f func(context.Context, *place) error) 
 	end := time.Now().UnixNano()
 	if ctx.Err() == nil {
 		k.heard.Store(end)
+		k.owes.Store(0) // those that are under way as well are not waited for yet
 	}
 	if late := end-now > int64(soon); late != k.late.Load() {
 		k.late.Store(late)
 	}
 	return k.fault(err)
+}
+
+// silent reports whether the node has been asked and has answered nothing for as
+// long as somebody waits who has other answers.
+func (k *seat) silent() bool {
+	since := k.owes.Load()
+	return since != 0 && time.Now().UnixNano()-since > int64(tick(k.options.TTL))
 }
 
 // vacate gives back claims and ends the session at the node, once the calls that
@@ -154,6 +164,10 @@ func hide(err error) error {
 func limit(ttl time.Duration) time.Duration {
 	return min(max(ttl/3, 50*time.Millisecond), 2*time.Second)
 }
+
+// tick is for how long a node that has not answered is waited for where others
+// have, and refuse.
+func tick(ttl time.Duration) time.Duration { return limit(ttl) / 8 }
 
 // drift is what clocks may differ by over a lease.
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }

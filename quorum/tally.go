@@ -66,17 +66,17 @@ func (t *tally) lost() bool {
 // refused reports whether others are in the way, not nodes that do not answer:
 // so many refuse that no majority can come together, or a majority has answered.
 func (t *tally) refused() bool {
-	answered, refused := 0, 0
+	return t.givenUp || t.lost() && (t.refusals() > t.nodes-t.majority || t.answered() >= t.majority)
+}
+
+// answered counts the nodes that did not fail.
+func (t *tally) answered() (n int) {
 	for _, v := range t.votes {
-		if v.err != nil {
-			continue
-		}
-		answered++
-		if !v.st.Held {
-			refused++
+		if v.err == nil {
+			n++
 		}
 	}
-	return t.givenUp || t.lost() && (refused > t.nodes-t.majority || answered >= t.majority)
+	return n
 }
 
 // heard reports whether a node has voted.
