@@ -90,6 +90,7 @@ type Flight struct {
 	Steps   []Step
 	Durable bool // survives a power cut once Run has returned
 	Beat    bool // keeps claims alive, so it must not wait behind the user's own work
+	Waits   bool // a beat that waits for a row others hold: no other beat must wait behind it. There is one at a time
 	Reads   bool // changes nothing, and needs no transaction
 	Tries   bool // a row that is held for long is answered with ErrLocked, not waited for
 	Vetoed  bool // set by Run: a step's veto undid everything

@@ -21,6 +21,9 @@ type session struct {
 	spots  map[string]spotHint     // where claims were last seen
 	closed bool
 
+	unbeaten string // the name with which the next beat begins
+	chunk    int    // how many claims a flight of a beat takes
+
 	crossings map[*crossing]struct{} // flights that enter claims, under way or cut
 
 	life context.Context // of crossings

@@ -34,9 +34,9 @@ var _ sqllock.Store = (*store)(nil)
 
 func newStore(from source, t tables) *store { return &store{from: from, tables: t} }
 
-// beatConns are how many connections are kept for beats. Two, so that one that
-// is stuck on a dead connection does not hold the next up.
-const beatConns = 2
+// beatConns are how many connections are kept for beats: so many that neither one
+// that is stuck on a dead connection nor one that waits for a row holds the next up.
+const beatConns = 3
 
 // Run carries out a flight. One that the server refused untouched, because it
 // would have had to wait or to undo another, is sent again until ctx ends.

@@ -1,0 +1,57 @@
+package sqllock
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// maxPatience bounds how long one beat waits for rows that others hold.
+const maxPatience = time.Second
+
+// beatBusy beats claims whose rows were held by somebody at every look. Where
+// many come and go on one name, somebody always has its row, and a beat that only
+// looks would find it taken until the hold is over: it takes its place among those
+// who wait for the row, each claim in a flight of its own, so that it holds nothing
+// meanwhile. A row that is held for longer, as by a guard, keeps the expiry it
+// has, and is told as not learnt.
+//
+// One at a time in an engine waits so: other beats have connections left.
+func (s *session) beatBusy(ctx context.Context, busy []*pulse) error {
+	if len(busy) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(s.ttl/12, maxPatience))
+	defer cancel()
+	select {
+	case s.e.patient <- struct{}{}:
+		defer func() { <-s.e.patient }()
+	case <-ctx.Done():
+		return nil
+	}
+	until, _ := ctx.Deadline()
+	for i, p := range busy {
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.beatWaiting(ctx, p, time.Until(until)/time.Duration(len(busy)-i))
+	}
+	busy = slices.DeleteFunc(busy, (*pulse).answered)
+	if len(busy) == 0 || ctx.Err() != nil {
+		return nil
+	}
+	return s.seek(ctx, busy) // they have moved or ended while their row was waited for
+}
+
+// beatWaiting waits for one claim's row and prolongs it. An error says only that
+// nothing was learnt: what else is wrong, the beat's other flights meet too.
+func (s *session) beatWaiting(ctx context.Context, p *pulse, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	p.inHead, p.inLine = false, false
+	step := s.beatLine(p, s.e.q.beatWait)
+	if p.spot.head {
+		step = s.beatHead(p, s.e.q.beatWaitX)
+	}
+	_ = s.pulse(ctx, &Flight{Beat: true, Waits: true, Steps: []Step{step}}, []*pulse{p})
+}
