@@ -120,12 +120,23 @@ func (s *session) beaten(ctx context.Context, chunk []*pulse, took time.Duration
 // head row, or have ended, or somebody holds their row. These it returns.
 func (s *session) beat(ctx context.Context, all []*pulse) (busy []*pulse, err error) {
 	first := Flight{Beat: true, Steps: make([]Step, 0, len(all))}
+	heads := make([]*pulse, 0, len(all))
 	for _, p := range all {
-		if p.spot.head {
-			first.Steps = append(first.Steps, s.beatHead(p, s.e.q.beatX))
-		} else {
+		switch {
+		case !p.spot.head:
 			first.Steps = append(first.Steps, s.beatLine(p, s.e.q.beat))
+		case s.e.q.beatsX.Text == "":
+			first.Steps = append(first.Steps, s.beatHead(p, s.e.q.beatX))
+		default:
+			heads = append(heads, p)
 		}
+	}
+	switch len(heads) {
+	case 0:
+	case 1:
+		first.Steps = append(first.Steps, s.beatHead(heads[0], s.e.q.beatX))
+	default:
+		first.Steps = append(first.Steps, s.beatHeads(heads))
 	}
 	if err := s.pulse(ctx, &first, all); err != nil {
 		return nil, err
@@ -199,6 +210,27 @@ func (s *session) beatHead(p *pulse, q *Query) Step {
 	return Step{Query: q, Args: p.a, Row: func(r Row) error {
 		p.inHead, p.spot.head = true, true
 		return r.Scan(&p.spot.token)
+	}}
+}
+
+// beatHeads is beatHead for many, in one statement.
+func (s *session) beatHeads(all []*pulse) Step {
+	a := &Args{list: make([]*Args, len(all))}
+	a.setDuration(TTL, s.ttl)
+	by := make(map[string]*pulse, len(all))
+	for i, p := range all {
+		a.list[i], by[p.c.ID] = p.a, p
+	}
+	return Step{Query: s.e.q.beatsX, Args: a, Row: func(r Row) error {
+		var id string
+		var token int64
+		if err := r.Scan(&id, &token); err != nil {
+			return err
+		}
+		if p := by[id]; p != nil {
+			p.inHead, p.spot = true, spotHint{token: token, head: true}
+		}
+		return nil
 	}}
 }
 

@@ -159,11 +159,27 @@ func deliver(f *sqllock.Flight, got []rows) error {
 func args(s *sqllock.Step) []any {
 	all := make([]any, len(s.Query.Params))
 	for i, p := range s.Query.Params {
-		if p == sqllock.Note {
+		switch p {
+		case sqllock.Note:
 			all[i] = []byte(s.Args.Text(p))
-			continue
+		case sqllock.Names:
+			all[i] = column(s.Args, func(a *sqllock.Args) string { return a.Text(sqllock.Name) })
+		case sqllock.IDs:
+			all[i] = column(s.Args, func(a *sqllock.Args) string { return a.Text(sqllock.ID) })
+		case sqllock.Tries:
+			all[i] = column(s.Args, func(a *sqllock.Args) int64 { return a.Int(sqllock.Try) })
+		default:
+			all[i] = s.Args.Arg(p)
 		}
-		all[i] = s.Args.Arg(p)
+	}
+	return all
+}
+
+// column is one parameter of many claims.
+func column[T any](a *sqllock.Args, of func(*sqllock.Args) T) []T {
+	all := make([]T, len(a.List()))
+	for i, one := range a.List() {
+		all[i] = of(one)
 	}
 	return all
 }
