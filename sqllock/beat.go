@@ -34,6 +34,10 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	var failed error
 	var busy []*pulse
 	for all := s.pulses(live, out); len(all) > 0 && ctx.Err() == nil; {
+		if len(busy) > 0 && s.patience(ctx) < s.patience(context.Background()) {
+			failed = context.DeadlineExceeded // what is left of the time belongs to those
+			break
+		}
 		chunk := s.chunkOf(all)
 		all = all[len(chunk):]
 		begun := time.Now()
@@ -41,7 +45,7 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 		if err != nil {
 			failed = err
 		}
-		s.beaten(ctx, chunk, time.Since(begun), err)
+		s.beaten(ctx, chunk, all, time.Since(begun), err)
 		busy = append(busy, taken...)
 	}
 	if err := s.beatBusy(ctx, busy); err != nil {
@@ -98,20 +102,23 @@ func (s *session) chunkOf(all []*pulse) []*pulse {
 }
 
 // beaten notes how far a beat has come, and how large a chunk may be.
-func (s *session) beaten(ctx context.Context, chunk []*pulse, took time.Duration, err error) {
+func (s *session) beaten(ctx context.Context, chunk, after []*pulse, took time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	cut := err != nil && ctx.Err() != nil
 	switch {
-	case took > s.ttl/30 || err != nil && ctx.Err() != nil:
+	case took > s.ttl/30 || cut:
 		s.chunk = max(s.chunk/2, beatChunkLeast)
 	case took < s.ttl/120 && err == nil && len(chunk) == s.chunk:
 		s.chunk = min(s.chunk*2, beatChunk)
 	}
 	switch {
-	case err == nil:
-		s.unbeaten = chunk[len(chunk)-1].c.Name
-	case ctx.Err() != nil:
+	case cut:
 		s.unbeaten = chunk[0].c.Name
+	case len(after) > 0:
+		s.unbeaten = after[0].c.Name
+	default:
+		s.unbeaten = ""
 	}
 }
 

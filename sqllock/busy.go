@@ -21,7 +21,7 @@ func (s *session) beatBusy(ctx context.Context, busy []*pulse) error {
 	if len(busy) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(s.ttl/12, maxPatience))
+	ctx, cancel := context.WithTimeout(ctx, s.patience(ctx))
 	defer cancel()
 	select {
 	case s.e.patient <- struct{}{}:
@@ -41,6 +41,15 @@ func (s *session) beatBusy(ctx context.Context, busy []*pulse) error {
 		return nil
 	}
 	return s.seek(ctx, busy) // they have moved or ended while their row was waited for
+}
+
+// patience is how long a beat waits for rows, if ctx lets it.
+func (s *session) patience(ctx context.Context) time.Duration {
+	most := min(s.ttl/12, maxPatience)
+	if end, ok := ctx.Deadline(); ok {
+		return min(most, time.Until(end))
+	}
+	return most
 }
 
 // beatWaiting waits for one claim's row and prolongs it. An error says only that
