@@ -215,7 +215,7 @@ func (s *session) pulse(ctx context.Context, f *Flight, met []*pulse) error {
 
 func (s *session) beatHead(p *pulse, q *Query) Step {
 	return Step{Query: q, Args: p.a, Row: func(r Row) error {
-		p.inHead, p.spot.head = true, true
+		p.inHead, p.spot.head, p.spot.waits = true, true, false
 		return r.Scan(&p.spot.token)
 	}}
 }
@@ -246,7 +246,7 @@ func (s *session) beatLine(p *pulse, q *Query) Step {
 	return Step{Query: q, Args: p.a, Row: func(r Row) error {
 		var held int64
 		err := r.Scan(&held, &p.spot.token)
-		p.inLine, p.spot.head, p.held = true, false, held != 0
+		p.inLine, p.spot.head, p.spot.waits, p.held = true, false, held == 0, held != 0
 		return err
 	}}
 }

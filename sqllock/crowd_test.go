@@ -248,3 +248,50 @@ func unlockMany(t *testing.T, r *rig, locks int, ttl time.Duration, keep int) {
 	wg.Wait()
 	t.Logf("%d unlocked in %v", locks, time.Since(begun))
 }
+
+// Those who give up a place in line wait for each other at the name's row. They do
+// not take all connections for that: other locks are given back meanwhile.
+func TestACrowdThatGivesUpLeavesConnectionsToOthers(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, r *rig) {
+		name := nameOf(t)
+		hold(t, openSession(t, r.engine(t), time.Minute), mutex(name))
+		s := openSession(t, r.engine(t), time.Minute)
+		crowd := make([]driver.Claim, 40) // more than the engine has connections
+		for i := range crowd {
+			crowd[i] = mutex(name)
+			enter(t, s, crowd[i])
+		}
+		tx, err := r.db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if _, err := tx.Exec(r.marked("SELECT 1 FROM pawl_head WHERE name = ? FOR UPDATE"), name); err != nil {
+			t.Fatal(err)
+		}
+		var leaving sync.WaitGroup
+		for _, c := range crowd {
+			leaving.Go(func() {
+				if err := s.Leave(t.Context(), c); err != nil {
+					t.Errorf("Leave of one that waited: %v", err)
+				}
+			})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		for range 20 {
+			c := mutex(name + "/other")
+			if st, err := s.Enter(ctx, c); err != nil || !st.Held {
+				t.Fatalf("Enter of another name while the crowd leaves: %+v, %v", st, err)
+			}
+			if err := s.Leave(ctx, c); err != nil {
+				t.Fatalf("Leave of another name while the crowd leaves: %v", err)
+			}
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+		leaving.Wait()
+	})
+}

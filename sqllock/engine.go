@@ -19,7 +19,8 @@ type Engine struct {
 	q      *statements
 	prefix string // before every name and record key
 
-	heads   heads         // names whose row is there
+	heads   heads // names whose row is there
+	exits   exits
 	patient chan struct{} // has room for the one beat that waits for a row
 
 	begun  context.Context // ends when Close begins

@@ -187,7 +187,7 @@ func (s *session) answer(cs []driver.Claim, looks []look, all bool) ([]driver.St
 		default:
 			out[i] = l.standing()
 			out[i].Valid = s.ttl
-			s.saw(c, spotHint{token: l.token, head: l.held && c.Exclusive()})
+			s.saw(c, spotHint{token: l.token, head: l.held && c.Exclusive(), waits: !l.held})
 		}
 	}
 	if err != nil && !all {

@@ -35,6 +35,7 @@ type session struct {
 type spotHint struct {
 	token int64
 	head  bool // in the head row, not in the line
+	waits bool // in the line, and not let in
 }
 
 var _ driver.Multi = (*session)(nil)
