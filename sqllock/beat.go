@@ -34,7 +34,7 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	var failed error
 	var busy []*pulse
 	for all := s.pulses(live, out); len(all) > 0 && ctx.Err() == nil; {
-		if len(busy) > 0 && s.patience(ctx) < s.patience(context.Background()) {
+		if slices.ContainsFunc(busy, (*pulse).hopeful) && s.patience(ctx) < s.patience(context.Background()) {
 			failed = context.DeadlineExceeded // what is left of the time belongs to those
 			break
 		}
@@ -66,7 +66,11 @@ type pulse struct {
 	st   *driver.Standing // where it is answered
 
 	inHead, inLine, held, found bool // what the last flight has seen of it
+
+	vain bool // its row was waited for in vain, by the last beat
 }
+
+func (p *pulse) hopeful() bool { return !p.vain }
 
 func (p *pulse) answered() bool { return p.st.Valid != 0 || p.st.Gone }
 
@@ -79,7 +83,8 @@ func (s *session) pulses(live []driver.Claim, out []driver.Standing) []*pulse {
 	from := s.unbeaten
 	for i, c := range live {
 		all[i] = &block[i]
-		*all[i] = pulse{c: c, a: s.args(c), spot: s.spots[c.ID], st: &out[i]}
+		_, vain := s.vain[c.ID]
+		*all[i] = pulse{c: c, a: s.args(c), spot: s.spots[c.ID], st: &out[i], vain: vain}
 	}
 	s.mu.Unlock()
 	slices.SortStableFunc(all, func(a, b *pulse) int { return strings.Compare(a.c.Name, b.c.Name) })
@@ -209,6 +214,7 @@ func (s *session) pulse(ctx context.Context, f *Flight, met []*pulse) error {
 			continue
 		}
 		s.saw(p.c, p.spot)
+		s.waited(p, false)
 	}
 	return nil
 }

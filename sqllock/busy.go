@@ -14,7 +14,8 @@ const maxPatience = time.Second
 // looks would find it taken until the hold is over: it takes its place among those
 // who wait for the row, each claim in a flight of its own, so that it holds nothing
 // meanwhile. A row that is held for longer, as by a guard, keeps the expiry it
-// has, and is told as not learnt.
+// has, and is told as not learnt; the next beat waits for it only if it has time
+// left when all others are answered.
 //
 // One at a time in an engine waits so: other beats have connections left.
 func (s *session) beatBusy(ctx context.Context, busy []*pulse) error {
@@ -29,6 +30,7 @@ func (s *session) beatBusy(ctx context.Context, busy []*pulse) error {
 	case <-ctx.Done():
 		return nil
 	}
+	slices.SortStableFunc(busy, func(a, b *pulse) int { return rank(a) - rank(b) })
 	until, _ := ctx.Deadline()
 	for i, p := range busy {
 		if ctx.Err() != nil {
@@ -41,6 +43,29 @@ func (s *session) beatBusy(ctx context.Context, busy []*pulse) error {
 		return nil
 	}
 	return s.seek(ctx, busy) // they have moved or ended while their row was waited for
+}
+
+// rank puts those for whom there is more hope first.
+func rank(p *pulse) int {
+	if p.vain {
+		return 1
+	}
+	return 0
+}
+
+// waited notes whether p's row was waited for in vain, as far as is known.
+func (s *session) waited(p *pulse, vain bool) {
+	if vain == p.vain {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.vain = vain
+	if _, ours := s.claims[p.c.ID]; vain && ours {
+		s.vain[p.c.ID] = struct{}{}
+	} else {
+		delete(s.vain, p.c.ID)
+	}
 }
 
 // patience is how long a beat waits for rows, if ctx lets it.
@@ -62,5 +87,6 @@ func (s *session) beatWaiting(ctx context.Context, p *pulse, patience time.Durat
 	if p.spot.head {
 		step = s.beatHead(p, s.e.q.beatWaitX)
 	}
+	s.waited(p, true)
 	_ = s.pulse(ctx, &Flight{Beat: true, Waits: true, Steps: []Step{step}}, []*pulse{p})
 }

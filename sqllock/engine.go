@@ -88,7 +88,7 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := &session{e: e, id: o.ID, ttl: o.TTL, chunk: beatChunkFirst, claims: map[string]driver.Claim{}, spots: map[string]spotHint{}, crossings: map[*crossing]struct{}{}}
+	s := &session{e: e, id: o.ID, ttl: o.TTL, chunk: beatChunkFirst, claims: map[string]driver.Claim{}, spots: map[string]spotHint{}, vain: map[string]struct{}{}, crossings: map[*crossing]struct{}{}}
 	s.life, s.cut = context.WithCancel(context.Background())
 	e.announce(true)
 	e.mu.Lock()

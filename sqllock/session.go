@@ -21,8 +21,9 @@ type session struct {
 	spots  map[string]spotHint     // where claims were last seen
 	closed bool
 
-	unbeaten string // the name with which the next beat begins
-	chunk    int    // how many claims a flight of a beat takes
+	unbeaten string              // the name with which the next beat begins
+	chunk    int                 // how many claims a flight of a beat takes
+	vain     map[string]struct{} // claims whose row the last beat has waited for in vain
 
 	crossings map[*crossing]struct{} // flights that enter claims, under way or cut
 
@@ -69,6 +70,7 @@ func (s *session) ended(c driver.Claim) {
 	if have, ok := s.claims[c.ID]; ok && have.Try <= c.Try {
 		delete(s.claims, c.ID)
 		delete(s.spots, c.ID)
+		delete(s.vain, c.ID)
 	}
 }
 
