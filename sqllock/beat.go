@@ -34,7 +34,7 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	var failed error
 	var busy []*pulse
 	for all := s.pulses(live, out); len(all) > 0 && ctx.Err() == nil; {
-		if slices.ContainsFunc(busy, (*pulse).hopeful) && s.patience(ctx) < s.patience(context.Background()) {
+		if few(busy) && slices.ContainsFunc(busy, (*pulse).hopeful) && s.patience(ctx) < s.patience(context.Background()) {
 			failed = context.DeadlineExceeded // what is left of the time belongs to those
 			break
 		}
@@ -127,18 +127,44 @@ func (s *session) beaten(ctx context.Context, chunk, after []*pulse, took time.D
 	}
 }
 
-// beat sends one flight for all, to where each claim was seen last, and further
-// ones for those that were not there: they have moved from the line into the
-// head row, or have ended, or somebody holds their row. These it returns.
+// beat sends one flight for all, to where each claim was seen last, and another one
+// for those that were not there: they have moved from the line into the head row,
+// or have ended, or somebody holds their row. These are tried again, and returned
+// if it is so still.
 func (s *session) beat(ctx context.Context, all []*pulse) (busy []*pulse, err error) {
-	first := Flight{Beat: true, Steps: make([]Step, 0, len(all))}
+	if err := s.beatSpots(ctx, all); err != nil {
+		return nil, err
+	}
+	busy = slices.DeleteFunc(slices.Clone(all), (*pulse).answered)
+	if len(busy) == 0 {
+		return nil, nil
+	}
+	if err := s.seek(ctx, busy); err != nil {
+		return nil, err
+	}
+	for _, pause := range beatAgain {
+		busy = slices.DeleteFunc(busy, (*pulse).answered)
+		if len(busy) == 0 || !rested(ctx, min(pause, s.ttl/50)) {
+			break
+		}
+		if err := s.beatSpots(ctx, busy); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(busy, (*pulse).answered), nil
+}
+
+// beatSpots prolongs claims where they were last seen, in one flight.
+func (s *session) beatSpots(ctx context.Context, all []*pulse) error {
+	f := Flight{Beat: true, Steps: make([]Step, 0, len(all))}
 	heads := make([]*pulse, 0, len(all))
 	for _, p := range all {
+		p.inHead, p.inLine = false, false
 		switch {
 		case !p.spot.head:
-			first.Steps = append(first.Steps, s.beatLine(p, s.e.q.beat))
+			f.Steps = append(f.Steps, s.beatLine(p, s.e.q.beat))
 		case s.e.q.beatsX.Text == "":
-			first.Steps = append(first.Steps, s.beatHead(p, s.e.q.beatX))
+			f.Steps = append(f.Steps, s.beatHead(p, s.e.q.beatX))
 		default:
 			heads = append(heads, p)
 		}
@@ -146,24 +172,11 @@ func (s *session) beat(ctx context.Context, all []*pulse) (busy []*pulse, err er
 	switch len(heads) {
 	case 0:
 	case 1:
-		first.Steps = append(first.Steps, s.beatHead(heads[0], s.e.q.beatX))
+		f.Steps = append(f.Steps, s.beatHead(heads[0], s.e.q.beatX))
 	default:
-		first.Steps = append(first.Steps, s.beatHeads(heads))
+		f.Steps = append(f.Steps, s.beatHeads(heads))
 	}
-	if err := s.pulse(ctx, &first, all); err != nil {
-		return nil, err
-	}
-	rest := slices.DeleteFunc(slices.Clone(all), (*pulse).answered)
-	for try := 0; len(rest) > 0; try++ {
-		if try > 0 && (try > len(beatAgain) || !rested(ctx, min(beatAgain[try-1], s.ttl/50))) {
-			break
-		}
-		if err := s.seek(ctx, rest); err != nil {
-			return nil, err
-		}
-		rest = slices.DeleteFunc(rest, (*pulse).answered)
-	}
-	return rest, nil
+	return s.pulse(ctx, &f, all)
 }
 
 // seek beats claims in both places and looks for those that neither had. The

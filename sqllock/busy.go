@@ -9,6 +9,12 @@ import (
 // maxPatience bounds how long one beat waits for rows that others hold.
 const maxPatience = time.Second
 
+// fewBusy is how many rows a beat waits for. Where there are more it is not that
+// many come and go: one transaction has them, such as that of a beat that was cut.
+const fewBusy = 8
+
+func few(busy []*pulse) bool { return len(busy) <= fewBusy }
+
 // beatBusy beats claims whose rows were held by somebody at every look. Where
 // many come and go on one name, somebody always has its row, and a beat that only
 // looks would find it taken until the hold is over: it takes its place among those
@@ -19,6 +25,12 @@ const maxPatience = time.Second
 //
 // One at a time in an engine waits so: other beats have connections left.
 func (s *session) beatBusy(ctx context.Context, busy []*pulse) error {
+	if !few(busy) && ctx.Err() == nil {
+		if err := s.beatSpots(ctx, busy); err != nil {
+			return err
+		}
+		busy = slices.DeleteFunc(busy, (*pulse).answered)
+	}
 	if len(busy) == 0 {
 		return nil
 	}
@@ -31,6 +43,7 @@ func (s *session) beatBusy(ctx context.Context, busy []*pulse) error {
 		return nil
 	}
 	slices.SortStableFunc(busy, func(a, b *pulse) int { return rank(a) - rank(b) })
+	busy = busy[:min(len(busy), fewBusy)]
 	until, _ := ctx.Deadline()
 	for i, p := range busy {
 		if ctx.Err() != nil {
