@@ -63,7 +63,7 @@ func (s *session) look(ctx context.Context, c driver.Claim) (driver.Standing, er
 			return driver.Standing{Gone: true}, nil
 		}
 		if again || !l.unsettled() {
-			s.saw(c, spotHint{token: l.token, head: l.held && c.Exclusive()})
+			s.saw(c, spotHint{token: l.token, head: l.held && c.Exclusive(), waits: !l.held})
 			return l.standing(), nil
 		}
 		if err := s.e.settle(ctx, a.text[Name]); err != nil {

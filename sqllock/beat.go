@@ -10,29 +10,49 @@ import (
 )
 
 // A flight that beats holds rows as long as it takes, and in some stores the
-// whole store, so it is kept to a few milliseconds.
-const beatChunk = 500
+// whole store, and one that has not ended in time has done nothing: so many claims
+// travel together as take a small part of a beat's time.
+const (
+	beatChunk      = 500
+	beatChunkFirst = 100
+	beatChunkLeast = 20
+)
 
 // Rows that somebody else holds for a moment are tried again within the beat,
-// with these pauses. One that is held for longer, as by a guard, keeps the
-// expiry it has, and is told as not learnt.
-var beatAgain = []time.Duration{time.Millisecond, 4 * time.Millisecond, 16 * time.Millisecond, 64 * time.Millisecond}
+// with these pauses.
+var beatAgain = []time.Duration{time.Millisecond, 4 * time.Millisecond}
 
 // Beat prolongs claims by primary key, a chunk a transaction. Each answers for
-// itself, and a chunk that failed does not keep the rest from being tried.
+// itself, and a chunk that failed does not keep the rest from being tried. Where
+// ctx ends before all are answered, the next beat begins with those that were not:
+// were it always the same who come last, they would never be prolonged.
 func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	clear(out)
 	var failed error
-	for chunk := range slices.Chunk(s.pulses(live, out), beatChunk) {
-		if err := s.beat(ctx, chunk); err != nil {
-			failed = err
-			if ctx.Err() != nil {
-				break
-			}
+	var busy []*pulse
+	for all := s.pulses(live, out); len(all) > 0 && ctx.Err() == nil; {
+		if few(busy) && slices.ContainsFunc(busy, (*pulse).hopeful) && s.patience(ctx) < s.patience(context.Background()) {
+			failed = context.DeadlineExceeded // what is left of the time belongs to those
+			break
 		}
+		chunk := s.chunkOf(all)
+		all = all[len(chunk):]
+		begun := time.Now()
+		taken, err := s.beat(ctx, chunk)
+		if err != nil {
+			failed = err
+		}
+		s.beaten(ctx, chunk, all, time.Since(begun), err)
+		busy = append(busy, taken...)
+	}
+	if err := s.beatBusy(ctx, busy); err != nil {
+		failed = err
+	}
+	if failed == nil {
+		failed = ctx.Err()
 	}
 	s.e.sweepSome(ctx)
 	return failed
@@ -46,52 +66,117 @@ type pulse struct {
 	st   *driver.Standing // where it is answered
 
 	inHead, inLine, held, found bool // what the last flight has seen of it
+
+	vain bool // its row was waited for in vain, by the last beat
 }
 
-// pulses are the claims of a beat in the order in which all flights take rows.
+func (p *pulse) hopeful() bool { return !p.vain }
+
+func (p *pulse) answered() bool { return p.st.Valid != 0 || p.st.Gone }
+
+// pulses are the claims of a beat in the order in which all flights take rows,
+// from where the last beat was interrupted.
 func (s *session) pulses(live []driver.Claim, out []driver.Standing) []*pulse {
 	all := make([]*pulse, len(live))
 	block := make([]pulse, len(live))
 	s.mu.Lock()
+	from := s.unbeaten
 	for i, c := range live {
 		all[i] = &block[i]
-		*all[i] = pulse{c: c, a: s.args(c), spot: s.spots[c.ID], st: &out[i]}
+		_, vain := s.vain[c.ID]
+		*all[i] = pulse{c: c, a: s.args(c), spot: s.spots[c.ID], st: &out[i], vain: vain}
 	}
 	s.mu.Unlock()
 	slices.SortStableFunc(all, func(a, b *pulse) int { return strings.Compare(a.c.Name, b.c.Name) })
-	return all
+	i, _ := slices.BinarySearchFunc(all, from, func(p *pulse, name string) int { return strings.Compare(p.c.Name, name) })
+	return slices.Concat(all[i:], all[:i])
 }
 
-// beat sends one flight for all, to where each claim was seen last, and further
-// ones for those that were not there: they have moved from the line into the
-// head row, or have ended, or somebody holds their row.
-func (s *session) beat(ctx context.Context, all []*pulse) error {
-	first := Flight{Beat: true, Steps: make([]Step, 0, len(all))}
+// chunkOf returns the first of all that travel together: in order, so that it
+// ends where they begin anew.
+func (s *session) chunkOf(all []*pulse) []*pulse {
+	s.mu.Lock()
+	n := min(s.chunk, len(all))
+	s.mu.Unlock()
+	for i := 1; i < n; i++ {
+		if all[i].c.Name < all[i-1].c.Name {
+			return all[:i]
+		}
+	}
+	return all[:n]
+}
+
+// beaten notes how far a beat has come, and how large a chunk may be.
+func (s *session) beaten(ctx context.Context, chunk, after []*pulse, took time.Duration, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cut := err != nil && ctx.Err() != nil
+	switch {
+	case took > s.ttl/30 || cut:
+		s.chunk = max(s.chunk/2, beatChunkLeast)
+	case took < s.ttl/120 && err == nil && len(chunk) == s.chunk:
+		s.chunk = min(s.chunk*2, beatChunk)
+	}
+	switch {
+	case cut:
+		s.unbeaten = chunk[0].c.Name
+	case len(after) > 0:
+		s.unbeaten = after[0].c.Name
+	default:
+		s.unbeaten = ""
+	}
+}
+
+// beat sends one flight for all, to where each claim was seen last, and another one
+// for those that were not there: they have moved from the line into the head row,
+// or have ended, or somebody holds their row. These are tried again, and returned
+// if it is so still.
+func (s *session) beat(ctx context.Context, all []*pulse) (busy []*pulse, err error) {
+	if err := s.beatSpots(ctx, all); err != nil {
+		return nil, err
+	}
+	busy = slices.DeleteFunc(slices.Clone(all), (*pulse).answered)
+	if len(busy) == 0 {
+		return nil, nil
+	}
+	if err := s.seek(ctx, busy); err != nil {
+		return nil, err
+	}
+	for _, pause := range beatAgain {
+		busy = slices.DeleteFunc(busy, (*pulse).answered)
+		if len(busy) == 0 || !rested(ctx, min(pause, s.ttl/50)) {
+			break
+		}
+		if err := s.beatSpots(ctx, busy); err != nil {
+			return nil, err
+		}
+	}
+	return slices.DeleteFunc(busy, (*pulse).answered), nil
+}
+
+// beatSpots prolongs claims where they were last seen, in one flight.
+func (s *session) beatSpots(ctx context.Context, all []*pulse) error {
+	f := Flight{Beat: true, Steps: make([]Step, 0, len(all))}
+	heads := make([]*pulse, 0, len(all))
 	for _, p := range all {
-		if p.spot.head {
-			first.Steps = append(first.Steps, s.beatHead(p))
-		} else {
-			first.Steps = append(first.Steps, s.beatLine(p))
+		p.inHead, p.inLine = false, false
+		switch {
+		case !p.spot.head:
+			f.Steps = append(f.Steps, s.beatLine(p, s.e.q.beat))
+		case s.e.q.beatsX.Text == "":
+			f.Steps = append(f.Steps, s.beatHead(p, s.e.q.beatX))
+		default:
+			heads = append(heads, p)
 		}
 	}
-	if err := s.pulse(ctx, &first, all); err != nil {
-		return err
+	switch len(heads) {
+	case 0:
+	case 1:
+		f.Steps = append(f.Steps, s.beatHead(heads[0], s.e.q.beatX))
+	default:
+		f.Steps = append(f.Steps, s.beatHeads(heads))
 	}
-	rest := all
-	for try := 0; ; try++ {
-		rest = slices.DeleteFunc(slices.Clone(rest), func(p *pulse) bool { return p.st.Valid != 0 || p.st.Gone })
-		if len(rest) == 0 {
-			return nil
-		}
-		if try > 0 {
-			if try > len(beatAgain) || !rested(ctx, min(beatAgain[try-1], s.ttl/50)) {
-				return nil
-			}
-		}
-		if err := s.seek(ctx, rest); err != nil {
-			return err
-		}
-	}
+	return s.pulse(ctx, &f, all)
 }
 
 // seek beats claims in both places and looks for those that neither had. The
@@ -101,9 +186,9 @@ func (s *session) seek(ctx context.Context, rest []*pulse) error {
 	f := Flight{Beat: true}
 	for _, p := range rest {
 		p.inHead, p.inLine, p.found = false, false, false
-		f.Steps = append(f.Steps, s.beatLine(p))
+		f.Steps = append(f.Steps, s.beatLine(p, s.e.q.beat))
 		if p.c.Exclusive() {
-			f.Steps = append(f.Steps, s.beatHead(p))
+			f.Steps = append(f.Steps, s.beatHead(p, s.e.q.beatX))
 		}
 		f.Steps = append(f.Steps, Step{Query: s.e.q.find, Args: p.a, Row: func(r Row) error {
 			var head, token int64
@@ -142,23 +227,45 @@ func (s *session) pulse(ctx context.Context, f *Flight, met []*pulse) error {
 			continue
 		}
 		s.saw(p.c, p.spot)
+		s.waited(p, false)
 	}
 	return nil
 }
 
-func (s *session) beatHead(p *pulse) Step {
-	return Step{Query: s.e.q.beatX, Args: p.a, Row: func(r Row) error {
-		p.inHead, p.spot.head = true, true
+func (s *session) beatHead(p *pulse, q *Query) Step {
+	return Step{Query: q, Args: p.a, Row: func(r Row) error {
+		p.inHead, p.spot.head, p.spot.waits = true, true, false
 		return r.Scan(&p.spot.token)
 	}}
 }
 
-func (s *session) beatLine(p *pulse) Step {
+// beatHeads is beatHead for many, in one statement.
+func (s *session) beatHeads(all []*pulse) Step {
+	a := &Args{list: make([]*Args, len(all))}
+	a.setDuration(TTL, s.ttl)
+	by := make(map[string]*pulse, len(all))
+	for i, p := range all {
+		a.list[i], by[p.c.ID] = p.a, p
+	}
+	return Step{Query: s.e.q.beatsX, Args: a, Row: func(r Row) error {
+		var id string
+		var token int64
+		if err := r.Scan(&id, &token); err != nil {
+			return err
+		}
+		if p := by[id]; p != nil {
+			p.inHead, p.spot = true, spotHint{token: token, head: true}
+		}
+		return nil
+	}}
+}
+
+func (s *session) beatLine(p *pulse, q *Query) Step {
 	p.a.set(Token, p.spot.token)
-	return Step{Query: s.e.q.beat, Args: p.a, Row: func(r Row) error {
+	return Step{Query: q, Args: p.a, Row: func(r Row) error {
 		var held int64
 		err := r.Scan(&held, &p.spot.token)
-		p.inLine, p.spot.head, p.held = true, false, held != 0
+		p.inLine, p.spot.head, p.spot.waits, p.held = true, false, held == 0, held != 0
 		return err
 	}}
 }

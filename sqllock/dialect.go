@@ -90,6 +90,7 @@ type Flight struct {
 	Steps   []Step
 	Durable bool // survives a power cut once Run has returned
 	Beat    bool // keeps claims alive, so it must not wait behind the user's own work
+	Waits   bool // a beat that waits for a row others hold: no other beat must wait behind it. There is one at a time
 	Reads   bool // changes nothing, and needs no transaction
 	Tries   bool // a row that is held for long is answered with ErrLocked, not waited for
 	Vetoed  bool // set by Run: a step's veto undid everything
@@ -155,11 +156,20 @@ const (
 	Value Param = numParam
 )
 
+// The parameters of a statement about many claims, which a Store takes from
+// [Args.List].
+const (
+	Names Param = numParam + 1 + iota
+	IDs
+	Tries
+	Pairs // of ID and Try
+)
+
 var paramNames = map[string]Param{
 	"name": Name, "id": ID, "session": SessionID, "live": Live, "note": Note,
 	"try": Try, "upto": Upto, "need": Need, "limit": Limit, "queue": Queue, "ttl": TTL, "token": Token,
 	"held": Held, "version": Version, "keep": Keep, "count": Count, "now": Now, "wall": Wall,
-	"value": Value,
+	"value": Value, "names": Names, "ids": IDs, "tries": Tries, "pairs": Pairs,
 }
 
 // IsText reports whether p is a text.
@@ -168,12 +178,16 @@ func (p Param) IsText() bool { return p < numText }
 // IsInt reports whether p is an integer.
 func (p Param) IsInt() bool { return p >= numText && p < numParam }
 
+// IsList reports whether p is of many claims.
+func (p Param) IsList() bool { return p > numParam }
+
 // Args are the values of a flight's parameters. All steps that are about one
 // claim share them.
 type Args struct {
 	text [numText]string
 	num  [numParam - numText]int64
 	blob []byte
+	list []*Args
 }
 
 // Text returns the value of a text.
@@ -185,7 +199,11 @@ func (a *Args) Int(p Param) int64 { return a.num[p-numText] }
 // Blob returns the value of the blob.
 func (a *Args) Blob() []byte { return a.blob }
 
-// Arg returns the value of any parameter, for clients that bind by type.
+// List returns the claims that a statement is about, one by one.
+func (a *Args) List() []*Args { return a.list }
+
+// Arg returns the value of a parameter that is not of a list, for clients that
+// bind by type.
 func (a *Args) Arg(p Param) any {
 	switch {
 	case p.IsText():

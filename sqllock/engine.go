@@ -19,7 +19,9 @@ type Engine struct {
 	q      *statements
 	prefix string // before every name and record key
 
-	heads heads // names whose row is there
+	heads   heads // names whose row is there
+	exits   exits
+	patient chan struct{} // has room for the one beat that waits for a row
 
 	begun  context.Context // ends when Close begins
 	finish context.CancelFunc
@@ -66,6 +68,7 @@ func New(d Dialect, prefix string) (*Engine, error) {
 	}
 	e := &Engine{
 		d: d, q: q, prefix: prefix,
+		patient:  make(chan struct{}, 1),
 		waiters:  map[string]*waiter{},
 		watchers: map[string][]*watcher{},
 		polls:    map[string]*poll{},
@@ -85,7 +88,7 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := &session{e: e, id: o.ID, ttl: o.TTL, claims: map[string]driver.Claim{}, spots: map[string]spotHint{}, crossings: map[*crossing]struct{}{}}
+	s := &session{e: e, id: o.ID, ttl: o.TTL, chunk: beatChunkFirst, claims: map[string]driver.Claim{}, spots: map[string]spotHint{}, vain: map[string]struct{}{}, crossings: map[*crossing]struct{}{}}
 	s.life, s.cut = context.WithCancel(context.Background())
 	e.announce(true)
 	e.mu.Lock()

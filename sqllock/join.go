@@ -166,7 +166,10 @@ func (s *session) answer(cs []driver.Claim, looks []look, all bool) ([]driver.St
 		l := &looks[i]
 		switch {
 		case l.vetoed:
-			out[i] = driver.Standing{Ahead: l.ahead, Holder: l.holder(), Pause: l.pause()}
+			out[i] = driver.Standing{Ahead: l.ahead, Pause: l.pause()}
+			if l.first.id != c.ID { // else it was free, and is again
+				out[i].Holder = l.holder()
+			}
 			if l.clash && !l.known {
 				err = driver.ErrLimit
 			}
@@ -184,7 +187,7 @@ func (s *session) answer(cs []driver.Claim, looks []look, all bool) ([]driver.St
 		default:
 			out[i] = l.standing()
 			out[i].Valid = s.ttl
-			s.saw(c, spotHint{token: l.token, head: l.held && c.Exclusive()})
+			s.saw(c, spotHint{token: l.token, head: l.held && c.Exclusive(), waits: !l.held})
 		}
 	}
 	if err != nil && !all {

@@ -9,7 +9,7 @@ import (
 // Leave gives back an exclusive hold in one statement, and lets in the next in
 // a second flight only if somebody waits. Should the process die between the
 // two, the line is found with nobody held at its head, and settled, by whoever
-// looks next.
+// looks next. A place in line goes through the queueing flight at once.
 func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -20,7 +20,16 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 func (s *session) depart(ctx context.Context, c driver.Claim) error {
 	a := s.args(c)
 	a.set(Upto, int64(c.Try))
-	if c.Exclusive() {
+	s.mu.Lock()
+	waits := s.spots[c.ID].waits // or was let in since, which the flight finds
+	s.mu.Unlock()
+	if waits {
+		done, err := s.e.exits.pass(ctx, a.text[Name])
+		if err != nil {
+			return err
+		}
+		defer done()
+	} else if c.Exclusive() {
 		ended, waiting, err := s.giveBack(ctx, a)
 		if err != nil {
 			return err

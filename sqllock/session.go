@@ -21,6 +21,10 @@ type session struct {
 	spots  map[string]spotHint     // where claims were last seen
 	closed bool
 
+	unbeaten string              // the name with which the next beat begins
+	chunk    int                 // how many claims a flight of a beat takes
+	vain     map[string]struct{} // claims whose row the last beat has waited for in vain
+
 	crossings map[*crossing]struct{} // flights that enter claims, under way or cut
 
 	life context.Context // of crossings
@@ -32,6 +36,7 @@ type session struct {
 type spotHint struct {
 	token int64
 	head  bool // in the head row, not in the line
+	waits bool // in the line, and not let in
 }
 
 var _ driver.Multi = (*session)(nil)
@@ -65,6 +70,7 @@ func (s *session) ended(c driver.Claim) {
 	if have, ok := s.claims[c.ID]; ok && have.Try <= c.Try {
 		delete(s.claims, c.ID)
 		delete(s.spots, c.ID)
+		delete(s.vain, c.ID)
 	}
 }
 

@@ -27,6 +27,8 @@ type statements struct {
 	standing, veto                         *Query
 
 	beatX, beat, find                *Query
+	beatsX                           *Query // beat_x for many in one statement, where there is one
+	beatWaitX, beatWait              *Query // beats that wait for the row, where the others pass by one that is taken
 	still, departed, peek, waits     *Query
 	rivals, occupants, haunts, stuck *Query
 	named                            *Query
@@ -44,6 +46,10 @@ type statements struct {
 // sameAs are statements that only some dialects tell from others.
 var sameAs = map[string]string{"release": "end", "create": "store"}
 
+// plainly are statements that are the shared ones where a dialect has others of
+// that name for another purpose.
+var plainly = map[string]string{"beat_wait": "beat", "beat_wait_x": "beat_x"}
+
 func compile(d *Dialect) (*statements, error) {
 	var s statements
 	macros := expansion(d)
@@ -57,6 +63,7 @@ func compile(d *Dialect) (*statements, error) {
 		{"raise", &s.raise}, {"front", &s.front}, {"promote", &s.promote}, {"vacate", &s.vacate}, {"admit", &s.admit},
 		{"count", &s.count}, {"standing", &s.standing}, {"veto", &s.veto},
 		{"beat_x", &s.beatX}, {"beat", &s.beat}, {"find", &s.find},
+		{"beats_x", &s.beatsX}, {"beat_wait_x", &s.beatWaitX}, {"beat_wait", &s.beatWait},
 		{"still", &s.still}, {"departed", &s.departed}, {"peek", &s.peek}, {"waits", &s.waits},
 		{"rivals", &s.rivals}, {"occupants", &s.occupants}, {"haunts", &s.haunts}, {"stuck", &s.stuck}, {"named", &s.named},
 		{"bury_x", &s.buryX}, {"bury", &s.bury}, {"evict_x", &s.evictX}, {"evict", &s.evict}, {"list", &s.list},
@@ -73,6 +80,9 @@ func compile(d *Dialect) (*statements, error) {
 			text, replaced = d.Statements[file]
 		}
 		if !replaced {
+			if as, same := plainly[file]; same {
+				file = as
+			}
 			b, err := files.ReadFile("sql/" + file + ".sql")
 			if err != nil {
 				return nil, fmt.Errorf("sqllock: statement %s: %w", it.name, err)

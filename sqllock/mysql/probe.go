@@ -26,7 +26,7 @@ func (s *store) server(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	k := &server{}
-	err := s.from.with(ctx, false, func(c *sql.Conn) error {
+	err := s.from.with(ctx, work, func(c *sql.Conn) error {
 		if err := s.inspect(ctx, c); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (s *store) ready(ctx context.Context) error {
 		return err
 	}
 	var version int
-	err := s.from.with(ctx, false, func(c *sql.Conn) error {
+	err := s.from.with(ctx, work, func(c *sql.Conn) error {
 		err := c.QueryRowContext(ctx, "SELECT version FROM "+s.tables.meta+" WHERE one = 1").Scan(&version)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -115,5 +115,5 @@ func (s *store) ready(ctx context.Context) error {
 		return err
 	}
 	// The connection for beats is taken while there is one to be had.
-	return s.answer(ctx, s.from.with(ctx, true, func(*sql.Conn) error { return nil }))
+	return s.answer(ctx, s.from.with(ctx, beats, func(*sql.Conn) error { return nil }))
 }

@@ -52,7 +52,7 @@ func (e *Engine) Migrate(ctx context.Context) error {
 	if err := s.from.usable(); err != nil {
 		return err
 	}
-	err := s.from.with(ctx, false, func(c *sql.Conn) error {
+	err := s.from.with(ctx, work, func(c *sql.Conn) error {
 		if err := s.inspect(ctx, c); err != nil {
 			return err
 		}

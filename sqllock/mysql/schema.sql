@@ -13,7 +13,9 @@ INSERT IGNORE INTO {meta} (one, version) VALUES (1, 1);
 CREATE TABLE IF NOT EXISTS {head} (
   name      VARBINARY(767) PRIMARY KEY,
   fence     BIGINT NOT NULL,          -- the highest token given out on the name
-  x_id      VARBINARY(255) NOT NULL,  -- the exclusive holder; '' if there is none
+  -- The exclusive holder, always 32 characters; '' if there is none. Its length is
+  -- fixed, so that the row is changed in its place when it is taken and given back.
+  x_id      CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   x_try     BIGINT NOT NULL,
   x_token   BIGINT NOT NULL,
   x_session VARBINARY(255) NOT NULL,

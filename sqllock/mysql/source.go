@@ -14,9 +14,8 @@ import (
 
 // A source is where connections come from.
 type source interface {
-	// with runs fn on a connection that is fn's alone meanwhile; beat says that
-	// it must not wait behind the user's own work.
-	with(ctx context.Context, beat bool, fn func(*sql.Conn) error) error
+	// with runs fn on a connection that is fn's alone meanwhile.
+	with(ctx context.Context, u use, fn func(*sql.Conn) error) error
 
 	// stmt returns a statement that the server has read already, or nil where
 	// connections are not ours to keep it on.
@@ -26,6 +25,25 @@ type source interface {
 	usable() error
 
 	close() error
+}
+
+// A use says what a connection is wanted for.
+type use int
+
+const (
+	work  use = iota
+	beats     // must not wait behind the user's own work
+	waits     // may wait for a row, behind which beats must not wait
+)
+
+func useOf(f *sqllock.Flight) use {
+	switch {
+	case f.Waits:
+		return waits
+	case f.Beat:
+		return beats
+	}
+	return work
 }
 
 // own are two pools of our own: one for beats, so that they never wait.
@@ -48,12 +66,11 @@ func (o *own) stmt(ctx context.Context, q *sqllock.Query, text string) (*sql.Stm
 	return s, nil
 }
 
-func (o *own) with(ctx context.Context, beat bool, fn func(*sql.Conn) error) error {
-	db := o.db
-	if beat {
-		db = o.beats
+func (o *own) with(ctx context.Context, u use, fn func(*sql.Conn) error) error {
+	if u == work {
+		return onConn(ctx, o.db, fn)
 	}
-	return onConn(ctx, db, fn)
+	return onConn(ctx, o.beats, fn) // one at a time waits there, and two are left
 }
 
 func (o *own) usable() error { return nil }
@@ -76,9 +93,12 @@ func (f *foreign) usable() error {
 	return nil
 }
 
-func (f *foreign) with(ctx context.Context, beat bool, fn func(*sql.Conn) error) error {
-	if !beat {
+func (f *foreign) with(ctx context.Context, u use, fn func(*sql.Conn) error) error {
+	switch u {
+	case work:
 		return onConn(ctx, f.db, fn)
+	case waits:
+		return onConn(ctx, f.db, func(c *sql.Conn) error { return waiting(ctx, c, fn) })
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,6 +120,17 @@ func (f *foreign) with(ctx context.Context, beat bool, fn func(*sql.Conn) error)
 			return err
 		}
 	}
+}
+
+// waiting runs fn on a connection on which no statement waits for a row much
+// longer than its caller does: one that was given up waits on in the server. The
+// user does not get the connection back, since it is not as it was.
+func waiting(ctx context.Context, c *sql.Conn, fn func(*sql.Conn) error) error {
+	if _, err := c.ExecContext(ctx, "SET SESSION innodb_lock_wait_timeout = 1"); err != nil {
+		return err
+	}
+	defer discard(c)
+	return fn(c)
 }
 
 // broken reports whether a connection cannot be used again.

@@ -67,7 +67,7 @@ func (s *store) send(ctx context.Context, f *sqllock.Flight, k *server) (got []r
 			}
 		}
 	}
-	err = s.from.with(ctx, f.Beat, func(c *sql.Conn) (err error) {
+	err = s.from.with(ctx, useOf(f), func(c *sql.Conn) (err error) {
 		got, err = fly(ctx, c, f, k)
 		return err
 	})

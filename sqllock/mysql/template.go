@@ -48,11 +48,29 @@ func (t *template) append(to []byte, a *sqllock.Args) []byte {
 			to = strconv.AppendInt(to, a.Int(p), 10)
 		case p.IsText():
 			to = appendHex(to, []byte(a.Text(p)))
+		case p == sqllock.Names, p == sqllock.Pairs:
+			to = appendList(to, p, a.List())
 		default:
 			to = appendHex(to, a.Blob())
 		}
 	}
 	return append(to, t.pieces[len(t.pieces)-1]...)
+}
+
+// appendList writes a parameter of many claims, with commas between.
+func appendList(to []byte, p sqllock.Param, list []*sqllock.Args) []byte {
+	for i, a := range list {
+		if i > 0 {
+			to = append(to, ',')
+		}
+		if p == sqllock.Names {
+			to = appendHex(to, []byte(a.Text(sqllock.Name)))
+			continue
+		}
+		to = appendHex(append(to, '('), []byte(a.Text(sqllock.ID)))
+		to = append(strconv.AppendInt(append(to, ','), a.Int(sqllock.Try), 10), ')')
+	}
+	return to
 }
 
 func appendHex(to, b []byte) []byte {

@@ -16,7 +16,7 @@ import (
 
 const (
 	defaultConns = 10
-	beatConns    = 2 // so that one that is stuck on a dead connection does not hold the next up
+	beatConns    = 3 // so that neither one that is stuck on a dead connection nor one that waits for a row holds the next up
 	knownParams  = "prefix, table_prefix, tls, timeout, max_conns, socket, multi_primary"
 )
 

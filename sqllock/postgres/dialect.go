@@ -81,6 +81,10 @@ func cast(p sqllock.Param) string {
 		return "::bytea"
 	case p.IsText():
 		return "::text"
+	case p == sqllock.Names || p == sqllock.IDs:
+		return "::text[]"
+	case p == sqllock.Tries:
+		return "::bigint[]"
 	}
 	return "::bigint"
 }

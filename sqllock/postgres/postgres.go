@@ -15,7 +15,7 @@
 // their turn instead, every 2 to 50 milliseconds; nothing else changes.
 //
 // The tables are made by [Engine.Migrate] or "pawl migrate". An engine keeps up
-// to three connections of its own beside the pool it was given: two for beats,
+// to four connections of its own beside the pool it was given: three for beats,
 // so that they never wait behind the user's own work, and one to be told of
 // turns while somebody waits.
 //

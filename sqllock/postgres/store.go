@@ -34,9 +34,9 @@ var _ sqllock.Store = (*store)(nil)
 
 func newStore(from source, t tables) *store { return &store{from: from, tables: t} }
 
-// beatConns are how many connections are kept for beats. Two, so that one that
-// is stuck on a dead connection does not hold the next up.
-const beatConns = 2
+// beatConns are how many connections are kept for beats: so many that neither one
+// that is stuck on a dead connection nor one that waits for a row holds the next up.
+const beatConns = 3
 
 // Run carries out a flight. One that the server refused untouched, because it
 // would have had to wait or to undo another, is sent again until ctx ends.
@@ -159,11 +159,27 @@ func deliver(f *sqllock.Flight, got []rows) error {
 func args(s *sqllock.Step) []any {
 	all := make([]any, len(s.Query.Params))
 	for i, p := range s.Query.Params {
-		if p == sqllock.Note {
+		switch p {
+		case sqllock.Note:
 			all[i] = []byte(s.Args.Text(p))
-			continue
+		case sqllock.Names:
+			all[i] = column(s.Args, func(a *sqllock.Args) string { return a.Text(sqllock.Name) })
+		case sqllock.IDs:
+			all[i] = column(s.Args, func(a *sqllock.Args) string { return a.Text(sqllock.ID) })
+		case sqllock.Tries:
+			all[i] = column(s.Args, func(a *sqllock.Args) int64 { return a.Int(sqllock.Try) })
+		default:
+			all[i] = s.Args.Arg(p)
 		}
-		all[i] = s.Args.Arg(p)
+	}
+	return all
+}
+
+// column is one parameter of many claims.
+func column[T any](a *sqllock.Args, of func(*sqllock.Args) T) []T {
+	all := make([]T, len(a.List()))
+	for i, one := range a.List() {
+		all[i] = of(one)
 	}
 	return all
 }
