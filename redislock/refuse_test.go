@@ -64,6 +64,24 @@ func TestAKeyOfAnotherTypeIsAClearErrorAndLeftAlone(t *testing.T) {
 	}
 }
 
+func TestAFenceThatIsNoNumberIsAClearErrorAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	at := newConsole(t, s.Addr())
+	c := open(t, "redis://"+s.Addr())
+	unlock(t, lock(t, c.Mutex("name")))
+	fence := at.do("RANDOMKEY") // it is all that a lock leaves
+	for _, value := range []string{"", "abc", "not a number, but longer than one"} {
+		at.do("SET", fence, value)
+		if _, err := c.Mutex("name").TryLock(t.Context()); err == nil || errors.Is(err, pawl.ErrHeld) || !strings.Contains(err.Error(), "not a number") {
+			t.Errorf("with %q as the fence: %v", value, err)
+		}
+		if got := at.do("GET", fence); got != value || at.do("DBSIZE") != "1" {
+			t.Errorf("%q became %q, among %s keys", value, got, at.do("DBSIZE"))
+		}
+	}
+}
+
 // T31
 func TestScriptsThatWereFlushedAreSentAgain(t *testing.T) {
 	t.Parallel()

@@ -1,8 +1,10 @@
 package redlock_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,6 +89,24 @@ func TestANoteCannotForgeAToken(t *testing.T) {
 	again, err := s.Enter(t.Context(), c)
 	if err != nil || again.Token != first.Token {
 		t.Errorf("a repeated Enter answers token %d, %v; it was %d", again.Token, err, first.Token)
+	}
+}
+
+func TestAFenceThatIsNoNumberIsAClearErrorAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 3, "max-ttl=2s")
+	c := f.client(t, pawl.WithTTL(2*time.Second))
+	unlock(t, lock(t, c, "name"))
+	for i := range f.servers {
+		f.at(t, i, "SET", "pawl:\x01f", "abc")
+	}
+	if _, err := c.Mutex("name").TryLock(t.Context()); err == nil || errors.Is(err, pawl.ErrHeld) || !strings.Contains(err.Error(), "not a number") {
+		t.Errorf("TryLock says %v", err)
+	}
+	for i := range f.servers {
+		if got, err := f.at(t, i, "GET", "pawl:\x01f").ToString(); got != "abc" {
+			t.Errorf("node %d has %q, %v", i, got, err)
+		}
 	}
 }
 
