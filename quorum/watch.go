@@ -150,11 +150,16 @@ func (w *watch) snapshot() []uint64 {
 	return slices.Clone(w.counts)
 }
 
+// watchOf returns the watch of a name, nil if nobody waits for it here.
+func (e *Engine) watchOf(name string) *watch {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.watches[name]
+}
+
 // entering remembers what was counted before a claim asks.
 func (e *Engine) entering(c driver.Claim) {
-	e.mu.Lock()
-	w := e.watches[c.Name]
-	e.mu.Unlock()
+	w := e.watchOf(c.Name)
 	if w == nil {
 		return
 	}
@@ -170,9 +175,7 @@ func (e *Engine) entering(c driver.Claim) {
 // rivals that wake each other and themselves with what they undo would meet again
 // at once, for ever.
 func (e *Engine) undoing(c driver.Claim, t *tally) {
-	e.mu.Lock()
-	w := e.watches[c.Name]
-	e.mu.Unlock()
+	w := e.watchOf(c.Name)
 	if w == nil {
 		return
 	}
@@ -194,9 +197,7 @@ func (e *Engine) entered(c driver.Claim) { e.unwait(c, true) }
 
 // unwait forgets a claim that does not wait any more.
 func (e *Engine) unwait(c driver.Claim, held bool) {
-	e.mu.Lock()
-	w := e.watches[c.Name]
-	e.mu.Unlock()
+	w := e.watchOf(c.Name)
 	if w == nil {
 		return
 	}
@@ -212,9 +213,7 @@ func (e *Engine) unwait(c driver.Claim, held bool) {
 // rivals may stumble as it did: at random, and longer each time. An attempt that
 // took long is met by more rivals, so the wait is measured by it.
 func (e *Engine) stumble(name string, took time.Duration) time.Duration {
-	e.mu.Lock()
-	w := e.watches[name]
-	e.mu.Unlock()
+	w := e.watchOf(name)
 	times := 1
 	if w != nil {
 		w.mu.Lock()
