@@ -2,10 +2,10 @@ package contest
 
 import "time"
 
-// ScaleTTL is that of the leases. Beats come every third of it, so that a round of as
-// long has one for each session.
+// ScaleTTL is that of the leases, in whole seconds, since etcd has no others. Beats
+// come every third of it, so that a round of as long has one for each session.
 const (
-	ScaleTTL    = 4500 * time.Millisecond
+	ScaleTTL    = 6 * time.Second
 	ScaleLength = ScaleTTL / 3
 )
 
