@@ -58,6 +58,16 @@ func (p *polled) enter(t *testing.T, c driver.Claim) driver.Standing {
 	return st
 }
 
+// atOnce expects that no time passes while do runs.
+func atOnce(t *testing.T, do func()) {
+	t.Helper()
+	begun := time.Now()
+	do()
+	if took := time.Since(begun); took > 0 {
+		t.Errorf("it took %v", took)
+	}
+}
+
 // asks returns which nodes were asked since the last time, in their order.
 func (p *polled) asks(op string) []int {
 	synctest.Wait()
@@ -147,11 +157,7 @@ func TestTheRestAreAskedAtOnceWhenOneDoesNotGrant(t *testing.T) {
 			poll(t, func(t *testing.T, p *polled) {
 				first, _ := p.preferred(t, "name")
 				p.let(first[1], does)
-				begun := time.Now()
-				p.enter(t, mutex("aa", "name"))
-				if took := time.Since(begun); took > 0 {
-					t.Errorf("held after %v", took)
-				}
+				atOnce(t, func() { p.enter(t, mutex("aa", "name")) })
 				if asked := p.asks("enter"); !slices.Equal(asked, all) {
 					t.Errorf("nodes %v were asked", asked)
 				}
@@ -162,11 +168,7 @@ func TestTheRestAreAskedAtOnceWhenOneDoesNotGrant(t *testing.T) {
 		poll(t, func(t *testing.T, p *polled) {
 			first, _ := p.preferred(t, "name")
 			p.occupy(t, "name", first[0], first[2])
-			begun := time.Now()
-			p.enter(t, mutex("aa", "name"))
-			if took := time.Since(begun); took > 0 {
-				t.Errorf("held after %v", took)
-			}
+			atOnce(t, func() { p.enter(t, mutex("aa", "name")) })
 		})
 	})
 }
