@@ -28,32 +28,38 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 	if turn == nil {
 		return s.look(ctx, c)
 	}
+	s.planned(&c, last)
 	for {
 		if token := s.take(&c); token != 0 {
 			return s.confirm(ctx, &c, token)
 		}
 		now, changed, why := e.state(a)
-		pause := last.Pause
+		pause := s.patience(&c)
 		switch {
 		case now == 0:
 			if code(why) != "" { // the server refuses: it will not come up
 				return driver.Standing{}, fault(why)
 			}
 			pause = min(max(pause, time.Millisecond), deafPause)
-		case pause <= 0 || !s.heardSince(&c, now):
+		case !s.heardSince(&c, now):
 			s.heardFrom(&c, now) // before the look: word that comes during it undoes it
 			st, err := s.look(ctx, c)
 			if err != nil || st.Held || st.Gone {
 				s.heardFrom(&c, 0)
 				return st, err
 			}
-			last = st
+			s.planned(&c, st)
+			if blocker(st) != blocker(last) {
+				return st, nil
+			}
 			continue
+		case pause <= 0:
+			return s.look(ctx, c)
 		}
-		switch rest, err := s.rest(ctx, pause, turn, changed); {
+		switch passed, err := s.rest(ctx, pause, turn, changed); {
 		case err != nil:
 			return driver.Standing{}, err
-		case rest:
+		case passed && now == 0:
 			return s.look(ctx, c)
 		}
 	}

@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -45,7 +46,7 @@ func (s *session) beat(ctx context.Context, live []driver.Claim, out []driver.St
 		at, own := s.of(&live[i])
 		calls[i] = Command{at.hold, lookScript.call(2, []string{at.hold, at.line, own, s.millis, "1"})}
 	}
-	answers := make([]Answer, len(live))
+	answers, sent := make([]Answer, len(live)), time.Now()
 	runEach(ctx, lookScript, s.sender(), calls, answers)
 	for i := range live {
 		c, a := &live[i], &answers[i]
@@ -59,13 +60,14 @@ func (s *session) beat(ctx context.Context, live []driver.Claim, out []driver.St
 			failed = err
 			continue
 		}
-		st.Holder, st.Pause = nil, 0
 		out[i] = st
 		switch {
 		case st.Gone:
 			s.left(*c)
 		case st.Held: // should it still wait to be told, it is told now
 			s.told(c.ID, c.Try, st.Token)
+		default:
+			s.learnt(c, sent, a.Reply.Array)
 		}
 	}
 	return failed

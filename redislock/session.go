@@ -44,6 +44,7 @@ type spot struct {
 	token uint64        // of a grant that was told and not yet taken
 	taken bool          // the caller knows that it is held
 	turn  chan struct{} // made by Await, buffered by one: there is word of the claim; nil while nobody waits
+	plan
 }
 
 func (p *spot) wakeLocked() {

@@ -16,13 +16,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The codes of a standing, see lua/enter.lua.
+// The codes of a standing, see lua/enter.lua and lua/look.lua.
 const (
 	codeGone = iota
 	_
 	codeWaits
 	codeDenied
 	codeLimit
+	codeStill
 )
 
 // errNoReply is what a reply is that no script of ours makes.
@@ -49,6 +50,8 @@ func (s *session) standing(c *driver.Claim, r Reply) (driver.Standing, error) {
 		return driver.Standing{Gone: true}, nil
 	case codeLimit:
 		return driver.Standing{}, driver.ErrLimit
+	case codeStill:
+		return driver.Standing{Ahead: -1, Valid: s.ttl}, nil
 	}
 	st := driver.Standing{
 		Ahead:  int(r.Array[1].Int),

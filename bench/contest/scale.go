@@ -157,7 +157,11 @@ func (c *company) assemble(ctx context.Context) (dissolve func() error, err erro
 	dissolve = func() error {
 		stop()
 		waiters.Wait()
-		return atOnce(len(unlocks), func(i int) error { return unlocks[i]() })
+		err := atOnce(len(unlocks), func(i int) error { return unlocks[i]() })
+		if err == nil && c.crew.Waiting > 0 { // who comes last has it when all before have left
+			err = turn(ctx, c.other, wanted)
+		}
+		return err
 	}
 	take := func(l Locker, name string) error {
 		unlock, err := l.Lock(ctx, name)
@@ -174,13 +178,13 @@ func (c *company) assemble(ctx context.Context) (dissolve func() error, err erro
 	if c.crew.Waiting == 0 {
 		return dissolve, nil
 	}
-	if err := take(c.other, "bench/scale/wanted"); err != nil {
+	if err := take(c.other, wanted); err != nil {
 		return dissolve, err
 	}
 	before := c.Waits()
 	for range c.crew.Waiting {
 		waiters.Go(func() { // dissolve ends and awaits it
-			if unlock, err := c.Lock(wait, "bench/scale/wanted"); err == nil {
+			if unlock, err := c.Lock(wait, wanted); err == nil {
 				_ = unlock() // its turn came with the end
 			}
 		})
@@ -195,6 +199,9 @@ func (c *company) assemble(ctx context.Context) (dissolve func() error, err erro
 	}
 	return dissolve, ctx.Err()
 }
+
+// wanted is the name that many wait for.
+const wanted = "bench/scale/wanted"
 
 // settle is what a long line may take to come to rest.
 const settle = 2 * time.Second

@@ -10,8 +10,7 @@ const (
 )
 
 // ScaleCrews are crews that hold a thousandth of n names, a tenth and all, and one in
-// which a tenth of n wait. What a wait that was given up leaves to do for a while falls
-// on the largest, where it is the smallest part.
+// which a tenth of n wait.
 func ScaleCrews(n int) []Crew {
 	return []Crew{{Held: n / 1000}, {Held: n / 10}, {Waiting: n / 10}, {Held: n}}
 }
@@ -19,8 +18,8 @@ func ScaleCrews(n int) []Crew {
 // ScaleBounds are for ScaleCrews: cost that grows no faster than the number, nothing
 // for a wait beyond its beat, and no other lock that is slower for it. unchanged is
 // how many times longer a free name may take beside many others: what is measured
-// twice differs by as much. why is what keeps those who wait from it.
-func ScaleBounds(crews []Crew, unchanged float64, why string) (bounds []Bound) {
+// twice differs by as much.
+func ScaleBounds(crews []Crew, unchanged float64) (bounds []Bound) {
 	few, many, waiting, most := crews[0].String(), crews[1].String(), crews[2].String(), crews[3].String()
 	for _, unit := range []int{ScaleTraffic, ScaleClient, ScaleServer} {
 		bounds = append(bounds,
@@ -28,7 +27,7 @@ func ScaleBounds(crews []Crew, unchanged float64, why string) (bounds []Bound) {
 			Bound{Who: most, Unit: unit, Than: many, Factor: 10, AtMost: true})
 	}
 	return append(bounds,
-		Bound{Who: waiting, Unit: ScaleTraffic, Than: many, Factor: 1.2, AtMost: true, Why: why},
+		Bound{Who: waiting, Unit: ScaleTraffic, Than: many, Factor: 1.2, AtMost: true},
 		Bound{Who: most, Unit: ScaleLatency, Than: few, Factor: unchanged, AtMost: true},
-		Bound{Who: waiting, Unit: ScaleLatency, Than: few, Factor: unchanged, AtMost: true, Why: why})
+		Bound{Who: waiting, Unit: ScaleLatency, Than: few, Factor: unchanged, AtMost: true})
 }

@@ -66,7 +66,7 @@ func rows(t testing.TB, addr string, pid, processes int) []contest.Row {
 		{Work: contest.Processes(processes, "etcd", addr), Length: 600 * time.Millisecond, Who: wanted, Bounds: stock(4)},
 		{Work: contest.Together(64), Length: 600 * time.Millisecond, Who: wanted, Bounds: stock(50)},
 		{Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: wanted},
-		ours.Scale("etcd://"+addr, contest.Store{PIDs: []int{pid}, Addrs: []string{addr}}, 10_000, ""),
+		ours.Scale("etcd://"+addr, contest.Store{PIDs: []int{pid}, Addrs: []string{addr}}, 10_000),
 	}
 }
 

@@ -32,11 +32,10 @@ func Queuer(url string, opts ...pawl.Option) func(context.Context) (contest.Queu
 	}
 }
 
-// Scale is the row of what n locks cost, for a store that pawl opens by URL. why is as
-// in [contest.ScaleBounds].
-func Scale(url string, on contest.Store, n int, why string) contest.Row {
+// Scale is the row of what n locks cost, for a store that pawl opens by URL.
+func Scale(url string, on contest.Store, n int) contest.Row {
 	crews := contest.ScaleCrews(n)
 	row := contest.Scale(Queuer(url, pawl.WithTTL(contest.ScaleTTL)), on, crews...)
-	row.Length, row.Bounds = contest.ScaleLength, contest.ScaleBounds(crews, 1.25, why)
+	row.Length, row.Bounds = contest.ScaleLength, contest.ScaleBounds(crews, 1.25)
 	return row
 }

@@ -109,7 +109,7 @@ func rows(t testing.TB, server *testserver.Server, counter contest.Counter, n si
 			Work: contest.Readers(64, time.Millisecond), Length: 400 * time.Millisecond, Bounds: readers,
 			Who: contenders(addr, "pawl mutex", "pawl rueidis"),
 		},
-		ours.Scale("redis://"+addr, contest.Store{PIDs: []int{pid}, Addrs: []string{addr}}, n.held, "who waits also looks whether its turn was missed, once in the life of the lease before it, and each answer names who holds"),
+		ours.Scale("redis://"+addr, contest.Store{PIDs: []int{pid}, Addrs: []string{addr}}, n.held),
 	}
 }
 

@@ -133,7 +133,7 @@ func rows(t testing.TB, s *testserver.Server, at func(addr string) base) []conte
 		rows = append(rows,
 			contest.Row{Work: contest.Apart(crowd, s.PID()), Length: 600 * time.Millisecond, Who: all},
 			contest.Row{Work: contest.Processes(16, "postgresql", s.Addr()), Length: 600 * time.Millisecond, Who: all[1:]},
-			ours.Scale(b.url, contest.Store{PIDs: []int{s.PID()}, Addrs: []string{s.Addr()}}, 10_000, ""))
+			ours.Scale(b.url, contest.Store{PIDs: []int{s.PID()}, Addrs: []string{s.Addr()}}, 10_000))
 	}
 	return rows
 }

@@ -11,8 +11,13 @@ import (
 	"time"
 )
 
-// A lock that costs more than this would not be taken for small things.
-const dearest = 15 * time.Millisecond
+// A lock that costs more than this would not be taken for small things. It is what
+// an idle machine needs for true this many times over; one that is busy with other
+// things, and needs longer for true, is given as much longer.
+const (
+	dearest = 15 * time.Millisecond
+	times   = 36
+)
 
 // TestNoRaceRunCostsLittleMoreThanTheCommand builds the real command: the test
 // binary is larger and starts later.
@@ -40,7 +45,7 @@ func TestNoRaceRunCostsLittleMoreThanTheCommand(t *testing.T) {
 		return time.Since(from)
 	}
 	took(pawl, "run", "x", "--", program) // makes the file
-	var more, bare, locked time.Duration
+	var more, most, bare, locked time.Duration
 	for range 3 { // a noisy machine may be quiet the next time
 		const runs = 40
 		var b, l []time.Duration
@@ -51,11 +56,11 @@ func TestNoRaceRunCostsLittleMoreThanTheCommand(t *testing.T) {
 		slices.Sort(b)
 		slices.Sort(l)
 		bare, locked = b[runs/2], l[runs/2]
-		more = locked - bare
+		more, most = locked-bare, max(dearest, times*bare)
 		t.Logf("true %v, pawl run x -- true %v: %v more", bare, locked, more)
-		if more <= dearest {
+		if more <= most {
 			return
 		}
 	}
-	t.Errorf("the median of pawl run costs %v more than the command alone (%v and %v), at most %v is allowed", more, locked, bare, dearest)
+	t.Errorf("the median of pawl run costs %v more than the command alone (%v and %v), at most %v is allowed", more, locked, bare, most)
 }

@@ -197,6 +197,19 @@ local function save()
   call('PEXPIREAT', lives, last)
 end
 
+-- patience is for how long, in ms, a claim of that rank among those who wait need not
+-- look: until somebody may die, and the first of them also until the hold may end.
+local function patience(rank, left)
+  local first = call('ZRANGE', lives, 0, 0, 'WITHSCORES')[2]
+  local pause = first and first - ms + 1 or -1
+  if value and (not rank or rank == 0) then -- those behind the first look when the first has died
+    local look = left + 1
+    if value ~= shared and not hold(value) then look = left < 0 and 100 or math.min(100, look) end
+    if pause < 0 or look < pause then pause = look end
+  end
+  return pause
+end
+
 -- standing answers how a claim stands that is not held: its code, the claims
 -- ahead of it, when to look again (ms), and who is in the way: the hold with
 -- its time left, or one of those who share.
@@ -205,16 +218,10 @@ local function standing(code, id)
   local ahead = call('ZCARD', lives)
   local rank = id and call('ZRANK', waits, id)
   if rank then ahead = ahead - call('ZCARD', waits) + rank end
-  local first = call('ZRANGE', lives, 0, 0, 'WITHSCORES')[2]
-  local pause = first and first - ms + 1 or -1
   local left = value and call('PTTL', main) or 0
   local alone = value and value ~= shared
   if alone then ahead = ahead + 1 end
-  if value and (not rank or rank == 0) then -- those behind the first look when the first has died
-    local look = left + 1
-    if alone and not hold(value) then look = left < 0 and 100 or math.min(100, look) end
-    if pause < 0 or look < pause then pause = look end
-  end
+  local pause = patience(rank, left)
   if alone or not value then return {code, ahead, pause, value or '', left} end
   for _, other in ipairs(call('ZRANGE', lives, 0, 7)) do
     local r = other ~= id and record(other)
@@ -225,3 +232,10 @@ local function standing(code, id)
   return {code, ahead, pause, '', left}
 end
 
+-- still answers for a claim that waits on what its next look depends on: when (ms),
+-- and how the id of the one exclusive claim that holds begins.
+local function still(id)
+  clamp()
+  local h = value and hold(value)
+  return {5, patience(call('ZRANK', waits, id), value and call('PTTL', main) or 0), h and string.sub(h.id, 1, 8) or ''}
+end

@@ -2,7 +2,8 @@
 --
 -- KEYS  1 the hold, 2 the line
 -- ARGV  1 "p1 <id> <try> ", 2 ttl in ms, 3 whether to prolong
--- ->    the token: held; or a standing: 2 waits; or {0} unknown
+-- ->    the token: held; or a standing: 2 waits; or {0} unknown; or {5, ...}: waits, its
+--       life was prolonged
 local id, try = string.match(ARGV[1], '^p1 (%x+) (%d+) $')
 local ttl = tonumber(ARGV[2])
 me = id
@@ -24,4 +25,5 @@ if ARGV[3] == '1' then
 end
 save()
 if mine.held then return mine.token end
+if ARGV[3] == '1' then return still(id) end
 return standing(2, id)

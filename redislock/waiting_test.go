@@ -1,0 +1,166 @@
+package redislock_test
+
+import (
+	"testing"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/redislock/rueidis"
+)
+
+// A party is one client with one exclusive claim.
+type party struct {
+	t *testing.T
+	driver.Session
+	driver.Claim
+}
+
+func newParty(t *testing.T, addr, id string, ttl time.Duration) *party {
+	t.Helper()
+	c, err := redis.NewClient(redis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := rueidis.New(c)
+	t.Cleanup(func() { _ = e.Close(); c.Close() })
+	s, err := e.Open(t.Context(), driver.SessionOptions{ID: "of" + id, TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &party{t, s, driver.Claim{ID: id, Try: 1, Name: "name", Need: 1, Limit: 1, Queue: true}}
+}
+
+func (p *party) enter() driver.Standing {
+	p.t.Helper()
+	st, err := p.Enter(p.t.Context(), p.Claim)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return st
+}
+
+func (p *party) beat() driver.Standing {
+	p.t.Helper()
+	out := make([]driver.Standing, 1)
+	if err := p.Beat(p.t.Context(), []driver.Claim{p.Claim}, out); err != nil {
+		p.t.Fatal(err)
+	}
+	return out[0]
+}
+
+// wait awaits, in the background, until the claim stands as it is to.
+func (p *party) wait(last driver.Standing, as func(driver.Standing) bool) <-chan driver.Standing {
+	back := make(chan driver.Standing, 1)
+	go func() { // ends with the test's context
+		for !as(last) {
+			st, err := p.Await(p.t.Context(), p.Claim, last)
+			if err != nil || st.Gone {
+				if p.t.Context().Err() == nil {
+					p.t.Errorf("Await of %s: %+v, %v", p.ID, st, err)
+				}
+				return
+			}
+			last = st
+		}
+		back <- last
+	}()
+	return back
+}
+
+func held(st driver.Standing) bool { return st.Held }
+
+// A claim that waits costs its beats: these tell all that a look would.
+func TestWhoIsBeatenNeedNotLook(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	at := newConsole(t, s.Addr())
+	holder, waiter := newParty(t, s.Addr(), "aa01", steady), newParty(t, s.Addr(), "bb02", steady)
+	if !holder.enter().Held {
+		t.Fatal("a free name is not held")
+	}
+	back := waiter.wait(waiter.enter(), held)
+	began, beats, before := time.Now(), 0, 0
+	for time.Since(began) < 3*steady {
+		for range 2 {
+			if !holder.beat().Held {
+				t.Fatal("the hold was lost")
+			}
+			if st := waiter.beat(); st.Held || st.Gone || st.Valid == 0 {
+				t.Fatalf("the waiter stands at %+v", st)
+			}
+			beats += 2
+			if before == 0 && time.Since(began) > steady/4 { // what the first Await looks at has been looked at
+				before, beats = at.evals(), 0
+			}
+		}
+		select {
+		case <-back:
+			t.Fatal("two hold")
+		case <-time.After(steady / 4):
+		}
+	}
+	if looks := at.evals() - before - beats; looks > 0 {
+		t.Errorf("%d looks beside %d beats", looks, beats)
+	}
+}
+
+// Who holds may change while a claim waits: it is told, and at most once in the life
+// of a claim.
+func TestWhoWaitsLearnsWhoHoldsNow(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	first, second, third := newParty(t, s.Addr(), "aa01", steady), newParty(t, s.Addr(), "bb02", steady), newParty(t, s.Addr(), "cc03", steady)
+	at := newConsole(t, s.Addr())
+	first.enter()
+	second.enter()
+	last := third.enter()
+	if last.Holder == nil || last.Holder.ID != first.ID {
+		t.Fatalf("the third is told of %+v", last.Holder)
+	}
+	entered := at.evals()
+	told := third.wait(last, func(st driver.Standing) bool { return st.Holder != nil && st.Holder.ID == second.ID })
+	until(t, 5*time.Second, "looked, once it was subscribed", func() bool { return at.evals() > entered })
+	if err := first.Leave(t.Context(), first.Claim); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); ; {
+		second.beat()
+		third.beat()
+		select {
+		case <-told:
+			return
+		case <-time.After(steady / 4):
+		}
+		if time.Since(began) > 10*steady {
+			t.Fatal("the third is not told of the second")
+		}
+	}
+}
+
+// A claim that comes to be the first in line looks when the hold may end, although
+// it was told to look later while it was not.
+func TestWhoBecomesFirstLooksWhenTheHoldEnds(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	holder, first := newParty(t, s.Addr(), "aa01", steady), newParty(t, s.Addr(), "bb02", time.Minute)
+	second := newParty(t, s.Addr(), "cc03", time.Minute)
+	holder.enter()
+	first.enter()
+	at := newConsole(t, s.Addr())
+	last := second.enter() // whose time to look is in a minute
+	entered := at.evals()
+	back := second.wait(last, held)
+	until(t, 5*time.Second, "looked, once it was subscribed", func() bool { return at.evals() > entered })
+	if err := first.Leave(t.Context(), first.Claim); err != nil {
+		t.Fatal(err)
+	}
+	second.beat()
+	select {
+	case <-back:
+	case <-time.After(15 * time.Second):
+		t.Error("it did not look when the hold had ended")
+	}
+}
