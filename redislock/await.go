@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/plan"
 )
 
 // deafPause is how long a waiter waits for its subscription to come up before it
@@ -49,7 +50,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 				return st, err
 			}
 			s.planned(&c, st)
-			if blocker(st) != blocker(last) {
+			if plan.Blocker(st) != plan.Blocker(last) {
 				return st, nil
 			}
 			continue

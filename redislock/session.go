@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/plan"
 )
 
 // session is one client's claims. Its life is theirs: each has an expiry of its
@@ -44,7 +45,7 @@ type spot struct {
 	token uint64        // of a grant that was told and not yet taken
 	taken bool          // the caller knows that it is held
 	turn  chan struct{} // made by Await, buffered by one: there is word of the claim; nil while nobody waits
-	plan
+	plan  plan.Plan     // when it looks for itself
 }
 
 func (p *spot) wakeLocked() {

@@ -5,23 +5,30 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/plan"
 )
 
 // A waiter is one Await under way.
 type waiter struct {
-	name string
-	turn chan struct{} // buffered by one; never closed
+	name   string
+	turn   chan struct{} // look; buffered by one, never closed
+	sooner chan struct{} // the plan has changed; as turn
+	plan   plan.Plan     // guarded by the engine's mu
 }
 
-func (w *waiter) wake() {
+func (w *waiter) wake()   { signal(w.turn) }
+func (w *waiter) hasten() { signal(w.sooner) }
+
+func signal(c chan struct{}) {
 	select {
-	case w.turn <- struct{}{}:
+	case c <- struct{}{}:
 	default: // already told
 	}
 }
 
-// Await looks, waits for word of the claim or for its pause, and looks again.
-// The waiter is known before the first look, so no turn falls between.
+// Await looks, waits for word of the claim or for its time, and looks again. The
+// waiter is known before the first look, so no turn falls between. Its time is what
+// the look says, or the latest beat; it comes back where something has changed.
 func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) (driver.Standing, error) {
 	if err := s.begin(ctx); err != nil {
 		return driver.Standing{}, err
@@ -32,21 +39,39 @@ func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) 
 	}
 	defer s.e.leaveAwait(c.ID, w)
 	st, err := s.look(ctx, c)
-	if err != nil || st.Held || st.Gone {
-		return st, err
+	for err == nil && !st.Held && !st.Gone {
+		last := st
+		told, werr := s.rest(ctx, w, plan.After(last))
+		if werr != nil {
+			return driver.Standing{}, werr
+		}
+		st, err = s.look(ctx, c)
+		if told || !s.e.d.Push || plan.Blocker(st) != plan.Blocker(last) {
+			break
+		}
 	}
-	timer := time.NewTimer(max(st.Pause, time.Millisecond))
+	return st, err
+}
+
+// rest waits until it is time to look, and reports whether it was told to.
+func (s *session) rest(ctx context.Context, w *waiter, p plan.Plan) (told bool, err error) {
+	left := s.e.plans(w, p)
+	timer := time.NewTimer(max(left, time.Millisecond))
 	defer timer.Stop()
-	select {
-	case <-w.turn:
-	case <-timer.C:
-	case <-ctx.Done():
-		return driver.Standing{}, ctx.Err()
+	for {
+		select {
+		case <-w.turn:
+			return true, s.begin(ctx) // the session may have ended meanwhile
+		case <-w.sooner:
+		case <-timer.C:
+			if left = s.e.left(w); left <= 0 {
+				return false, s.begin(ctx)
+			}
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+		timer.Reset(max(s.e.left(w), time.Millisecond))
 	}
-	if err := s.begin(ctx); err != nil { // the session may have ended meanwhile
-		return driver.Standing{}, err
-	}
-	return s.look(ctx, c)
 }
 
 // look reads how c stands, and settles the line first where something ahead has
@@ -73,7 +98,7 @@ func (s *session) look(ctx context.Context, c driver.Claim) (driver.Standing, er
 }
 
 func (e *Engine) await(c driver.Claim) (*waiter, error) {
-	w := &waiter{name: c.Name, turn: make(chan struct{}, 1)}
+	w := &waiter{name: c.Name, turn: make(chan struct{}, 1), sooner: make(chan struct{}, 1)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {

@@ -154,29 +154,28 @@ func (s *session) beat(ctx context.Context, all []*pulse) (busy []*pulse, err er
 	return slices.DeleteFunc(busy, (*pulse).answered), nil
 }
 
-// beatSpots prolongs claims where they were last seen, in one flight.
+// beatSpots prolongs claims where they were last seen, in one flight, and learns when
+// those that wait need to look.
 func (s *session) beatSpots(ctx context.Context, all []*pulse) error {
-	f := Flight{Beat: true, Steps: make([]Step, 0, len(all))}
-	heads := make([]*pulse, 0, len(all))
+	var lines, heads []*pulse
 	for _, p := range all {
 		p.inHead, p.inLine = false, false
-		switch {
-		case !p.spot.head:
-			f.Steps = append(f.Steps, s.beatLine(p, s.e.q.beat))
-		case s.e.q.beatsX.Text == "":
-			f.Steps = append(f.Steps, s.beatHead(p, s.e.q.beatX))
-		default:
+		if p.spot.head {
 			heads = append(heads, p)
+		} else {
+			lines = append(lines, p)
 		}
 	}
-	switch len(heads) {
-	case 0:
-	case 1:
-		f.Steps = append(f.Steps, s.beatHead(heads[0], s.e.q.beatX))
-	default:
-		f.Steps = append(f.Steps, s.beatHeads(heads))
+	var told rests
+	f := Flight{Beat: true, Steps: s.beatLines(lines)}
+	f.Steps = append(f.Steps, s.beatHeads(heads)...)
+	f.Steps = append(f.Steps, told.steps(s, lines)...)
+	sent := time.Now()
+	if err := s.pulse(ctx, &f, all); err != nil {
+		return err
 	}
-	return s.pulse(ctx, &f, all)
+	told.learn(s, lines, sent)
+	return nil
 }
 
 // seek beats claims in both places and looks for those that neither had. The
@@ -239,15 +238,13 @@ func (s *session) beatHead(p *pulse, q *Query) Step {
 	}}
 }
 
-// beatHeads is beatHead for many, in one statement.
-func (s *session) beatHeads(all []*pulse) Step {
-	a := &Args{list: make([]*Args, len(all))}
-	a.setDuration(TTL, s.ttl)
-	by := make(map[string]*pulse, len(all))
-	for i, p := range all {
-		a.list[i], by[p.c.ID] = p.a, p
+// beatHeads are beatHead for many: one step, where one statement does it.
+func (s *session) beatHeads(all []*pulse) []Step {
+	if s.e.q.beatsX.Text == "" || len(all) < 2 {
+		return beatEach(all, s.e.q.beatX, s.beatHead)
 	}
-	return Step{Query: s.e.q.beatsX, Args: a, Row: func(r Row) error {
+	a, by := s.many(all)
+	return []Step{{Query: s.e.q.beatsX, Args: a, Row: func(r Row) error {
 		var id string
 		var token int64
 		if err := r.Scan(&id, &token); err != nil {
@@ -257,7 +254,46 @@ func (s *session) beatHeads(all []*pulse) Step {
 			p.inHead, p.spot = true, spotHint{token: token, head: true}
 		}
 		return nil
-	}}
+	}}}
+}
+
+// beatLines are beatLine for many, as beatHeads.
+func (s *session) beatLines(all []*pulse) []Step {
+	if s.e.q.beats.Text == "" || len(all) < 2 {
+		return beatEach(all, s.e.q.beat, s.beatLine)
+	}
+	a, by := s.many(all)
+	return []Step{{Query: s.e.q.beats, Args: a, Row: func(r Row) error {
+		var id string
+		var held int64
+		if err := r.Scan(&id, &held); err != nil {
+			return err
+		}
+		if p := by[id]; p != nil {
+			p.line(held)
+		}
+		return nil
+	}}}
+}
+
+func beatEach(all []*pulse, q *Query, step func(*pulse, *Query) Step) []Step {
+	steps := make([]Step, len(all))
+	for i, p := range all {
+		steps[i] = step(p, q)
+	}
+	return steps
+}
+
+// many are the parameters of a statement about many claims, and these by their IDs.
+func (s *session) many(all []*pulse) (*Args, map[string]*pulse) {
+	a := &Args{list: make([]*Args, len(all))}
+	a.setDuration(TTL, s.ttl)
+	by := make(map[string]*pulse, len(all))
+	for i, p := range all {
+		p.a.set(Token, p.spot.token)
+		a.list[i], by[p.c.ID] = p.a, p
+	}
+	return a, by
 }
 
 func (s *session) beatLine(p *pulse, q *Query) Step {
@@ -265,9 +301,14 @@ func (s *session) beatLine(p *pulse, q *Query) Step {
 	return Step{Query: q, Args: p.a, Row: func(r Row) error {
 		var held int64
 		err := r.Scan(&held, &p.spot.token)
-		p.inLine, p.spot.head, p.spot.waits, p.held = true, false, held == 0, held != 0
+		p.line(held)
 		return err
 	}}
+}
+
+// line notes that the claim was met in the line.
+func (p *pulse) line(held int64) {
+	p.inLine, p.spot.head, p.spot.waits, p.held = true, false, held == 0, held != 0
 }
 
 // rested waits, and reports whether ctx let it.

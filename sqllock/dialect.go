@@ -162,6 +162,7 @@ const (
 	Names Param = numParam + 1 + iota
 	IDs
 	Tries
+	Tokens
 	Pairs // of ID and Try
 )
 
@@ -169,7 +170,7 @@ var paramNames = map[string]Param{
 	"name": Name, "id": ID, "session": SessionID, "live": Live, "note": Note,
 	"try": Try, "upto": Upto, "need": Need, "limit": Limit, "queue": Queue, "ttl": TTL, "token": Token,
 	"held": Held, "version": Version, "keep": Keep, "count": Count, "now": Now, "wall": Wall,
-	"value": Value, "names": Names, "ids": IDs, "tries": Tries, "pairs": Pairs,
+	"value": Value, "names": Names, "ids": IDs, "tries": Tries, "tokens": Tokens, "pairs": Pairs,
 }
 
 // IsText reports whether p is a text.

@@ -27,7 +27,8 @@ type statements struct {
 	standing, veto                         *Query
 
 	beatX, beat, find                *Query
-	beatsX                           *Query // beat_x for many in one statement, where there is one
+	beatsX, beats                    *Query // beat_x and beat for many in one statement, where there is one
+	rests                            *Query // when lines need to be looked at, where it is to be had
 	beatWaitX, beatWait              *Query // beats that wait for the row, where the others pass by one that is taken
 	still, departed, peek, waits     *Query
 	rivals, occupants, haunts, stuck *Query
@@ -63,7 +64,7 @@ func compile(d *Dialect) (*statements, error) {
 		{"raise", &s.raise}, {"front", &s.front}, {"promote", &s.promote}, {"vacate", &s.vacate}, {"admit", &s.admit},
 		{"count", &s.count}, {"standing", &s.standing}, {"veto", &s.veto},
 		{"beat_x", &s.beatX}, {"beat", &s.beat}, {"find", &s.find},
-		{"beats_x", &s.beatsX}, {"beat_wait_x", &s.beatWaitX}, {"beat_wait", &s.beatWait},
+		{"beats_x", &s.beatsX}, {"beats", &s.beats}, {"rests", &s.rests}, {"beat_wait_x", &s.beatWaitX}, {"beat_wait", &s.beatWait},
 		{"still", &s.still}, {"departed", &s.departed}, {"peek", &s.peek}, {"waits", &s.waits},
 		{"rivals", &s.rivals}, {"occupants", &s.occupants}, {"haunts", &s.haunts}, {"stuck", &s.stuck}, {"named", &s.named},
 		{"bury_x", &s.buryX}, {"bury", &s.bury}, {"evict_x", &s.evictX}, {"evict", &s.evict}, {"list", &s.list},

@@ -3,10 +3,11 @@ package contest
 import "time"
 
 // ScaleTTL is that of the leases, in whole seconds, since etcd has no others. Beats
-// come every third of it, so that a round of as long has one for each session.
+// come every third of it, and what else there is to do comes once in it, so that a
+// round has all of it.
 const (
-	ScaleTTL    = 6 * time.Second
-	ScaleLength = ScaleTTL / 3
+	ScaleTTL    = 3 * time.Second
+	ScaleLength = ScaleTTL
 )
 
 // ScaleCrews are crews that hold a thousandth of n names, a tenth and all, and one in

@@ -83,7 +83,7 @@ func cast(p sqllock.Param) string {
 		return "::text"
 	case p == sqllock.Names || p == sqllock.IDs:
 		return "::text[]"
-	case p == sqllock.Tries:
+	case p == sqllock.Tries || p == sqllock.Tokens:
 		return "::bigint[]"
 	}
 	return "::bigint"

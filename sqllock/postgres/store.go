@@ -168,6 +168,8 @@ func args(s *sqllock.Step) []any {
 			all[i] = column(s.Args, func(a *sqllock.Args) string { return a.Text(sqllock.ID) })
 		case sqllock.Tries:
 			all[i] = column(s.Args, func(a *sqllock.Args) int64 { return a.Int(sqllock.Try) })
+		case sqllock.Tokens:
+			all[i] = column(s.Args, func(a *sqllock.Args) int64 { return a.Int(sqllock.Token) })
 		default:
 			all[i] = s.Args.Arg(p)
 		}

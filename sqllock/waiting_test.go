@@ -1,0 +1,156 @@
+package sqllock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+)
+
+// pushed is the server that tells who waits of its turn.
+func pushed(t *testing.T) *rig {
+	t.Helper()
+	t.Parallel()
+	r := rigOf(t, 0)
+	if r.name != "postgres" {
+		t.Fatalf("%s does not", r.name)
+	}
+	return r
+}
+
+// apart is a database of its own on the server: beats sweep, by and by, what others
+// leave behind.
+func (r *rig) apart(t *testing.T) *rig {
+	t.Helper()
+	own, db := *r, "apart"+newID()
+	r.exec(t, "CREATE DATABASE "+db)
+	own.url = strings.Replace(r.url, "/postgres?", "/"+db+"?", 1)
+	own.migrate(t)
+	return &own
+}
+
+// beatAll beats the claims of a session and returns how each stands.
+func beatAll(t *testing.T, s driver.Session, live ...driver.Claim) []driver.Standing {
+	t.Helper()
+	out := make([]driver.Standing, len(live))
+	if err := s.Beat(t.Context(), live, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// awaitHeld awaits, in the background, until a claim is held.
+func awaitHeld(t *testing.T, s driver.Session, c driver.Claim, last driver.Standing) <-chan driver.Standing {
+	held := make(chan driver.Standing, 1)
+	go func() { // ends with the test's context
+		for !last.Held {
+			st, err := s.Await(t.Context(), c, last)
+			if err != nil || st.Gone {
+				if t.Context().Err() == nil {
+					t.Errorf("Await: %+v, %v", st, err)
+				}
+				return
+			}
+			last = st
+		}
+		held <- last
+	}()
+	return held
+}
+
+// Claims that wait cost their beats, which are one request for all of them, and tell
+// all that a look would; also while somebody is dead who is in nobody's way.
+func TestThoseWhoAreBeatenNeedNotLook(t *testing.T) {
+	r := pushed(t).apart(t)
+	const ttl = 2 * time.Second
+	p, name := faultproxy.New(t, r.addr), nameOf(t)
+	holder, h := openSession(t, r.engine(t), ttl), mutex(name)
+	hold(t, holder, h)
+	waiters, live := openSession(t, openEngine(t, r.via(p.Addr())), ttl), make([]driver.Claim, 4)
+	for i := range live {
+		live[i] = mutex(name)
+		awaitHeld(t, waiters, live[i], enter(t, waiters, live[i]))
+	}
+	enter(t, openSession(t, r.engine(t), 100*time.Millisecond), mutex(name)) // which is never beaten
+	before, beats := 0, 0
+	for began := time.Now(); time.Since(began) < 4*ttl; beats++ {
+		if before == 0 && time.Since(began) > ttl { // they have looked when they came, and LISTEN was tried
+			before, beats = p.Forwarded(faultproxy.ToServer), 0
+		}
+		beatAll(t, holder, h)
+		for _, st := range beatAll(t, waiters, live...) {
+			if st.Held || st.Gone || st.Valid == 0 {
+				t.Fatalf("one who waits stands at %+v", st)
+			}
+		}
+		time.Sleep(ttl / 8)
+	}
+	if n := p.Forwarded(faultproxy.ToServer) - before; n > beats {
+		t.Errorf("%d requests for %d beats", n, beats)
+	}
+}
+
+// Those who are beaten look all the same when somebody ahead of them dies.
+func TestThoseWhoAreBeatenNoticeTheDead(t *testing.T) {
+	r := pushed(t)
+	const ttl = 2 * time.Second
+	sessions := func(t *testing.T) (dying, living driver.Session, name string) {
+		t.Parallel()
+		return openSession(t, r.engine(t), ttl), openSession(t, r.engine(t), ttl), nameOf(t)
+	}
+	// noticed beats until c, which waits, has its turn.
+	noticed := func(t *testing.T, s driver.Session, c driver.Claim, live ...driver.Claim) {
+		t.Helper()
+		got, began := awaitHeld(t, s, c, enter(t, s, c)), time.Now()
+		for {
+			beatAll(t, s, append(live, c)...)
+			select {
+			case <-got:
+				return
+			case <-time.After(ttl / 8):
+			}
+			if time.Since(began) > 10*ttl {
+				t.Fatal("nobody noticed")
+			}
+		}
+	}
+	t.Run("the holder", func(t *testing.T) {
+		dying, living, name := sessions(t)
+		hold(t, dying, mutex(name))
+		next, last := mutex(name), mutex(name)
+		got := awaitHeld(t, living, next, enter(t, living, next))
+		done := make(chan struct{})
+		go func() { // ends with next's turn, or the test's context
+			defer close(done)
+			select {
+			case <-got:
+				if err := living.Leave(t.Context(), next); err != nil {
+					t.Error(err)
+				}
+			case <-t.Context().Done():
+			}
+		}()
+		noticed(t, living, last, next)
+		<-done
+	})
+	t.Run("the holder and one who waits", func(t *testing.T) {
+		dying, living, name := sessions(t)
+		hold(t, dying, mutex(name))
+		enter(t, dying, mutex(name))
+		noticed(t, living, mutex(name))
+	})
+	t.Run("one of two who hold", func(t *testing.T) {
+		dying, living, name := sessions(t)
+		permit := func() driver.Claim {
+			c := mutex(name)
+			c.Limit = 2
+			return c
+		}
+		other := permit()
+		hold(t, dying, permit())
+		hold(t, living, other)
+		noticed(t, living, permit(), other)
+	})
+}
