@@ -9,37 +9,62 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+// trust is how long a watch is trusted that does not fire. ZooKeeper loses no event
+// of a session; should a client do so, this is what it costs.
+const trust = time.Minute
+
 // Await waits for the watches that Enter has set. Where these say all, the turn
-// costs no question.
+// costs no question, and nor does the wait.
 func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) (driver.Standing, error) {
 	if err := s.begin(ctx); err != nil {
 		return driver.Standing{}, err
 	}
-	timer := time.NewTimer(s.pause())
+	timer := time.NewTimer(s.trust)
 	defer timer.Stop()
-	for over := false; ; {
+	for {
 		sp, v := s.viewOf(c)
 		if sp == nil {
 			return driver.Standing{Gone: true}, nil
 		}
-		if v == nil || over {
+		if v == nil {
 			st, err := s.look(ctx, sp)
 			if st.Gone {
 				s.forget(sp)
 			}
-			if err != nil || st.Held || st.Gone || over {
+			if err != nil || st.Held || st.Gone {
 				return st, err
 			}
 			continue
 		}
-		var err error
-		if over, err = s.wait(ctx, v, timer); err != nil {
+		over, err := s.wait(ctx, v, timer)
+		if err == nil && over {
+			over, err = s.stands(ctx, v)
+			timer.Reset(s.trust)
+		}
+		if err != nil {
 			return driver.Standing{}, err
 		}
-		if s.granted(sp, v) {
+		if !over && s.granted(sp, v) {
 			return s.held(sp), nil
 		}
 	}
+}
+
+// stands reports whether all that a claim waits for is as it was when the watches
+// were set, although none has fired.
+func (s *session) stands(ctx context.Context, v *view) (bool, error) {
+	for _, w := range v.wait {
+		var there bool
+		var stat *zk.Stat
+		err := s.l.do(ctx, s.f, func(c *zk.Conn) (err error) {
+			there, stat, err = c.Exists(w.key.path)
+			return err
+		})
+		if err != nil || !there || stat.Czxid != w.stat.Czxid || stat.Cversion != w.stat.Cversion {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // viewOf returns the spot of a claim and its view, if it has one.

@@ -8,6 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+const opExists = 3 // as ZooKeeper numbers it
+
 // counting returns an engine whose requests are counted.
 func counting(t *testing.T, path string) (*Engine, *counter) {
 	n := &counter{}
@@ -65,6 +67,60 @@ func TestAHandoverCostsTheNextNothing(t *testing.T) {
 		turn(t, s, cs[i+1])
 		n.expect(t, fmt.Sprintf("the turn of waiter %d", i+1), 0)
 	}
+}
+
+func TestAWaitCostsItsBeatsAlone(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	e, n := counting(t, path)
+	const ttl = 2 * time.Second
+	holder, waiter := open(t, connect(t, []string{one(t)}, Path(path)), time.Minute), open(t, e, ttl)
+	a, b := mutex(), mutex()
+	hold(t, holder, a)
+	stand(t, waiter, b)
+	held := make(chan driver.Standing, 1)
+	go func() { held <- turn(t, waiter, b) }() // ends with a's Leave
+	out := make([]driver.Standing, 1)
+	beat := func() {
+		if err := waiter.Beat(t.Context(), []driver.Claim{b}, out); err != nil || out[0].Valid <= 0 || out[0].Held {
+			t.Errorf("Beat: %+v, %v", out[0], err)
+		}
+	}
+	beat() // sets the watch on its own node
+	n.take()
+	beats := 0
+	for began := time.Now(); time.Since(began) < 2*ttl; time.Sleep(ttl / 8) {
+		beat()
+		beats++
+	}
+	n.expect(t, fmt.Sprintf("waiting, with %d beats", beats), beats)
+	leave(t, holder, a)
+	<-held
+}
+
+// No event is lost, but if one were, it would be found out, and without reading the
+// whole line.
+func TestAWatchThatDoesNotFireIsNotTrustedForEver(t *testing.T) {
+	t.Parallel()
+	e, n := counting(t, pathOf(t))
+	s := open(t, e, time.Minute)
+	s.trust = 20 * time.Millisecond
+	a, b := mutex(), mutex()
+	hold(t, s, a)
+	stand(t, s, b)
+	n.take()
+	held := make(chan driver.Standing, 1)
+	go func() { held <- turn(t, s, b) }() // ends with a's Leave
+	time.Sleep(10 * s.trust)
+	if total, ops := n.take(); total == 0 || total != ops[opExists] {
+		t.Errorf("while all was well it sent %v", ops)
+	}
+	_, v := s.viewOf(b)
+	s.l.mu.Lock()
+	delete(s.l.watches, v.wait[0].key) // whose event nobody will hear of
+	s.l.mu.Unlock()
+	leave(t, s, a)
+	<-held
 }
 
 // A waiter that gives up is not a holder that leaves: the next must look.

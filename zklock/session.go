@@ -24,6 +24,7 @@ type session struct {
 	ending chan struct{} // closed when end is done
 	dog    *time.Timer   // ends a session that nobody beats
 	alone  bool          // the life is its own
+	trust  time.Duration // how long a watch is trusted that does not fire
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
@@ -58,7 +59,7 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	}
 	sent := now()
 	s := &session{
-		e: e, id: o.ID, l: e.main, alone: !e.borrow, assumed: sent,
+		e: e, id: o.ID, l: e.main, alone: !e.borrow, assumed: sent, trust: trust,
 		lost: make(chan struct{}), ending: make(chan struct{}), spots: map[string]*spot{},
 	}
 	var err error

@@ -24,6 +24,7 @@ const (
 // cannot be taken back: it stays until the node changes. Events come by the
 // library's callback; the channels it makes are left alone.
 type watch struct {
+	key   watchKey
 	armed chan struct{} // closed when the read that sets it has come back
 	fired chan struct{} // closed when there is something to look at
 
@@ -81,7 +82,7 @@ func (l *link) watchOf(key watchKey) (w *watch, mine bool) {
 	if w := l.watches[key]; w != nil {
 		return w, false
 	}
-	w = &watch{armed: make(chan struct{}), fired: make(chan struct{}), turns: map[chan<- struct{}]struct{}{}}
+	w = &watch{key: key, armed: make(chan struct{}), fired: make(chan struct{}), turns: map[chan<- struct{}]struct{}{}}
 	l.watches[key] = w
 	return w, true
 }
