@@ -53,7 +53,6 @@ var plainly = map[string]string{"beat_wait": "beat", "beat_wait_x": "beat_x"}
 
 func compile(d *Dialect) (*statements, error) {
 	var s statements
-	macros := expansion(d)
 	for i, it := range []struct {
 		name string
 		into **Query
@@ -90,7 +89,7 @@ func compile(d *Dialect) (*statements, error) {
 			}
 			text = string(b)
 		}
-		q, err := translate(d, macros, text)
+		q, err := translate(d, text)
 		if err != nil {
 			return nil, fmt.Errorf("sqllock: statement %s: %w", it.name, err)
 		}
@@ -102,13 +101,13 @@ func compile(d *Dialect) (*statements, error) {
 
 // translate expands the macros of a statement and names its parameters as the
 // dialect wants them. An empty text makes a query without one, left out of flights.
-func translate(d *Dialect, macros *strings.Replacer, text string) (*Query, error) {
+func translate(d *Dialect, text string) (*Query, error) {
 	for strings.HasPrefix(text, "--") {
 		_, text, _ = strings.Cut(text, "\n")
 	}
-	text = macros.Replace(strings.TrimSpace(text))
-	if i := strings.IndexByte(text, '{'); i >= 0 {
-		return nil, fmt.Errorf("unknown macro at %.20q", text[i:])
+	text, err := expand(d, strings.TrimSpace(text))
+	if err != nil {
+		return nil, err
 	}
 	q := &Query{}
 	var out strings.Builder
@@ -139,13 +138,23 @@ func translate(d *Dialect, macros *strings.Replacer, text string) (*Query, error
 	return q, nil
 }
 
-// expansion replaces the macros of a dialect.
-func expansion(d *Dialect) *strings.Replacer {
-	var pairs []string
-	for name, value := range d.Macros {
-		pairs = append(pairs, "{"+name+"}", value)
+// expand replaces the macros of a statement.
+func expand(d *Dialect, text string) (string, error) {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "{")
+		out.WriteString(before)
+		if !found {
+			return out.String(), nil
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		value, known := d.Macros[name]
+		if !known {
+			return "", fmt.Errorf("unknown macro at %.20q", text[len(before):])
+		}
+		out.WriteString(value)
+		text = after
 	}
-	return strings.NewReplacer(pairs...)
 }
 
 // bind returns the number of p among the parameters, from 1.

@@ -100,14 +100,14 @@ func TestTranslate(t *testing.T) {
 		{"?", false, "SELECT greatest(?, ?) FROM h WHERE name = ? AND try < ?", []Param{Try, Need, Name, Try}},
 	} {
 		d := testDialect(c.mark, c.numbered)
-		q, err := translate(d, expansion(d), text)
+		q, err := translate(d, text)
 		if err != nil || q.Text != c.want || !slices.Equal(q.Params, c.params) {
 			t.Errorf("%q, %v, %v; want %q, %v", q.Text, q.Params, err, c.want, c.params)
 		}
 	}
 	for _, wrong := range []string{"SELECT :nonsense", "SELECT {nonsense}"} {
 		d := testDialect("?", true)
-		if _, err := translate(d, expansion(d), wrong); err == nil {
+		if _, err := translate(d, wrong); err == nil {
 			t.Errorf("%q was translated", wrong)
 		}
 	}
