@@ -71,7 +71,7 @@ func TestAWaiterOfACallIsToldOfItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		c := newCall(newCall(parent, 2*time.Second), time.Hour)
+		c := newCall(newCall(parent, time.Now().Add(2*time.Second)), time.Now().Add(time.Hour))
 		defer c.end()
 		if at, ok := c.Deadline(); !ok || time.Until(at) != 2*time.Second {
 			t.Errorf("deadline in %v", time.Until(at))

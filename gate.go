@@ -189,8 +189,10 @@ func (g *gate) release(cl *claim) (passed bool) {
 		g.mu.Unlock()
 		return true
 	}
+	g.current = nil
+	g.promoteLocked()
 	g.mu.Unlock()
-	g.vacate(cl)
+	g.drop()
 	return false
 }
 

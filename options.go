@@ -115,9 +115,15 @@ func (o *options) refuse(format string, args ...any) {
 	}
 }
 
+// with returns options changed by opts. Only where there are some does it cost an
+// allocation.
 func (o options) with(opts []Option) options {
-	for _, opt := range opts {
-		opt(&o)
+	if len(opts) == 0 {
+		return o
 	}
-	return o
+	changed := o
+	for _, opt := range opts {
+		opt(&changed)
+	}
+	return changed
 }
