@@ -232,8 +232,8 @@ func TestAWaiterWhoseContextEndsLeavesTheGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if n := listed(t, c); n != 0 || len(c.gates) != 0 {
-			t.Errorf("%d claims and %d gates left", n, len(c.gates))
+		if n, gates := listed(t, c), c.gatesInUse(); n != 0 || len(gates) != 0 {
+			t.Errorf("%d claims and %d gates left", n, len(gates))
 		}
 	})
 }
