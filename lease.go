@@ -52,7 +52,7 @@ func newLease(ctx context.Context, k *lock, cl *claim, outer *Lease) *Lease {
 
 // lease makes a lease that is not yet one of its claim's.
 func (k *lock) lease(ctx context.Context, cl *claim, outer *Lease) *Lease {
-	l := &Lease{c: k.c, name: k.name, cl: cl, o: &k.o, kind: k.kind(cl.Need), outer: outer, up: k.up}
+	l := &Lease{c: k.c, name: k.name, cl: cl, o: k.o, kind: k.kind(cl.Need), outer: outer, up: k.up}
 	l.start(ctx)
 	return l
 }

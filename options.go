@@ -115,15 +115,18 @@ func (o *options) refuse(format string, args ...any) {
 	}
 }
 
-// with returns options changed by opts. Only where there are some does it cost an
-// allocation.
 func (o options) with(opts []Option) options {
-	if len(opts) == 0 {
-		return o
-	}
-	changed := o
 	for _, opt := range opts {
-		opt(&changed)
+		opt(&o)
 	}
-	return changed
+	return o
+}
+
+// options are those of a lock: mostly the client's own, which nobody changes.
+func (c *Client) options(opts []Option) *options {
+	if len(opts) == 0 {
+		return &c.defaults
+	}
+	o := c.defaults.with(opts)
+	return &o
 }
