@@ -83,3 +83,17 @@ func TestAWaiterOfACallIsToldOfItsEnd(t *testing.T) {
 		}
 	})
 }
+
+// Neither end nor who asks for Done waits for the other, so one of them must see
+// that the other was there.
+func TestACallThatEndsWhileItIsAskedForTellsWhoAsked(t *testing.T) {
+	for range 2000 {
+		c := newCall(t.Context(), time.Now().Add(time.Hour))
+		go c.end()
+		select {
+		case <-c.Done():
+		case <-time.After(10 * time.Second):
+			t.Fatal("not told")
+		}
+	}
+}
