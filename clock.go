@@ -28,8 +28,8 @@ func (k clock) now() instant {
 	return now
 }
 
-// both is now, and the same moment as package time has it: to read the clock
-// twice costs as much as some locks.
+// both is now, and the same moment as package time has it, for who needs the two:
+// a free lock reads the clock often enough.
 func (k clock) both() (instant, time.Time) {
 	now := time.Now()
 	return instant(clockLead + now.Sub(clockBase) + k.asleep(now)), now
