@@ -96,5 +96,6 @@ func (c *Client) takeInOrder(ctx context.Context, whole *Lease, names []string, 
 
 // part is the lock of one of several names.
 func (c *Client) part(name string, whole *Lease) *lock {
-	return &lock{c: c, name: name, limit: 1, o: c.defaults, up: whole}
+	own := c.defaults // the wait becomes shorter from name to name
+	return &lock{c: c, name: name, limit: 1, o: &own, up: whole}
 }

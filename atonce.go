@@ -156,12 +156,12 @@ func (b *bundle) enter(ctx context.Context) (out []driver.Standing, err error) {
 
 // enterAll asks the engine once.
 func (s *session) enterAll(ctx context.Context, m driver.Multi, cls []*claim) ([]driver.Standing, error) {
-	sent := s.c.now()
+	sent, at := s.c.both()
 	asked := make([]driver.Claim, len(cls))
 	for i, cl := range cls {
 		asked[i], cl.sent = cl.Claim, sent
 	}
-	call := newCall(ctx, s.ttl) // a later grant would be worth nothing
+	call := newCall(ctx, at.Add(s.ttl)) // a later grant would be worth nothing
 	out, err := m.EnterAll(call, asked)
 	call.end()
 	if err != nil {

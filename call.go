@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,25 +18,27 @@ type call struct {
 	why             error           // the cause of its end at that time; nil: the usual one
 	closing         context.Context // the client's, which ends with cause ErrClosed; nil: that does not concern it
 
-	mu    sync.Mutex      // guards what follows
-	full  context.Context // made by fill; nil: nobody has asked
-	undo  func()
-	ended bool
+	ended atomic.Bool          // by end
+	full  atomic.Pointer[full] // made by fill; nil: nobody has asked
+	mu    sync.Mutex           // held by fill
 }
 
-// newCall returns a call that ends limit from now.
-func newCall(parent context.Context, limit time.Duration) *call {
-	return &call{Context: parent, until: time.Now().Add(limit)}
+// A full is the context that a call stands for.
+type full struct {
+	context.Context
+	undo func() // may be called again
+}
+
+// newCall returns a call that ends at the given time.
+func newCall(parent context.Context, until time.Time) *call {
+	return &call{Context: parent, until: until}
 }
 
 // end ends the call: it is over, or nobody waits for it any more.
 func (c *call) end() {
-	c.mu.Lock()
-	c.ended = true
-	undo := c.undo
-	c.mu.Unlock()
-	if undo != nil {
-		undo()
+	c.ended.Store(true)
+	if f := c.full.Load(); f != nil {
+		f.undo()
 	}
 }
 
@@ -62,10 +65,10 @@ func (c *call) ends() (one, other <-chan struct{}) {
 
 // Err reports whether the call has ended.
 func (c *call) Err() error {
-	c.mu.Lock()
-	full := c.full
-	c.mu.Unlock()
-	if full == nil && !c.over() {
+	if f := c.full.Load(); f != nil {
+		return f.Err()
+	}
+	if !c.over() {
 		return nil
 	}
 	return c.fill().Err()
@@ -73,9 +76,7 @@ func (c *call) Err() error {
 
 // over reports whether a call that is not filled has ended.
 func (c *call) over() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ended || c.Context.Err() != nil || c.closing != nil && c.closing.Err() != nil ||
+	return c.ended.Load() || c.Context.Err() != nil || c.closing != nil && c.closing.Err() != nil ||
 		!c.until.IsZero() && !time.Now().Before(c.until)
 }
 
@@ -85,11 +86,8 @@ func (c *call) Value(key any) any {
 	if c.Err() != nil {
 		return c.fill().Value(key)
 	}
-	c.mu.Lock()
-	full := c.full
-	c.mu.Unlock()
-	if full != nil {
-		return full.Value(key)
+	if f := c.full.Load(); f != nil {
+		return f.Value(key)
 	}
 	return c.Context.Value(key)
 }
@@ -98,8 +96,8 @@ func (c *call) Value(key any) any {
 func (c *call) fill() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.full != nil {
-		return c.full
+	if f := c.full.Load(); f != nil {
+		return f
 	}
 	ctx, limit := c.Context, context.CancelFunc(func() {})
 	if !c.until.IsZero() {
@@ -113,14 +111,17 @@ func (c *call) fill() context.Context {
 		}
 		stop = context.AfterFunc(c.closing, func() { cancel(context.Cause(c.closing)) })
 	}
-	if c.ended {
-		cancel(nil)
-	}
-	c.full = ctx
-	c.undo = func() {
+	f := &full{ctx, func() {
 		stop()
 		cancel(nil)
 		limit()
+	}}
+	if c.ended.Load() {
+		f.undo()
 	}
-	return ctx
+	c.full.Store(f)
+	if c.ended.Load() { // end came meanwhile, and did not see it
+		f.undo()
+	}
+	return f
 }

@@ -71,7 +71,7 @@ func TestAWaiterOfACallIsToldOfItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		c := newCall(newCall(parent, 2*time.Second), time.Hour)
+		c := newCall(newCall(parent, time.Now().Add(2*time.Second)), time.Now().Add(time.Hour))
 		defer c.end()
 		if at, ok := c.Deadline(); !ok || time.Until(at) != 2*time.Second {
 			t.Errorf("deadline in %v", time.Until(at))
@@ -82,4 +82,18 @@ func TestAWaiterOfACallIsToldOfItsEnd(t *testing.T) {
 			t.Errorf("told after %v", took)
 		}
 	})
+}
+
+// Neither end nor who asks for Done waits for the other, so one of them must see
+// that the other was there.
+func TestACallThatEndsWhileItIsAskedForTellsWhoAsked(t *testing.T) {
+	for range 2000 {
+		c := newCall(t.Context(), time.Now().Add(time.Hour))
+		go c.end()
+		select {
+		case <-c.Done():
+		case <-time.After(10 * time.Second):
+			t.Fatal("not told")
+		}
+	}
 }

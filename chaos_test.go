@@ -393,13 +393,10 @@ func stress(t *testing.T, seed int64) {
 			if c.ctx.Err() != nil {
 				continue
 			}
-			c.mu.Lock()
-			if len(c.gates) > 0 {
-				t.Errorf("client %d: %d gates left", i, len(c.gates))
-				for _, g := range c.gates {
-					t.Errorf("   refs %d current %v line %d running %v", g.refs, g.current, len(g.line), g.running)
-				}
+			for _, g := range c.gatesInUse() {
+				t.Errorf("client %d: a gate left: refs %d current %v line %d running %v", i, g.refs, g.current, len(g.line), g.running)
 			}
+			c.mu.Lock()
 			for s := range c.sessions {
 				s.mu.Lock()
 				if len(s.live) > 0 || len(s.leaving) > 0 || s.held != 0 {

@@ -45,6 +45,7 @@ type Client struct {
 	shared   map[time.Duration]*session // by TTL
 	sessions map[*session]struct{}      // all that have a keeper
 	gates    map[gateKey]*gate
+	near     *gate // one that is not among gates, so that who locks alone need not touch them; also when nobody uses it
 }
 
 // New returns a client on an engine, which Close leaves open. A nonsensical

@@ -29,7 +29,7 @@ type gateKey struct {
 type gate struct {
 	c    *Client
 	key  gateKey
-	refs int // guarded by c.mu; at 0 the gate is forgotten
+	refs int // guarded by c.mu; at 0 the gate is forgotten, or stays as the near one until another is
 
 	mu      sync.Mutex // guards the following; taken before a session's
 	current *claim     // held by this process
@@ -55,10 +55,17 @@ type turn struct {
 func (c *Client) gate(key gateKey) *gate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g := c.gates[key]
+	g := c.near
+	if g == nil || g.key != key {
+		g = c.gates[key]
+	}
 	if g == nil {
 		g = &gate{c: c, key: key}
-		c.gates[key] = g
+		if c.near == nil || c.near.refs == 0 {
+			c.near = g
+		} else {
+			c.gates[key] = g
+		}
 	}
 	g.refs++
 	return g
@@ -74,7 +81,7 @@ func (g *gate) drop() {
 	g.c.mu.Lock()
 	defer g.c.mu.Unlock()
 	g.refs--
-	if g.refs == 0 {
+	if g.refs == 0 && g != g.c.near {
 		delete(g.c.gates, g.key)
 	}
 }
@@ -189,8 +196,10 @@ func (g *gate) release(cl *claim) (passed bool) {
 		g.mu.Unlock()
 		return true
 	}
+	g.current = nil
+	g.promoteLocked()
 	g.mu.Unlock()
-	g.vacate(cl)
+	g.drop()
 	return false
 }
 

@@ -232,8 +232,8 @@ func TestAWaiterWhoseContextEndsLeavesTheGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if n := listed(t, c); n != 0 || len(c.gates) != 0 {
-			t.Errorf("%d claims and %d gates left", n, len(c.gates))
+		if n, gates := listed(t, c), c.gatesInUse(); n != 0 || len(gates) != 0 {
+			t.Errorf("%d claims and %d gates left", n, len(gates))
 		}
 	})
 }
@@ -291,6 +291,26 @@ func TestALostClaimFreesTheGate(t *testing.T) {
 		wantErr(t, held.Unlock(), ErrLost)
 		if err := l.Unlock(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+func TestGatesOfSeveralNamesAreForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Client) {
+		for range 3 {
+			a, b := must(t)(c.Mutex("a").Lock(t.Context())), must(t)(c.Mutex("b").Lock(t.Context()))
+			if n := len(c.gatesInUse()); n != 2 {
+				t.Errorf("%d gates in use, want 2", n)
+			}
+			for _, l := range []*Lease{a, b} {
+				if err := l.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+			must(t)(c.Mutex("b").Lock(t.Context())).Unlock()
+			if n := len(c.gatesInUse()); n != 0 || len(c.gates) != 0 {
+				t.Errorf("%d gates in use and %d kept", n, len(c.gates))
+			}
 		}
 	})
 }

@@ -52,7 +52,7 @@ func newLease(ctx context.Context, k *lock, cl *claim, outer *Lease) *Lease {
 
 // lease makes a lease that is not yet one of its claim's.
 func (k *lock) lease(ctx context.Context, cl *claim, outer *Lease) *Lease {
-	l := &Lease{c: k.c, name: k.name, cl: cl, o: &k.o, kind: k.kind(cl.Need), outer: outer, up: k.up}
+	l := &Lease{c: k.c, name: k.name, cl: cl, o: k.o, kind: k.kind(cl.Need), outer: outer, up: k.up}
 	l.start(ctx)
 	return l
 }
@@ -66,9 +66,17 @@ func (cl *claim) attachLocked(l *Lease, now instant) {
 // start gives l its context: the values of ctx without its end.
 func (l *Lease) start(ctx context.Context) { l.ctx.lease, l.ctx.caller = l, ctx }
 
+// released is where every lease that was given back finds why it ended.
+var released = ErrReleased
+
 // end ends the lease's context, once, and reports whether it did.
 func (l *Lease) end(why error) bool {
-	if !l.over.CompareAndSwap(nil, &why) {
+	at := &released
+	if why != ErrReleased {
+		other := why
+		at = &other
+	}
+	if !l.over.CompareAndSwap(nil, at) {
 		return false
 	}
 	l.ctx.end(why)

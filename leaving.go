@@ -36,10 +36,13 @@ const maxLeaving = 256
 
 // overwhelmed reports that the store has not answered for a TTL and owes too much.
 func (s *session) overwhelmed() error {
-	now := s.c.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.leaving) < maxLeaving || !slices.ContainsFunc(s.leaving, func(d *departure) bool { return now.sub(d.since) > s.ttl }) {
+	if len(s.leaving) < maxLeaving {
+		return nil
+	}
+	now := s.c.now()
+	if !slices.ContainsFunc(s.leaving, func(d *departure) bool { return now.sub(d.since) > s.ttl }) {
 		return nil
 	}
 	return fmt.Errorf("%w: %d earlier calls are not settled yet", driver.ErrUnreachable, len(s.leaving))
@@ -209,8 +212,9 @@ func (s *session) leftBy(cl *claim) {
 // ErrGone from the first Leave that was answered says that the claim was not
 // ours any more; after one that was not, it is the answer to that one.
 func (s *session) leave(cl *claim) error {
-	bound := min(cl.deadline().sub(s.c.now()), maxBlock)
-	ctx := newCall(context.Background(), bound) // finish waits as long: nothing else need end it
+	now, at := s.c.both()
+	bound := min(cl.deadline().sub(now), maxBlock)
+	ctx := newCall(context.Background(), at.Add(bound)) // finish waits as long: nothing else need end it
 	defer ctx.end()
 	pause := time.Millisecond
 	for asked := false; ; asked = true {

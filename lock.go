@@ -25,7 +25,7 @@ type lock struct {
 	name      string
 	limit     int
 	semaphore bool
-	o         options
+	o         *options
 	up        *Lease // the lease of several names this is taken for
 }
 
@@ -45,7 +45,7 @@ type Mutex struct{ k lock }
 
 // Mutex returns the mutex called name.
 func (c *Client) Mutex(name string, opts ...Option) *Mutex {
-	return &Mutex{lock{c: c, name: name, limit: 1, o: c.defaults.with(opts)}}
+	return &Mutex{lock{c: c, name: name, limit: 1, o: c.options(opts)}}
 }
 
 // Lock waits for the lock. ctx bounds the wait, never the hold.
@@ -73,7 +73,7 @@ type RWMutex struct{ k lock }
 
 // RWMutex returns the read-write lock called name.
 func (c *Client) RWMutex(name string, opts ...Option) *RWMutex {
-	return &RWMutex{lock{c: c, name: name, limit: driver.All, o: c.defaults.with(opts)}}
+	return &RWMutex{lock{c: c, name: name, limit: driver.All, o: c.options(opts)}}
 }
 
 // Lock waits for the lock for writing.
@@ -100,7 +100,7 @@ type Semaphore struct{ k lock }
 
 // Semaphore returns the semaphore called name that has limit permits.
 func (c *Client) Semaphore(name string, limit int, opts ...Option) *Semaphore {
-	return &Semaphore{lock{c: c, name: name, limit: limit, semaphore: true, o: c.defaults.with(opts)}}
+	return &Semaphore{lock{c: c, name: name, limit: limit, semaphore: true, o: c.options(opts)}}
 }
 
 // Acquire waits for n permits at once. First come, first served: one who waits
@@ -234,7 +234,7 @@ func (k *lock) claim(ctx *call, need int, try bool) (cl *claim, passed bool, err
 
 // newClaim is a claim of need units that the store has never seen.
 func (k *lock) newClaim(need int, try bool) *claim {
-	return &claim{o: &k.o, Claim: driver.Claim{
+	return &claim{o: k.o, Claim: driver.Claim{
 		Try: 1, Name: k.name, Need: need, Limit: k.limit,
 		Queue: !try && k.c.features.Queue, Note: k.o.note,
 	}}

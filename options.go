@@ -121,3 +121,12 @@ func (o options) with(opts []Option) options {
 	}
 	return o
 }
+
+// options are those of a lock: mostly the client's own, which nobody changes.
+func (c *Client) options(opts []Option) *options {
+	if len(opts) == 0 {
+		return &c.defaults
+	}
+	o := c.defaults.with(opts)
+	return &o
+}

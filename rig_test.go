@@ -2,6 +2,8 @@ package pawl
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -140,4 +142,15 @@ func (r *rig) blackHole() {
 // heal takes every hook away.
 func (r *rig) heal() {
 	r.set(func(r *rig) { r.open, r.enter, r.await, r.leave, r.beat = nil, nil, nil, nil, nil })
+}
+
+// gatesInUse returns the gates that somebody has not given back.
+func (c *Client) gatesInUse() []*gate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := slices.Collect(maps.Values(c.gates))
+	if c.near != nil && c.near.refs > 0 {
+		all = append(all, c.near)
+	}
+	return all
 }

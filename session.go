@@ -126,8 +126,9 @@ func (s *session) poke() {
 
 // enter asks the engine for cl once. A claim whose answer is known joins the live.
 func (s *session) enter(ctx context.Context, cl *claim) (driver.Standing, error) {
-	cl.sent = s.c.now()
-	call := newCall(ctx, s.ttl) // a later grant would be worth nothing
+	sent, at := s.c.both()
+	cl.sent = sent
+	call := newCall(ctx, at.Add(s.ttl)) // a later grant would be worth nothing
 	st, err := s.d.Enter(call, cl.Claim)
 	call.end()
 	if err != nil {

@@ -46,7 +46,12 @@ type place struct {
 	line string // of those who wait for the name or share it
 }
 
-func (l layout) place(name string) place { return place{l.hold(name), l.line(name)} }
+// place makes both keys at once: every lock needs them.
+func (l layout) place(name string) place {
+	both := l.prefix + name + l.prefix + mark + l.tag(name) + "h" + name
+	n := len(l.prefix) + len(name)
+	return place{both[:n], both[n:]}
+}
 
 func (l layout) hold(name string) string { return l.prefix + name }
 func (l layout) line(name string) string { return l.prefix + mark + l.tag(name) + "h" + name }

@@ -22,18 +22,31 @@ type session struct {
 	done   chan struct{} // closed by Close
 
 	mu     sync.Mutex       // guards what follows, and the spots
-	last   tail             // of the claim that was entered last
+	last   manner           // of the claim that was entered last
 	spots  map[string]*spot // claims that may be in a line: added before they are sent, removed when they have certainly ended
 	closed bool
 	stuck  bool    // the last Beat had no answer in time
 	vote   *ballot // of a quorum's node; nil: it is none
 }
 
-// A tail is what the hold of a claim ends in. The claims of a program mostly have
-// one and the same.
-type tail struct {
-	limit      int
-	note, text string
+// A manner is how a claim is asked for, whatever its name. The claims of a program
+// mostly have one and the same.
+type manner struct {
+	need, limit   int
+	queue         bool
+	note, channel string
+	tail          string // what the hold ends in
+	wish          string // what enter must know of a claim that has to wait
+}
+
+// manner returns how c is asked for; was is one that may be the same.
+func (s *session) manner(was manner, c *driver.Claim, channel string) manner {
+	is := manner{need: c.Need, limit: c.Limit, queue: c.Queue, note: c.Note, channel: channel, tail: was.tail, wish: was.wish}
+	if is != was {
+		is.tail = " " + strconv.Itoa(c.Limit) + s.tail + c.Note
+		is.wish = strconv.Itoa(c.Need) + " " + digit(c.Queue) + " " + channel
+	}
+	return is
 }
 
 // A spot is one claim that may be in a line.
@@ -76,24 +89,21 @@ func (s *session) begin(ctx context.Context) error {
 
 // entering remembers a claim before it is sent, so that Close ends it whatever
 // becomes of the answer, and so that word of it has a place to go.
-func (s *session) entering(ctx context.Context, c *driver.Claim, heard uint64) (p *spot, tail string, err error) {
+func (s *session) entering(ctx context.Context, c *driver.Claim, channel string) (p *spot, tail, wish string, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, "", err
+		return nil, "", "", err
 	}
-	p = &spot{claim: *c, place: s.e.keys.place(c.Name), own: own(c), heard: heard}
+	p = &spot{claim: *c, place: s.e.keys.place(c.Name), own: own(c), heard: s.e.hears(channel)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, "", driver.ErrGone
+		return nil, "", "", driver.ErrGone
 	}
-	if s.last.limit != c.Limit || s.last.note != c.Note {
-		s.last.limit, s.last.note = c.Limit, c.Note
-		s.last.text = " " + strconv.Itoa(c.Limit) + s.tail + c.Note
-	}
+	s.last = s.manner(s.last, c, channel)
 	if have := s.spots[c.ID]; have == nil || have.claim.Try < c.Try { // a late one does not hide its successor
 		s.spots[c.ID] = p
 	}
-	return p, s.last.text, nil
+	return p, s.last.tail, s.last.wish, nil
 }
 
 // of returns the keys of a claim's name and how scripts know the claim.
@@ -119,16 +129,11 @@ func (s *session) ended(c driver.Claim) {
 // own is how the hold of a claim begins, and how scripts know the claim.
 func own(c *driver.Claim) string { return "p1 " + c.ID + " " + strconv.Itoa(c.Try) + " " }
 
-// wish is what enter must know of a claim that has to wait.
-func wish(c *driver.Claim, channel string) string {
-	return strconv.Itoa(c.Need) + " " + digit(c.Queue) + " " + channel
-}
-
 // Enter asks for a claim in one script.
 func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	e := s.e
 	channel := e.keys.channel(e.id, c.Name)
-	p, tail, err := s.entering(ctx, &c, e.hears(channel))
+	p, tail, wish, err := s.entering(ctx, &c, channel)
 	if err != nil {
 		return driver.Standing{}, err
 	}
@@ -136,7 +141,7 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	if !c.Exclusive() {
 		sc = shareScript
 	}
-	call := sc.call(3, []string{p.hold, p.line, e.keys.fence(c.Name), p.own, tail, s.millis, wish(&c, channel)})
+	call := sc.call(3, []string{p.hold, p.line, e.keys.fence(c.Name), p.own, tail, s.millis, wish})
 	var r Reply
 	var epoch uint64
 	if v := s.ballot(); v != nil {

@@ -34,28 +34,43 @@ func (c *client) idle(ctx context.Context, v *convoy) redis.DedicatedClient {
 	return v.d
 }
 
+// dated is a ctx that has a deadline and nothing else: rueidis looks only at that
+// here, and what else there may be in a ctx can be costly to ask for.
+type dated struct {
+	context.Context // that of nobody
+	until           time.Time
+	ok              bool
+}
+
+func (d *dated) Deadline() (time.Time, bool) { return d.until, d.ok }
+
 // rideAlone is the trip of one call. It ends exactly at ctx's deadline; where ctx
 // is cancelled before, rueidis would need up to a second to let go of a silent
 // connection. An answer that came after ctx had ended is none: whoever asked has
-// been told that the outcome is unknown, or is about to be.
+// been told that the outcome is unknown, or is about to be. After a short trip
+// nobody can tell which came first, and to ask a ctx costs more than it seems.
 func (v *convoy) rideAlone(ctx context.Context, d redis.DedicatedClient, words []string) (redislock.Reply, error) {
-	timed := context.Background()
-	if _, ok := ctx.Deadline(); ok {
-		timed = ctx
+	v.dated.until, v.dated.ok = ctx.Deadline()
+	if v.dated.ok && !v.dated.until.After(v.left) { // the connection would not survive it
+		v.alighted(false)
+		return redislock.Reply{}, context.DeadlineExceeded
 	}
-	res := d.Do(timed, d.B().Arbitrary(words...).Build())
-	v.alighted(res.NonRedisError() != nil)
-	if err := ctx.Err(); err != nil {
-		return redislock.Reply{}, err
+	res := d.Do(&v.dated, d.B().Arbitrary(words...).Build())
+	lost := res.NonRedisError() != nil
+	if long := v.alighted(lost); lost || long {
+		if err := ctx.Err(); err != nil {
+			return redislock.Reply{}, err
+		}
 	}
 	return answer(res)
 }
 
 // alighted ends a trip alone. Those who came meanwhile, and the end of a lost
-// connection, are left to the convoy's goroutine.
-func (v *convoy) alighted(lost bool) {
+// connection, are left to the convoy's goroutine. It reports whether the trip was
+// so long that its ctx was watched.
+func (v *convoy) alighted(lost bool) (long bool) {
 	v.mu.Lock()
-	if v.lone.over != nil {
+	if long = v.lone.over != nil; long {
 		close(v.lone.over)
 	}
 	v.failed = lost || v.lone.cut
@@ -66,6 +81,7 @@ func (v *convoy) alighted(lost bool) {
 	if more {
 		v.leave <- struct{}{} // there is room: it is sent once for each trip alone
 	}
+	return long
 }
 
 // watchLocked has the ctx of a trip alone watched from now on, if the trip is long.

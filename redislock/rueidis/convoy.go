@@ -42,6 +42,8 @@ type convoy struct {
 	runs   bool          // the alarm does
 	used   bool          // the convoy was, since the alarm came last
 	lone   lone          // the trip of one call that is under way
+
+	dated dated // who is alone uses it, and nobody else
 }
 
 // A rider is one call that waits for the next trip.
@@ -63,6 +65,7 @@ var riders = sync.Pool{New: func() any { return &rider{back: make(chan struct{},
 
 func newConvoy() *convoy {
 	v := &convoy{leave: make(chan struct{}, 1), stop: make(chan struct{}), slow: make(chan struct{}), slower: make(chan struct{})}
+	v.dated.Context = context.Background()
 	v.alarm = time.AfterFunc(time.Hour, v.alarmed) // short, and it touches only the convoy: nobody need wait for it
 	v.alarm.Stop()
 	return v
