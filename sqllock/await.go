@@ -41,7 +41,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) 
 	st, err := s.look(ctx, c)
 	for err == nil && !st.Held && !st.Gone {
 		last := st
-		told, werr := s.rest(ctx, w, plan.After(last))
+		told, werr := s.linger(ctx, w, plan.After(last))
 		if werr != nil {
 			return driver.Standing{}, werr
 		}
@@ -53,8 +53,8 @@ func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) 
 	return st, err
 }
 
-// rest waits until it is time to look, and reports whether it was told to.
-func (s *session) rest(ctx context.Context, w *waiter, p plan.Plan) (told bool, err error) {
+// linger waits until it is time to look, and reports whether it was told to.
+func (s *session) linger(ctx context.Context, w *waiter, p plan.Plan) (told bool, err error) {
 	left := s.e.plans(w, p)
 	timer := time.NewTimer(max(left, time.Millisecond))
 	defer timer.Stop()
