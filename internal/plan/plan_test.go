@@ -62,3 +62,29 @@ func TestAPlanThatWasNotMadeIsToLookNow(t *testing.T) {
 		t.Errorf("%v are left", left)
 	}
 }
+
+// Beats overtake looks and are overtaken: one that was sent before the last look ended
+// may tell of what was before it.
+func TestABeatThatIsOlderThanTheLookPutsNothingOff(t *testing.T) {
+	const id, who, ttl = "0123456789abcdef", "01234567", time.Hour
+	for _, c := range []struct {
+		what   string
+		pause  time.Duration // that the beat has told
+		want   time.Duration
+		sooner bool
+	}{
+		{"later", 3 * ttl, ttl, false},
+		{"sooner", ttl / 4, ttl / 4, true},
+	} {
+		sent := time.Now()
+		for !time.Now().After(sent) { // the clock may be coarse
+		}
+		p := plan.After(behind(id, ttl))
+		if sooner := p.Learn(sent, c.pause, who, 4*ttl); sooner != c.sooner {
+			t.Errorf("%s: sooner is %t", c.what, sooner)
+		}
+		if left := p.Left(); left > c.want+time.Minute || left < c.want-time.Minute {
+			t.Errorf("%s: %v are left, not %v", c.what, left, c.want)
+		}
+	}
+}
