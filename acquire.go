@@ -23,11 +23,12 @@ type quest struct {
 	cl    *claim
 	try   bool // hold it now or not at all
 	last  driver.Standing
-	fault error // why the store could not be asked; nil once it answered
-	fails int   // in a row
-	gone  int   // sessions that had ended, in a row
-	late  int   // grants that came too late to be used
-	told  bool  // the observer was told of the wait
+	fault error   // why the store could not be asked; nil once it answered
+	then  instant // until when the claim was promised at the fault
+	fails int     // in a row
+	gone  int     // sessions that had ended, in a row
+	late  int     // grants that came too late to be used
+	told  bool    // the observer was told of the wait
 }
 
 // run takes the claim to held or returns why not; then nothing of it is left
@@ -190,7 +191,7 @@ func (q *quest) trouble(ctx context.Context, err error) error {
 		q.abandon()
 		return err
 	}
-	q.fault = err
+	q.fault, q.then = err, q.promised()
 	if q.fails++; q.fails > maxRepeats && (q.try || !q.c.contacted.Load()) {
 		q.abandon()
 		return err
@@ -214,6 +215,9 @@ func (q *quest) pause(ctx context.Context) error {
 // stop ends the quest because ctx did. The place in line goes to the next
 // goroutine of this process that wants it, or is left.
 func (q *quest) stop(ctx context.Context) error {
+	if q.promised() > q.then {
+		q.fault = nil // a beat was answered since, while Await had no reason to come back
+	}
 	closed := errors.Is(context.Cause(ctx), ErrClosed)
 	if g := q.cl.gate; g != nil && !q.try && !closed && g.bequeath(q) {
 		q.cl = nil
@@ -221,6 +225,17 @@ func (q *quest) stop(ctx context.Context) error {
 		q.abandon()
 	}
 	return q.stopped(ctx)
+}
+
+// promised is until when the store has promised the claim; 0: it has not yet.
+func (q *quest) promised() instant {
+	s := q.cl.s
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return q.cl.promise
 }
 
 // stopped is the error of a quest that ctx ended.
