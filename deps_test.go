@@ -34,11 +34,11 @@ var rows = map[string]row{
 
 	"memlock":   {ours: "driver", stdOnly: true, engine: true},
 	"quorum":    {ours: "driver", stdOnly: true, engine: true},
-	"redislock": {ours: "driver", engine: true},
+	"redislock": {ours: "driver internal/plan", engine: true},
 	"etcdlock":  {ours: "driver", engine: true},
 	"zklock":    {ours: "driver", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
-	"sqllock": {ours: "driver once/record internal/kept", stdOnly: true, engine: true, tests: "once"},
+	"sqllock": {ours: "driver once/record internal/kept internal/plan", stdOnly: true, engine: true, tests: "once"},
 
 	"redislock/goredis": {ours: "redislock driver", engine: true},
 	"redislock/rueidis": {ours: "redislock driver", engine: true},
@@ -68,6 +68,7 @@ var rows = map[string]row{
 	"internal/faultproxy": {},
 	"internal/gauge":      {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
 	"internal/kept":       {stdOnly: true},
+	"internal/plan":       {ours: "driver", stdOnly: true},
 	"internal/recipe":     {ours: "pawl driver internal/kept", stdOnly: true},
 	"internal/recipetest": {ours: "pawl driver engines internal/faultproxy internal/testserver"},
 	"internal/testserver": {},
