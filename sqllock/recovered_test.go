@@ -43,3 +43,26 @@ func TestAWaitThatEndsDoesNotBlameAServerThatIsBack(t *testing.T) {
 		t.Errorf("the wait ended with %v", err)
 	}
 }
+
+// Who is told in the end that the lock is held learns for how long it was held by then,
+// not when it began to wait, although it has hardly looked since.
+func TestAWaitThatEndsTellsForHowLongTheLockIsHeldByThen(t *testing.T) {
+	r := pushed(t)
+	const ttl, wait = 10 * time.Second, 3 * time.Second
+	name := nameOf(t)
+	if _, err := openClient(t, r.url, pawl.WithTTL(ttl)).Mutex(name).Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	_, err := openClient(t, r.url, pawl.WithTTL(ttl)).Mutex(name, pawl.WithWait(wait)).Lock(t.Context())
+	at, ok := errors.AsType[*pawl.HeldError](err)
+	if !ok || at.Holder == nil {
+		t.Fatalf("the wait ended with %v", err)
+	}
+	if at.Holder.Since < wait || at.Holder.Since > time.Since(began)+ttl {
+		t.Errorf("after %v it is held for %v", time.Since(began), at.Holder.Since)
+	}
+	if at.Holder.Left <= 0 || at.Holder.Left > ttl {
+		t.Errorf("it is held for %v more", at.Holder.Left)
+	}
+}
