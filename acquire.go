@@ -23,6 +23,7 @@ type quest struct {
 	cl    *claim
 	try   bool // hold it now or not at all
 	last  driver.Standing
+	at    instant // when last was learnt; 0: by another quest, or just now
 	fault error   // why the store could not be asked; nil once it answered
 	then  instant // until when the claim was promised at the fault
 	fails int     // in a row
@@ -105,6 +106,9 @@ func (q *quest) enter(ctx context.Context) (driver.Standing, error) {
 	st, err := q.cl.s.enter(ctx, q.cl)
 	if err == nil {
 		q.fault, q.fails, q.gone, q.last = nil, 0, 0, st
+		if !st.Held && !q.try {
+			q.at = q.c.now()
+		}
 	}
 	return st, err
 }
@@ -130,7 +134,7 @@ func (q *quest) await(ctx context.Context) (done bool, err error) {
 			}
 			continue
 		}
-		q.fault, q.fails, q.last = nil, 0, st
+		q.fault, q.fails, q.last, q.at = nil, 0, st, q.c.now()
 		if st.Held {
 			if q.cl.o.fixed && q.cl.s.renew(ctx, q.cl) {
 				q.cl.s.retry(q.cl)
@@ -269,7 +273,22 @@ func (q *quest) abandon() {
 }
 
 func (q *quest) held(cause error) error {
-	return &HeldError{Holder: q.last.Holder, Ahead: q.last.Ahead, Err: cause}
+	return &HeldError{Holder: q.holder(), Ahead: q.last.Ahead, Err: cause}
+}
+
+// holder is who was last seen to be in the way, as it is by now: Await comes back when
+// it is another one, which may be long ago.
+func (q *quest) holder() *driver.Entry {
+	h := q.last.Holder
+	if h == nil || q.at == 0 {
+		return h
+	}
+	aged, gone := *h, q.c.now().sub(q.at)
+	if h.Since > 0 {
+		aged.Since += gone
+	}
+	aged.Left = max(0, h.Left-gone)
+	return &aged
 }
 
 // await makes one call of Await that the keeper can interrupt.
