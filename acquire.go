@@ -23,11 +23,13 @@ type quest struct {
 	cl    *claim
 	try   bool // hold it now or not at all
 	last  driver.Standing
-	fault error // why the store could not be asked; nil once it answered
-	fails int   // in a row
-	gone  int   // sessions that had ended, in a row
-	late  int   // grants that came too late to be used
-	told  bool  // the observer was told of the wait
+	at    instant // when last was learnt; 0: by another quest, or just now
+	fault error   // why the store could not be asked; nil once it answered
+	then  instant // until when the claim was promised at the fault
+	fails int     // in a row
+	gone  int     // sessions that had ended, in a row
+	late  int     // grants that came too late to be used
+	told  bool    // the observer was told of the wait
 }
 
 // run takes the claim to held or returns why not; then nothing of it is left
@@ -104,6 +106,9 @@ func (q *quest) enter(ctx context.Context) (driver.Standing, error) {
 	st, err := q.cl.s.enter(ctx, q.cl)
 	if err == nil {
 		q.fault, q.fails, q.gone, q.last = nil, 0, 0, st
+		if !st.Held && !q.try {
+			q.at = q.c.now()
+		}
 	}
 	return st, err
 }
@@ -129,7 +134,7 @@ func (q *quest) await(ctx context.Context) (done bool, err error) {
 			}
 			continue
 		}
-		q.fault, q.fails, q.last = nil, 0, st
+		q.fault, q.fails, q.last, q.at = nil, 0, st, q.c.now()
 		if st.Held {
 			if q.cl.o.fixed && q.cl.s.renew(ctx, q.cl) {
 				q.cl.s.retry(q.cl)
@@ -190,7 +195,7 @@ func (q *quest) trouble(ctx context.Context, err error) error {
 		q.abandon()
 		return err
 	}
-	q.fault = err
+	q.fault, q.then = err, q.promised()
 	if q.fails++; q.fails > maxRepeats && (q.try || !q.c.contacted.Load()) {
 		q.abandon()
 		return err
@@ -214,6 +219,9 @@ func (q *quest) pause(ctx context.Context) error {
 // stop ends the quest because ctx did. The place in line goes to the next
 // goroutine of this process that wants it, or is left.
 func (q *quest) stop(ctx context.Context) error {
+	if q.promised() > q.then {
+		q.fault = nil // a beat was answered since, while Await had no reason to come back
+	}
 	closed := errors.Is(context.Cause(ctx), ErrClosed)
 	if g := q.cl.gate; g != nil && !q.try && !closed && g.bequeath(q) {
 		q.cl = nil
@@ -221,6 +229,17 @@ func (q *quest) stop(ctx context.Context) error {
 		q.abandon()
 	}
 	return q.stopped(ctx)
+}
+
+// promised is until when the store has promised the claim; 0: it has not yet.
+func (q *quest) promised() instant {
+	s := q.cl.s
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return q.cl.promise
 }
 
 // stopped is the error of a quest that ctx ended.
@@ -254,7 +273,22 @@ func (q *quest) abandon() {
 }
 
 func (q *quest) held(cause error) error {
-	return &HeldError{Holder: q.last.Holder, Ahead: q.last.Ahead, Err: cause}
+	return &HeldError{Holder: q.holder(), Ahead: q.last.Ahead, Err: cause}
+}
+
+// holder is who was last seen to be in the way, as it is by now: Await comes back when
+// it is another one, which may be long ago.
+func (q *quest) holder() *driver.Entry {
+	h := q.last.Holder
+	if h == nil || q.at == 0 {
+		return h
+	}
+	aged, gone := *h, q.c.now().sub(q.at)
+	if h.Since > 0 {
+		aged.Since += gone
+	}
+	aged.Left = max(0, h.Left-gone)
+	return &aged
 }
 
 // await makes one call of Await that the keeper can interrupt.

@@ -127,8 +127,9 @@ type Session interface {
 	// ErrGone says that the session has ended; the core opens a new one.
 	Enter(ctx context.Context, c Claim) (Standing, error)
 
-	// Await waits until c's turn may have come or last.Pause has passed, looks,
-	// and returns. It may return early, but it never misses a turn: a turn that
+	// Await waits until c's turn may have come or it is time to look, after
+	// last.Pause or as beats have told since; it looks, and returns where something
+	// has changed. It may return early, but it never misses a turn: a turn that
 	// came between the call that returned last and this one is seen at once.
 	// A claim the engine no longer knows is Gone. Where the engine has no line,
 	// Await waits for a hint that the name may be free and promises nothing.

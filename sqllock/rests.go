@@ -46,7 +46,9 @@ func (told *rests) steps(s *session, all []*pulse) []Step {
 	}}}
 }
 
-// learn tells those who wait for how long they need not look.
+// learn tells those who wait for how long they need not look. A line in which nobody
+// holds or somebody has ended is mostly so for a moment, until the next is let in; but
+// whoever should do that may have died, or a guard may keep it from being done.
 func (told rests) learn(s *session, all []*pulse, sent time.Time) {
 	if len(told) == 0 {
 		return
@@ -55,8 +57,17 @@ func (told rests) learn(s *session, all []*pulse, sent time.Time) {
 	defer s.e.mu.Unlock()
 	for _, p := range all {
 		w := s.e.waiters[p.c.ID]
-		r := told[p.a.text[Name]]
-		if w != nil && p.inLine && !p.held && r.left > 0 && w.plan.Learn(sent, r.left, r.holder, s.ttl) {
+		r, known := told[p.a.text[Name]]
+		if w == nil || !known || !p.inLine || p.held {
+			continue
+		}
+		sooner := false
+		if r.left > 0 {
+			sooner = w.plan.Learn(sent, r.left, r.holder, s.ttl)
+		} else {
+			sooner = w.plan.Doubt(s.ttl)
+		}
+		if sooner {
 			w.hasten()
 		}
 	}

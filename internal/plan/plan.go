@@ -24,14 +24,27 @@ func After(st driver.Standing) Plan {
 
 // Learn takes over what a beat that was sent then has told: for how long the claim
 // need not look, and who is in the way. Where that is another one than before, a look
-// is due, but no more than one in every. It reports whether the look is sooner now.
+// is due, but no more than one in every. One that was sent before the last look ended
+// may be older than it, and puts nothing off. It reports whether the look is sooner now.
 func (p *Plan) Learn(sent time.Time, pause time.Duration, blocker string, every time.Duration) (sooner bool) {
 	before := p.next
-	p.next = sent.Add(max(pause, time.Millisecond))
-	if due := p.looked.Add(every); blocker != p.blocker && due.Before(p.next) {
-		p.next = due
+	if next := sent.Add(max(pause, time.Millisecond)); next.Before(before) || !sent.Before(p.looked) {
+		p.next = next
+	}
+	if blocker != p.blocker {
+		p.Doubt(every)
 	}
 	return p.next.Before(before)
+}
+
+// Doubt is for a beat that has seen something in the line that only a look clears up:
+// one is due, but no more than one in every. It reports whether the look is sooner now.
+func (p *Plan) Doubt(every time.Duration) (sooner bool) {
+	due := p.looked.Add(every)
+	if sooner = due.Before(p.next); sooner {
+		p.next = due
+	}
+	return sooner
 }
 
 // Left is for how long the claim need not look.

@@ -28,8 +28,8 @@ func TestABeatMovesTheLook(t *testing.T) {
 		{"another is in the way, and soon gone", ttl / 4, "another", ttl / 4, true},
 		{"it is time", 0, who, 0, true},
 	} {
-		now := time.Now()
 		p := plan.After(behind(id, 2*ttl))
+		now := time.Now()
 		if sooner := p.Learn(now, c.pause, c.blocker, ttl); sooner != c.sooner {
 			t.Errorf("%s: sooner is %t", c.what, sooner)
 		}
@@ -60,5 +60,48 @@ func TestAPlanThatWasNotMadeIsToLookNow(t *testing.T) {
 	var p plan.Plan
 	if left := p.Left(); left > 0 {
 		t.Errorf("%v are left", left)
+	}
+}
+
+// Beats overtake looks and are overtaken: one that was sent before the last look ended
+// may tell of what was before it.
+func TestABeatThatIsOlderThanTheLookPutsNothingOff(t *testing.T) {
+	const id, who, ttl = "0123456789abcdef", "01234567", time.Hour
+	for _, c := range []struct {
+		what   string
+		pause  time.Duration // that the beat has told
+		want   time.Duration
+		sooner bool
+	}{
+		{"later", 3 * ttl, ttl, false},
+		{"sooner", ttl / 4, ttl / 4, true},
+	} {
+		sent := time.Now()
+		for !time.Now().After(sent) { // the clock may be coarse
+		}
+		p := plan.After(behind(id, ttl))
+		if sooner := p.Learn(sent, c.pause, who, 4*ttl); sooner != c.sooner {
+			t.Errorf("%s: sooner is %t", c.what, sooner)
+		}
+		if left := p.Left(); left > c.want+time.Minute || left < c.want-time.Minute {
+			t.Errorf("%s: %v are left, not %v", c.what, left, c.want)
+		}
+	}
+}
+
+// A look that is due for a doubt comes once in every, and puts none off.
+func TestADoubtIsLookedIntoOnceInAWhile(t *testing.T) {
+	const ttl = time.Hour
+	for _, c := range []struct {
+		pause, want time.Duration
+		sooner      bool
+	}{{2 * ttl, ttl, true}, {ttl / 2, ttl / 2, false}} {
+		p := plan.After(behind("0123456789abcdef", c.pause))
+		if sooner := p.Doubt(ttl); sooner != c.sooner {
+			t.Errorf("%v: sooner is %t", c.pause, sooner)
+		}
+		if left := p.Left(); left > c.want+time.Minute || left < c.want-time.Minute {
+			t.Errorf("%v: %v are left, not %v", c.pause, left, c.want)
+		}
 	}
 }

@@ -203,8 +203,8 @@ local function patience(rank, left)
   local first = call('ZRANGE', lives, 0, 0, 'WITHSCORES')[2]
   local pause = first and first - ms + 1 or -1
   if value and (not rank or rank == 0) then -- those behind the first look when the first has died
-    local look = left + 1
-    if value ~= shared and not hold(value) then look = left < 0 and 100 or math.min(100, look) end
+    local look = left < 0 and 100 or left + 1 -- one without an end ends without a word
+    if value ~= shared and not hold(value) then look = math.min(100, look) end
     if pause < 0 or look < pause then pause = look end
   end
   return pause
