@@ -56,9 +56,8 @@ func (o *others) read() (u usage) {
 		}
 	}
 	u.known = u.idle > 0
-	u.ours = reaped(os.Getpid())
 	for pid := range o.company() {
-		u.ours += ticks(pid)
+		u.ours += ticks(pid) + reaped(pid) // also of a connection's process that has ended
 	}
 	return u
 }

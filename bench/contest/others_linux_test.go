@@ -55,3 +55,32 @@ func TestChildrenOfEveryThreadAreKnown(t *testing.T) {
 		_ = cmd.Wait() // killed
 	}
 }
+
+// A server may have a process for each connection, which ends with it.
+func TestWorkOfAServersChildThatHasEndedIsNoDisturbance(t *testing.T) {
+	server := exec.Command("sh", "-c", `(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done); echo; cat`)
+	in, err := server.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &others{}
+	before := o.read().ours
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // the child has ended
+		t.Error(err)
+	}
+	worked := reaped(server.Process.Pid)
+	if mine := o.read().ours - before; worked < 2*tick || mine < worked {
+		t.Errorf("%v are known of %v", mine, worked)
+	}
+	_ = in.Close()
+	if err := server.Wait(); err != nil {
+		t.Error(err)
+	}
+}
