@@ -99,6 +99,7 @@ func (c *company) Round(ctx context.Context, length time.Duration) ([]float64, e
 		return nil, errors.Join(err, dissolve())
 	}
 	grown := max(heap()-before, 0)
+	c.rest(ctx)
 	figures, err := c.watch(ctx, length)
 	if err != nil {
 		return nil, errors.Join(err, dissolve())
@@ -108,6 +109,25 @@ func (c *company) Round(ctx context.Context, length time.Duration) ([]float64, e
 		return nil, err
 	}
 	return append(figures, grown/1024, times[0]), nil
+}
+
+// rest waits until all have come to rest, between two beats: then a round has whole
+// ones.
+func (c *company) rest(ctx context.Context) {
+	const beat = ScaleTTL / 3
+	last, seen, still := traffic(c.on.Addrs...), false, time.Now()
+	for begun := time.Now(); time.Since(begun) < 3*beat && (!seen || time.Since(still) < beat/2); {
+		select {
+		case <-time.After(beat / 50):
+		case <-ctx.Done():
+			return
+		}
+		now := traffic(c.on.Addrs...)
+		if grown(last, now) > 0 {
+			seen, still = true, time.Now()
+		}
+		last = now
+	}
 }
 
 // freeTime is for how long at most the other client takes its free name.
@@ -192,19 +212,11 @@ func (c *company) assemble(ctx context.Context) (dissolve func() error, err erro
 	for c.Waits() < before+c.crew.Waiting && ctx.Err() == nil {
 		time.Sleep(time.Millisecond)
 	}
-	// Who has begun to wait has still to ask to be told; nobody says when all have.
-	select {
-	case <-time.After(settle):
-	case <-ctx.Done():
-	}
-	return dissolve, ctx.Err()
+	return dissolve, ctx.Err() // who has begun to wait has still to ask to be told; see rest
 }
 
 // wanted is the name that many wait for.
 const wanted = "bench/scale/wanted"
-
-// settle is what a long line may take to come to rest.
-const settle = 2 * time.Second
 
 // atOnce calls f for 0 to n-1, from a few goroutines.
 func atOnce(n int, f func(i int) error) error {
