@@ -31,7 +31,7 @@ var (
 	}
 	handoff = []contest.Bound{
 		{Who: "pawl rueidis", Than: "PING rueidis", Factor: 3, AtMost: true},
-		{Who: "pawl go-redis", Than: "PING go-redis", Factor: 3, AtMost: true},
+		{Who: "pawl go-redis", Than: "PING go-redis", Factor: 3, AtMost: true, Why: parsing},
 	}
 	line = []contest.Bound{
 		{Who: "pawl rueidis", Factor: 3, AtMost: true},
