@@ -72,7 +72,7 @@ var released = ErrReleased
 // end ends the lease's context, once, and reports whether it did.
 func (l *Lease) end(why error) bool {
 	at := &released
-	if why != ErrReleased {
+	if why != ErrReleased { //nolint:errorlint // another one is kept as it is
 		other := why
 		at = &other
 	}

@@ -61,13 +61,7 @@ func (told rests) learn(s *session, all []*pulse, sent time.Time) {
 		if w == nil || !known || !p.inLine || p.held {
 			continue
 		}
-		sooner := false
-		if r.left > 0 {
-			sooner = w.plan.Learn(sent, r.left, r.holder, s.ttl)
-		} else {
-			sooner = w.plan.Doubt(s.ttl)
-		}
-		if sooner {
+		if r.left > 0 && w.plan.Learn(sent, r.left, r.holder, s.ttl) || r.left == 0 && w.plan.Doubt(s.ttl) {
 			w.hasten()
 		}
 	}
