@@ -41,6 +41,22 @@ func beatAll(t *testing.T, s driver.Session, live ...driver.Claim) []driver.Stan
 	return out
 }
 
+// beatUntil beats the claims of a session until one that waits has its turn.
+func beatUntil(t *testing.T, got <-chan driver.Standing, s driver.Session, live ...driver.Claim) {
+	t.Helper()
+	for began := time.Now(); ; {
+		beatAll(t, s, live...)
+		select {
+		case <-got:
+			return
+		case <-time.After(s.TTL() / 8):
+		}
+		if time.Since(began) > 10*s.TTL() {
+			t.Fatal("nobody noticed")
+		}
+	}
+}
+
 // awaitHeld awaits, in the background, until a claim is held.
 func awaitHeld(t *testing.T, s driver.Session, c driver.Claim, last driver.Standing) <-chan driver.Standing {
 	held := make(chan driver.Standing, 1)
@@ -103,18 +119,7 @@ func TestThoseWhoAreBeatenNoticeTheDead(t *testing.T) {
 	// noticed beats until c, which waits, has its turn.
 	noticed := func(t *testing.T, s driver.Session, c driver.Claim, live ...driver.Claim) {
 		t.Helper()
-		got, began := awaitHeld(t, s, c, enter(t, s, c)), time.Now()
-		for {
-			beatAll(t, s, append(live, c)...)
-			select {
-			case <-got:
-				return
-			case <-time.After(ttl / 8):
-			}
-			if time.Since(began) > 10*ttl {
-				t.Fatal("nobody noticed")
-			}
-		}
+		beatUntil(t, awaitHeld(t, s, c, enter(t, s, c)), s, append(live, c)...)
 	}
 	t.Run("the holder", func(t *testing.T) {
 		dying, living, name := sessions(t)
