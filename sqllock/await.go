@@ -55,8 +55,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) 
 
 // linger waits until it is time to look, and reports whether it was told to.
 func (s *session) linger(ctx context.Context, w *waiter, p plan.Plan) (told bool, err error) {
-	left := s.e.plans(w, p)
-	timer := time.NewTimer(max(left, time.Millisecond))
+	timer := time.NewTimer(max(s.e.plans(w, p), time.Millisecond))
 	defer timer.Stop()
 	for {
 		select {
@@ -64,7 +63,7 @@ func (s *session) linger(ctx context.Context, w *waiter, p plan.Plan) (told bool
 			return true, s.begin(ctx) // the session may have ended meanwhile
 		case <-w.sooner:
 		case <-timer.C:
-			if left = s.e.left(w); left <= 0 {
+			if s.e.left(w) <= 0 {
 				return false, s.begin(ctx)
 			}
 		case <-ctx.Done():

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -227,16 +226,16 @@ func TestAProcessThatFailsIsShown(t *testing.T) {
 }
 
 // Waits makes it a Queuer; nobody stands in a line anywhere.
-func (q *queue) Waits() int { return int(q.waits.Load()) }
+func (q *queue) Waits() <-chan struct{} { return q.waits }
 
 type queue struct {
 	*mutexes
-	waits atomic.Int32
+	waits chan struct{}
 }
 
 func (q *queue) Lock(ctx context.Context, name string) (func() error, error) {
 	if strings.HasSuffix(name, "wanted") {
-		q.waits.Add(1)
+		q.waits <- struct{}{}
 	}
 	return q.mutexes.Lock(ctx, name)
 }
@@ -244,7 +243,7 @@ func (q *queue) Lock(ctx context.Context, name string) (func() error, error) {
 func TestCrewsComeAndGo(t *testing.T) {
 	t.Parallel()
 	store := &mutexes{locks: map[string]chan struct{}{}}
-	open := func(context.Context) (Queuer, error) { return &queue{mutexes: store}, nil }
+	open := func(context.Context) (Queuer, error) { return &queue{store, make(chan struct{}, 100)}, nil }
 	row := Scale(open, Store{PIDs: []int{os.Getpid()}}, Crew{Held: 3}, Crew{Held: 300}, Crew{Waiting: 30})
 	row.Length = 20 * time.Millisecond
 	r := run(t.Context(), row, 2, &shares{})

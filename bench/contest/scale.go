@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// A Queuer is a Locker that tells how many of its calls have begun to wait so far,
-// and that lets each of them wait in the store, not inside the process.
+// A Queuer is a Locker that tells when one of its calls has begun to wait, and that
+// lets each of them wait in the store, not inside the process.
 type Queuer interface {
 	Locker
-	Waits() int
+	Waits() <-chan struct{}
 }
 
 // A Store is a server, or several, that locks live in.
@@ -201,7 +201,9 @@ func (c *company) assemble(ctx context.Context) (dissolve func() error, err erro
 	if err := take(c.other, wanted); err != nil {
 		return dissolve, err
 	}
-	before := c.Waits()
+	for len(c.Waits()) > 0 { // of an earlier round
+		<-c.Waits()
+	}
 	for range c.crew.Waiting {
 		waiters.Go(func() { // dissolve ends and awaits it
 			if unlock, err := c.Lock(wait, wanted); err == nil {
@@ -209,10 +211,14 @@ func (c *company) assemble(ctx context.Context) (dissolve func() error, err erro
 			}
 		})
 	}
-	for c.Waits() < before+c.crew.Waiting && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
+	for range c.crew.Waiting {
+		select {
+		case <-c.Waits():
+		case <-ctx.Done():
+			return dissolve, ctx.Err()
+		}
 	}
-	return dissolve, ctx.Err() // who has begun to wait has still to ask to be told; see rest
+	return dissolve, nil // who has begun to wait has still to ask to be told; see rest
 }
 
 // wanted is the name that many wait for.

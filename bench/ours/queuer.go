@@ -2,7 +2,6 @@ package ours
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/bench/contest"
@@ -11,23 +10,26 @@ import (
 // queuer is a client whose calls each stand in line in the store.
 type queuer struct {
 	contest.Locker
-	waits atomic.Int64
+	waits chan struct{}
 }
 
-func (q *queuer) Waits() int { return int(q.waits.Load()) }
+func (q *queuer) Waits() <-chan struct{} { return q.waits }
 
 // Queuer returns what opens, by URL, clients whose calls each stand in line in the
-// store, also those for one name, and that count those who wait.
+// store, also those for one name, and that tell who waits.
 func Queuer(url string, opts ...pawl.Option) func(context.Context) (contest.Queuer, error) {
 	return func(ctx context.Context) (contest.Queuer, error) {
-		q := &queuer{}
-		count := pawl.ObserverFunc(func(e pawl.Event) {
+		q := &queuer{waits: make(chan struct{}, 1<<14)} // more than ever wait at once
+		tell := pawl.ObserverFunc(func(e pawl.Event) {
 			if e.Kind == pawl.Waiting {
-				q.waits.Add(1)
+				select {
+				case q.waits <- struct{}{}:
+				default: // nobody wants to know
+				}
 			}
 		})
 		var err error
-		q.Locker, err = Open(url, append(opts, pawl.WithFair(), pawl.WithObserver(count))...)(ctx)
+		q.Locker, err = Open(url, append(opts, pawl.WithFair(), pawl.WithObserver(tell))...)(ctx)
 		return q, err
 	}
 }

@@ -50,8 +50,8 @@ func (p *Plan) Doubt(every time.Duration) (sooner bool) {
 // Left is for how long the claim need not look.
 func (p *Plan) Left() time.Duration { return time.Until(p.next) }
 
-// Brief is how much of an ID a beat tells.
-const Brief = 8
+// brief is how much of an ID a beat tells.
+const brief = 8
 
 // Blocker is who is in the way, as far as a beat tells it: how the ID of an exclusive
 // claim of ours begins. Those who share come and go without it.
@@ -60,5 +60,5 @@ func Blocker(st driver.Standing) string {
 	if h == nil || h.Foreign || !h.Held || !h.Exclusive() {
 		return ""
 	}
-	return h.ID[:min(len(h.ID), Brief)]
+	return h.ID[:min(len(h.ID), brief)]
 }
