@@ -9,8 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	redis "github.com/redis/go-redis/v9"
 
@@ -28,8 +26,8 @@ func New(c redis.UniversalClient, opts ...redislock.Option) driver.Engine {
 
 // client is what redislock asks of Redis.
 type client struct {
-	c     redis.UniversalClient
-	tasks sync.WaitGroup // calls that went on after their ctx had ended; Close waits for them
+	c    redis.UniversalClient
+	crew crew
 }
 
 func (c *client) Clustered() bool {
@@ -37,9 +35,8 @@ func (c *client) Clustered() bool {
 	return ok
 }
 
-// Close waits for calls that were given up; the client's own time limits end them.
 func (c *client) Close() error {
-	c.tasks.Wait()
+	c.crew.close()
 	return nil
 }
 
@@ -57,35 +54,7 @@ func command(ctx context.Context, words []string) once {
 	return once{redis.NewCmd(ctx, args...)}
 }
 
-// within runs call and comes back when ctx ends, which go-redis by itself would
-// not notice while it reads. It reports whether call has ended.
-func (c *client) within(ctx context.Context, call func()) bool {
-	done := make(chan struct{})
-	c.tasks.Go(func() { // ends by the client's time limits; Close waits for it
-		defer close(done)
-		call()
-	})
-	// To wait for the end of a ctx can cost as much as the call, and calls are
-	// short: so only the long ones do.
-	slow := time.NewTimer(patience)
-	defer slow.Stop()
-	select {
-	case <-done:
-		return true
-	case <-slow.C:
-	}
-	select {
-	case <-done:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// patience is how long a call waits before it looks whether its ctx has ended.
-const patience = 5 * time.Millisecond
-
-// unwatched is a ctx whose end within sees to; go-redis keeps to the deadline at
+// unwatched is a ctx whose end the crew sees to; go-redis keeps to the deadline at
 // most.
 type unwatched struct{ context.Context }
 
@@ -105,7 +74,7 @@ func (c *client) Do(ctx context.Context, _ string, words []string) (redislock.Re
 		return redislock.Reply{}, err
 	}
 	cmd := command(ctx, words)
-	if !c.within(ctx, func() { _ = c.c.Process(unwatched{ctx}, cmd) }) {
+	if !c.crew.within(ctx, func() { _ = c.c.Process(unwatched{ctx}, cmd) }) {
 		return redislock.Reply{}, ctx.Err()
 	}
 	return answer(cmd)
@@ -141,7 +110,7 @@ func (c *client) pipe(ctx context.Context, on piper, all [][]string, out []redis
 		cmds[i] = command(ctx, words)
 		_ = p.Process(ctx, cmds[i]) // queued; the answer is the command's
 	}
-	if !c.within(ctx, func() { _, _ = p.Exec(unwatched{ctx}) }) {
+	if !c.crew.within(ctx, func() { _, _ = p.Exec(unwatched{ctx}) }) {
 		for i := range out {
 			out[i].Err = ctx.Err()
 		}
