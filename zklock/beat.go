@@ -29,7 +29,6 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 		s.mu.Unlock()
 		return driver.ErrGone
 	}
-	s.assumed = max(s.assumed, sent)
 	s.dog.Reset(s.ttl)
 	spots := make([]*spot, len(live))
 	for i, c := range live {

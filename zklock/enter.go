@@ -200,18 +200,13 @@ func (s *session) abandon(as []*arrival) {
 	}
 }
 
-// promise says for how long the claims live. Mostly they live by what the session
-// was promised, which the core knows; after an irregular beat it is told.
+// promise says for how long the claims live: their write was answered, so as long as
+// the life, of which more is known by that.
 func (s *session) promise(sent instant, out []driver.Standing) {
-	until := s.until()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.assumed.add(s.ttl) <= until {
-		return
-	}
+	valid := min(s.ttl, max(1, s.until().sub(sent)))
 	for i := range out {
 		if !out[i].Gone {
-			out[i].Valid = max(1, until.sub(sent))
+			out[i].Valid = valid
 		}
 	}
 }

@@ -26,11 +26,10 @@ type session struct {
 	alone  bool          // the life is its own
 	trust  time.Duration // how long a watch is trusted that does not fire
 
-	mu      sync.Mutex // guards what follows
-	closed  bool
-	err     error            // of end
-	spots   map[string]*spot // by claim ID: what is or may be in a line
-	assumed instant          // the core takes the session to be promised for one TTL from here
+	mu     sync.Mutex // guards what follows
+	closed bool
+	err    error            // of end
+	spots  map[string]*spot // by claim ID: what is or may be in a line
 }
 
 // A spot is one claim of a session.
@@ -57,9 +56,8 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	if err := e.check(ctx); err != nil {
 		return nil, err
 	}
-	sent := now()
 	s := &session{
-		e: e, id: o.ID, l: e.main, alone: !e.borrow, assumed: sent, trust: trust,
+		e: e, id: o.ID, l: e.main, alone: !e.borrow, trust: trust,
 		lost: make(chan struct{}), ending: make(chan struct{}), spots: map[string]*spot{},
 	}
 	var err error
