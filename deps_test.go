@@ -33,14 +33,14 @@ var rows = map[string]row{
 	"pawl":   {ours: "driver", stdOnly: true},
 
 	"memlock":   {ours: "driver", stdOnly: true, engine: true},
-	"quorum":    {ours: "driver", stdOnly: true, engine: true},
+	"quorum":    {ours: "driver internal/crew", stdOnly: true, engine: true},
 	"redislock": {ours: "driver internal/plan", engine: true},
 	"etcdlock":  {ours: "driver", engine: true},
 	"zklock":    {ours: "driver", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
 	"sqllock": {ours: "driver internal/plan once/record internal/kept", stdOnly: true, engine: true, tests: "once"},
 
-	"redislock/goredis": {ours: "redislock driver", engine: true},
+	"redislock/goredis": {ours: "redislock driver internal/crew", engine: true},
 	"redislock/rueidis": {ours: "redislock driver", engine: true},
 	"sqllock/sqlite":    {ours: "sqllock driver", engine: true},
 	"sqllock/postgres":  {ours: "sqllock driver", engine: true},
@@ -65,6 +65,7 @@ var rows = map[string]row{
 	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
 
 	"internal/calm":       {stdOnly: true},
+	"internal/crew":       {stdOnly: true},
 	"internal/faultproxy": {},
 	"internal/gauge":      {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
 	"internal/kept":       {stdOnly: true},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/crew"
 )
 
 // session is one client's claims, with a seat at every node. Calls at the nodes
@@ -20,7 +21,7 @@ type session struct {
 	ctx    context.Context // ends with Close
 	finish context.CancelFunc
 
-	crew *crew
+	crew *crew.Crew
 
 	mu     sync.Mutex // guards what follows
 	claims map[string]*wish
@@ -46,7 +47,7 @@ func newSession(e *Engine, o driver.SessionOptions) *session {
 	s := &session{e: e, o: o, claims: map[string]*wish{}}
 	s.ctx, s.finish = context.WithCancel(context.WithoutCancel(e.ctx)) // Engine.Close closes the session, which has things to say first
 	o.TTL += drift(o.TTL)
-	s.crew = newCrew(2 * len(e.nodes))
+	s.crew = crew.New(2 * len(e.nodes))
 	for _, n := range e.nodes {
 		s.seats = append(s.seats, newSeat(n, o, e.list))
 	}
@@ -73,7 +74,7 @@ func (s *session) group(n int) *group {
 func (s *session) goAtLocked(g *group, i int, f func(context.Context, *place) error, done func(error)) {
 	k := s.seats[i]
 	k.calls.Add(1)
-	s.crew.do(func() {
+	s.crew.Do(func() {
 		defer k.calls.Done()
 		defer g.done()
 		done(k.call(g.ctx, f))
@@ -154,7 +155,7 @@ func (s *session) Close(ctx context.Context) error {
 	}
 	s.closed = true
 	for _, k := range s.seats {
-		s.crew.do(func() { k.vacate(s.ctx, left) })
+		s.crew.Do(func() { k.vacate(s.ctx, left) })
 	}
 	s.mu.Unlock()
 	s.e.mu.Lock()
@@ -164,7 +165,7 @@ func (s *session) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { // ends soon after finish at the latest
 		defer close(done)
-		s.crew.close()
+		s.crew.Close()
 	}()
 	select {
 	case <-done:

@@ -53,6 +53,7 @@ func rows(t testing.TB, addr string, pid int) []contest.Row {
 		}}},
 		{Work: contest.Together(64), Length: time.Second, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 50}}},
 		{Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: both},
+		ours.Scale("zk://"+addr+"/bench", contest.Store{PIDs: []int{pid}, Addrs: []string{addr}}, 10_000),
 	}
 }
 

@@ -9,10 +9,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	redis "github.com/redis/go-redis/v9"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/crew"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -21,13 +23,13 @@ import (
 // such as a Ring, would spread the keys of one lock over servers that do not know
 // each other: such an engine answers driver.ErrUnsupported.
 func New(c redis.UniversalClient, opts ...redislock.Option) driver.Engine {
-	return redislock.New(&client{c: c}, opts...)
+	return redislock.New(&client{c: c, crew: crew.New(keep)}, opts...)
 }
 
 // client is what redislock asks of Redis.
 type client struct {
 	c    redis.UniversalClient
-	crew crew
+	crew *crew.Crew // of calls, which may go on after their ctx has ended
 }
 
 func (c *client) Clustered() bool {
@@ -35,8 +37,9 @@ func (c *client) Clustered() bool {
 	return ok
 }
 
+// Close waits for calls that were given up; the client's own time limits end them.
 func (c *client) Close() error {
-	c.crew.close()
+	c.crew.Close()
 	return nil
 }
 
@@ -54,7 +57,37 @@ func command(ctx context.Context, words []string) once {
 	return once{redis.NewCmd(ctx, args...)}
 }
 
-// unwatched is a ctx whose end the crew sees to; go-redis keeps to the deadline at
+const (
+	patience = 5 * time.Millisecond // how long a call waits before it looks whether its ctx has ended
+	keep     = 128                  // goroutines that wait for calls
+)
+
+// within runs call and comes back when ctx ends, which go-redis by itself would
+// not notice while it reads. It reports whether call has ended.
+func (c *client) within(ctx context.Context, call func()) bool {
+	done := make(chan struct{})
+	c.crew.Do(func() { // ends by the client's time limits; Close waits for it
+		defer close(done)
+		call()
+	})
+	// To wait for the end of a ctx can cost as much as the call, and calls are
+	// short: so only the long ones do.
+	slow := time.NewTimer(patience)
+	defer slow.Stop()
+	select {
+	case <-done:
+		return true
+	case <-slow.C:
+	}
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// unwatched is a ctx whose end within sees to; go-redis keeps to the deadline at
 // most.
 type unwatched struct{ context.Context }
 
@@ -74,7 +107,7 @@ func (c *client) Do(ctx context.Context, _ string, words []string) (redislock.Re
 		return redislock.Reply{}, err
 	}
 	cmd := command(ctx, words)
-	if !c.crew.within(ctx, func() { _ = c.c.Process(unwatched{ctx}, cmd) }) {
+	if !c.within(ctx, func() { _ = c.c.Process(unwatched{ctx}, cmd) }) {
 		return redislock.Reply{}, ctx.Err()
 	}
 	return answer(cmd)
@@ -110,7 +143,7 @@ func (c *client) pipe(ctx context.Context, on piper, all [][]string, out []redis
 		cmds[i] = command(ctx, words)
 		_ = p.Process(ctx, cmds[i]) // queued; the answer is the command's
 	}
-	if !c.crew.within(ctx, func() { _, _ = p.Exec(unwatched{ctx}) }) {
+	if !c.within(ctx, func() { _, _ = p.Exec(unwatched{ctx}) }) {
 		for i := range out {
 			out[i].Err = ctx.Err()
 		}

@@ -46,7 +46,7 @@ func (c *client) Scan(ctx context.Context, pattern string, page func([]string) e
 		for cursor := uint64(0); ; {
 			var keys []string
 			var err error
-			if !c.crew.within(ctx, func() { keys, cursor, err = n.Scan(ctx, cursor, pattern, scanCount).Result() }) {
+			if !c.within(ctx, func() { keys, cursor, err = n.Scan(ctx, cursor, pattern, scanCount).Result() }) {
 				return ctx.Err()
 			}
 			if err != nil {
