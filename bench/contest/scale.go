@@ -116,7 +116,7 @@ func (c *company) Round(ctx context.Context, length time.Duration) ([]float64, e
 func (c *company) rest(ctx context.Context) {
 	const beat = ScaleTTL / 3
 	last, seen, still := traffic(c.on.Addrs...), false, time.Now()
-	for begun := time.Now(); time.Since(begun) < 3*beat && (!seen || time.Since(still) < beat/2); {
+	for begun := time.Now(); time.Since(begun) < 3*beat && (!seen || time.Since(still) < beat/4); {
 		select {
 		case <-time.After(beat / 50):
 		case <-ctx.Done():

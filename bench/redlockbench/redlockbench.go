@@ -71,7 +71,7 @@ func rows(one string, addrs, degraded []string) []contest.Row {
 	)
 	return []contest.Row{
 		{
-			Work: contest.Latency(), Length: 600 * time.Millisecond, Who: []contest.Contender{single, healthy, silent, peer},
+			Work: contest.Latency(), Length: 500 * time.Millisecond, Who: []contest.Contender{single, healthy, silent, peer},
 			Bounds: []contest.Bound{
 				{
 					Who: healthy.Name, Than: single.Name, Factor: 2.5, AtMost: true,
@@ -81,7 +81,7 @@ func rows(one string, addrs, degraded []string) []contest.Row {
 			},
 		},
 		{
-			Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: []contest.Contender{healthy, silent, peer},
+			Work: contest.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: []contest.Contender{healthy, silent, peer},
 			Bounds: []contest.Bound{{Who: healthy.Name, Factor: 5000, AtMost: true}},
 		},
 	}

@@ -54,11 +54,11 @@ func rows(dir, pawl, etcdctl, addr string) []contest.Row {
 	}
 	return []contest.Row{
 		{
-			Work: contest.Commands("local", "from start to end of a command that runs true under a lock of this machine"), Length: 600 * time.Millisecond, Who: file,
+			Work: contest.Commands("local", "from start to end of a command that runs true under a lock of this machine"), Length: 500 * time.Millisecond, Who: file,
 			Bounds: []contest.Bound{{Who: "pawl run", Than: "true", Plus: 15_000, AtMost: true, Why: "most of it is the start of a process of 25 MB with every engine in it"}},
 		},
 		{
-			Work: contest.Commands("server", "from start to end of a command that runs true under a lock in etcd"), Length: 600 * time.Millisecond, Who: served,
+			Work: contest.Commands("server", "from start to end of a command that runs true under a lock in etcd"), Length: 500 * time.Millisecond, Who: served,
 		},
 	}
 }

@@ -118,21 +118,21 @@ func rows(t testing.TB, s *testserver.Server, at func(addr string) base) []conte
 		return []contest.Bound{{Who: "pawl", Than: "bare", Factor: factor, AtMost: true}}
 	}
 	rows := []contest.Row{
-		{Work: contest.Latency(), Length: 600 * time.Millisecond, Who: all, Bounds: bare(1.3)},
+		{Work: contest.Latency(), Length: 500 * time.Millisecond, Who: all, Bounds: bare(1.3)},
 		{
-			Work: contest.LatencyOver(10 * time.Millisecond), Length: 600 * time.Millisecond, Bounds: bare(1.3),
+			Work: contest.LatencyOver(10 * time.Millisecond), Length: 500 * time.Millisecond, Bounds: bare(1.3),
 			Who: at(contest.Far(t, s.Addr(), 10*time.Millisecond)).contenders(),
 		},
 		{
-			Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: all,
+			Work: contest.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: all,
 			Bounds: []contest.Bound{{Who: "pawl", Than: "bare", Plus: plus, AtMost: true}},
 		},
-		{Work: contest.Together(64), Length: 600 * time.Millisecond, Who: all[1:]},
+		{Work: contest.Together(64), Length: 500 * time.Millisecond, Who: all[1:]},
 	}
 	if b.pushed { // elsewhere who waits looks again and again, and many are a load
 		rows = append(rows,
-			contest.Row{Work: contest.Apart(crowd, s.PID()), Length: 600 * time.Millisecond, Who: all},
-			contest.Row{Work: contest.Processes(16, "postgresql", s.Addr()), Length: 600 * time.Millisecond, Who: all[1:]},
+			contest.Row{Work: contest.Apart(crowd, s.PID()), Length: 500 * time.Millisecond, Who: all},
+			contest.Row{Work: contest.Processes(16, "postgresql", s.Addr()), Length: 500 * time.Millisecond, Who: all[1:]},
 			ours.Scale(b.url, contest.Store{PIDs: []int{s.PID()}, Addrs: []string{s.Addr()}}, 10_000))
 	}
 	return rows

@@ -69,8 +69,8 @@ func rows(dir string) []contest.Row {
 			Work: contest.Visitor(goroutines), Length: time.Second, Who: contenders(dir, "pawl"),
 			Bounds: []contest.Bound{{Who: "pawl", Unit: 1, Factor: 50_000, AtMost: true}},
 		},
-		{Work: contest.Processes(16, "sqlite", dir), Length: 600 * time.Millisecond, Who: contenders(dir, "pawl", "flock")},
-		{Work: contest.Handoff(10 * time.Millisecond), Length: 600 * time.Millisecond, Who: contenders(dir, "pawl", "flock")},
+		{Work: contest.Processes(16, "sqlite", dir), Length: 500 * time.Millisecond, Who: contenders(dir, "pawl", "flock")},
+		{Work: contest.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: contenders(dir, "pawl", "flock")},
 	}
 }
 
