@@ -36,7 +36,7 @@ var rows = map[string]row{
 	"quorum":    {ours: "driver internal/crew", stdOnly: true, engine: true},
 	"redislock": {ours: "driver internal/plan", engine: true},
 	"etcdlock":  {ours: "driver", engine: true},
-	"zklock":    {ours: "driver", engine: true},
+	"zklock":    {ours: "driver internal/crew", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
 	"sqllock": {ours: "driver internal/plan once/record internal/kept", stdOnly: true, engine: true, tests: "once"},
 

@@ -290,6 +290,7 @@ func (s *session) takeLocked(b *beat, now instant, err error) (learnt bool) {
 			b.lost = append(b.lost, loss{cl: cl, why: cl.whyLocked(now)}) // an answer that came too late prolongs nothing
 		default:
 			cl.doubt = false
+			s.promised = max(s.promised, b.sent.add(st.Valid)) // who lives by the session lives by this
 			s.promiseLocked(cl, b.sent, st.Valid)
 			if cl.state == held {
 				b.tell(cl, Event{Kind: Renewed, Took: now.sub(b.sent)})

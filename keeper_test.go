@@ -83,6 +83,41 @@ func TestABeatThatLearnsOfAllButOneLosesAtMostThatOne(t *testing.T) {
 	})
 }
 
+// Where claims live by their session, one that comes is worth what a beat has promised
+// the others, also while no beat learns of all: with many that come one after the other
+// there may never be one.
+func TestAGrantLivesByABeatThatLearntOfOthers(t *testing.T) {
+	rigged(t, func(t *testing.T, c *Client, r *rig) {
+		r.set(func(r *rig) {
+			r.enter = func(ctx context.Context, _ driver.Claim, next func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
+				st, err := next(ctx)
+				st.Valid = 0
+				return st, err
+			}
+			r.beat = func(ctx context.Context, live []driver.Claim, out []driver.Standing, next func(context.Context) error) error {
+				err := next(ctx)
+				for i := range live {
+					if live[i].Name != "old" {
+						out[i] = driver.Standing{}
+					}
+				}
+				return err
+			}
+		})
+		must(t)(c.Mutex("old").Lock(t.Context()))
+		for range 10 {
+			l := must(t)(c.Mutex("new").Lock(t.Context()))
+			time.Sleep(defaultTTL / 2)
+			if err := l.Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // A beat that was sent while an Enter was in flight must not report a loss.
 func TestABeatDuringAnEnterIsNoFalseLoss(t *testing.T) {
 	rigged(t, func(t *testing.T, c *Client, r *rig) {

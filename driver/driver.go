@@ -141,8 +141,9 @@ type Session interface {
 
 	// Beat prolongs the session and every claim in live, waiting or held, and
 	// answers in out[i] for live[i]; len(out) == len(live). Valid 0 and not Gone:
-	// not learnt. An error does not void what is already in out. ErrGone says
-	// that the session, and so every claim of it, has ended.
+	// not learnt. An error does not void what is already in out. Where Enter answers
+	// Valid 0, what is promised here to one claim is promised to the session.
+	// ErrGone says that the session, and so every claim of it, has ended.
 	Beat(ctx context.Context, live []Claim, out []Standing) error
 
 	// Lost is closed when the store itself tells that the session has ended;

@@ -3,14 +3,14 @@ package zklock
 import (
 	"context"
 	"errors"
-
-	"github.com/go-zookeeper/zk"
+	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
 // Beat is one write for the life of all claims. That each is still in its line is
-// known by a watch on its node, set by the first beat that is asked for it: the
+// known by a watch on its node, set for the first beat that is asked for it: the
 // answer to the write comes after the events of everything that happened before.
 func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
 	sent := now()
@@ -29,6 +29,7 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 		s.mu.Unlock()
 		return driver.ErrGone
 	}
+	s.assumed = max(s.assumed, sent)
 	s.dog.Reset(s.ttl)
 	spots := make([]*spot, len(live))
 	for i, c := range live {
@@ -42,73 +43,26 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	if valid <= 0 {
 		return unreachable(errors.New("the answer came too late"))
 	}
-	var check []int
+	err := s.verifyAll(ctx, slices.DeleteFunc(slices.Clone(spots), func(sp *spot) bool { return sp == nil }))
 	for i, sp := range spots {
-		switch {
-		case sp == nil:
-		case s.watched(sp):
-			out[i] = s.alive(sp)
-			out[i].Valid = valid
-		default:
-			check = append(check, i)
+		if sp != nil {
+			out[i] = s.answer(sp, live[i], valid)
 		}
 	}
-	return each(ctx, len(check), func(ctx context.Context, k int) error {
-		i := check[k]
-		st, err := s.verify(ctx, spots[i])
-		if err != nil {
-			return err
-		}
-		if !st.Gone {
-			st.Valid = valid
-		}
-		out[i] = st
-		return nil
-	})
+	return err
 }
 
-// watched reports whether a claim's node is there for all that was heard, and
-// nothing else is to be looked at.
-func (s *session) watched(sp *spot) bool {
+// answer is what a beat says of a claim: nothing, unless it is verified.
+func (s *session) answer(sp *spot, c driver.Claim, valid time.Duration) driver.Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return sp.own != nil && !sp.own.over() && !sp.hinted
-}
-
-// verify asks for a claim's node, and sets the watch by which later beats know.
-func (s *session) verify(ctx context.Context, sp *spot) (driver.Standing, error) {
-	s.mu.Lock()
-	path, hinted := s.e.linePath(sp.claim.Name)+"/"+sp.node, sp.hinted
-	s.mu.Unlock()
-	own, err := s.l.watch(ctx, s.f, watchKey{path: path})
-	if errors.Is(err, zk.ErrNoNode) {
-		s.forget(sp)
-		return driver.Standing{Gone: true}, nil
+	switch {
+	case s.spots[c.ID] != sp, sp.broken:
+		return driver.Standing{Gone: true}
+	case sp.claim.Try != c.Try, !sp.verifiedLocked():
+		return driver.Standing{}
+	case !sp.held:
+		return driver.Standing{Ahead: -1, Valid: valid}
 	}
-	if err != nil {
-		return driver.Standing{}, err
-	}
-	s.mu.Lock()
-	sp.own = own
-	s.mu.Unlock()
-	if hinted {
-		// It holds because a node was written to. If that was somebody else, and not
-		// its owner leaving, this is where it comes out.
-		st, err := s.look(ctx, sp)
-		if err != nil || !st.Held {
-			return driver.Standing{Gone: err == nil}, err
-		}
-	}
-	return s.alive(sp), nil
-}
-
-// alive is the answer for a claim that is in its line.
-func (s *session) alive(sp *spot) driver.Standing {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := driver.Standing{Held: sp.held, Ahead: -1}
-	if sp.held {
-		st.Token, st.Ahead = sp.token, sp.ahead
-	}
-	return st
+	return driver.Standing{Held: true, Token: sp.token, Ahead: sp.ahead, Valid: valid}
 }

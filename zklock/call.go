@@ -89,14 +89,14 @@ func (l *link) do(ctx context.Context, f *life, call func(c *zk.Conn) error) err
 	}
 }
 
-// start runs a call of the library in a goroutine that close waits for.
+// start runs a call of the library beside its caller; close waits for it.
 func (l *link) start(call func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shut {
 		return false
 	}
-	l.calls.Go(call)
+	l.crew.Do(call)
 	return true
 }
 
@@ -117,7 +117,7 @@ func (l *link) close() bool {
 	l.mu.Lock()
 	if l.shut {
 		l.mu.Unlock()
-		l.calls.Wait()
+		l.crew.Wait()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.parted
@@ -138,7 +138,7 @@ func (l *link) close() bool {
 	l.cut()
 	for range l.events {
 	}
-	l.calls.Wait()
+	l.crew.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.parted
@@ -150,7 +150,7 @@ func (l *link) close() bool {
 func (l *link) settle() {
 	settled := make(chan struct{})
 	go func() { // ends soon after the connection does, at the latest
-		l.calls.Wait()
+		l.crew.Wait()
 		close(settled)
 	}()
 	select {
@@ -166,5 +166,5 @@ func (l *link) release() {
 	l.changeLocked()
 	l.fireLocked()
 	l.mu.Unlock()
-	l.calls.Wait()
+	l.crew.Close()
 }

@@ -41,6 +41,9 @@ type arrival struct {
 }
 
 func (s *session) enter(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
+	if err := s.giveWay(ctx); err != nil {
+		return nil, err
+	}
 	sent := now()
 	if err := s.begin(ctx); err != nil {
 		return nil, err
@@ -200,13 +203,18 @@ func (s *session) abandon(as []*arrival) {
 	}
 }
 
-// promise says for how long the claims live: their write was answered, so as long as
-// the life, of which more is known by that.
+// promise says for how long the claims live. Mostly they live by what the session
+// was promised, which the core knows; after an irregular beat it is told.
 func (s *session) promise(sent instant, out []driver.Standing) {
-	valid := min(s.ttl, max(1, s.until().sub(sent)))
+	until := s.until()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.assumed.add(s.ttl) <= until {
+		return
+	}
 	for i := range out {
 		if !out[i].Gone {
-			out[i].Valid = valid
+			out[i].Valid = max(1, until.sub(sent))
 		}
 	}
 }

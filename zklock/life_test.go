@@ -75,23 +75,6 @@ func beatsInTime(t *testing.T, e *Engine) bool {
 	return true
 }
 
-// With many claims a beat may end before it has seen to all. It promises the session
-// nothing then, so that a grant is worth what its own write promises.
-func TestAGrantIsPromisedByItsOwnWrite(t *testing.T) {
-	t.Parallel()
-	s := open(t, connect(t, []string{one(t)}, Path(pathOf(t))), 10*time.Second)
-	for i := range 3 {
-		c := mutex()
-		c.Name = "job/" + c.ID
-		if got := hold(t, s, c).Valid; got <= s.TTL()/2 || got > s.TTL() {
-			t.Errorf("grant %d is promised for %v of a TTL of %v", i, got, s.TTL())
-		}
-		if err := s.Beat(t.Context(), nil, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestABeatAfterASilencePromisesLess(t *testing.T) {
 	t.Parallel()
 	e := connect(t, []string{one(t)}, Path(pathOf(t)))

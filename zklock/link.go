@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/internal/crew"
 )
 
 // A link is one connection of the client library to the servers, over all the TCP
@@ -24,7 +26,7 @@ type link struct {
 	ctx    context.Context // ends when the link is closed
 	cancel context.CancelFunc
 	events <-chan zk.Event // closed by the library when its goroutines have ended; nil: the user's
-	calls  sync.WaitGroup  // calls of the library under way; close waits for them
+	crew   *crew.Crew      // makes the calls of the library; close waits for them
 
 	mu       sync.Mutex    // guards what follows, and what says so in taps and lives
 	tap      *tap          // the present connection; nil: none
@@ -42,7 +44,7 @@ type link struct {
 }
 
 func newLink(dial zk.Dialer, servers int) *link {
-	l := &link{dial: dial, servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}, kept: map[watchKey]bool{}}
+	l := &link{dial: dial, crew: crew.New(maxAbreast), servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}, kept: map[watchKey]bool{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if l.dial == nil {
 		l.dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {

@@ -45,6 +45,10 @@ func (s *session) look(ctx context.Context, sp *spot) (driver.Standing, error) {
 		}
 		v := n.judge(i)
 		s.mu.Lock()
+		if sp.node != node { // it has left, or entered anew
+			s.mu.Unlock()
+			return driver.Standing{Gone: true}, nil
+		}
 		sp.judged, sp.hinted, sp.held, sp.ahead, sp.view = true, false, v.held, v.ahead, nil
 		sp.waited = sp.waited || v.ahead > 0
 		s.mu.Unlock()

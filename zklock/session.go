@@ -26,10 +26,12 @@ type session struct {
 	alone  bool          // the life is its own
 	trust  time.Duration // how long a watch is trusted that does not fire
 
-	mu     sync.Mutex // guards what follows
-	closed bool
-	err    error            // of end
-	spots  map[string]*spot // by claim ID: what is or may be in a line
+	mu      sync.Mutex // guards what follows
+	closed  bool
+	err     error            // of end
+	spots   map[string]*spot // by claim ID: what is or may be in a line
+	round   *round           // of verifying, under way; nil: none is
+	assumed instant          // the core takes the session to be promised for one TTL from here
 }
 
 // A spot is one claim of a session.
@@ -46,6 +48,7 @@ type spot struct {
 	hinted  bool   // held by what a watch told, not yet seen in the line
 	view    *view  // what it waits for; nil: it must look
 	own     *watch // on its own node, for Beat; nil: none was set
+	broken  bool   // a beat has found that it is not in its line, or does not hold
 }
 
 var _ driver.Multi = (*session)(nil)
@@ -56,8 +59,9 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	if err := e.check(ctx); err != nil {
 		return nil, err
 	}
+	sent := now()
 	s := &session{
-		e: e, id: o.ID, l: e.main, alone: !e.borrow, trust: trust,
+		e: e, id: o.ID, l: e.main, alone: !e.borrow, assumed: sent, trust: trust,
 		lost: make(chan struct{}), ending: make(chan struct{}), spots: map[string]*spot{},
 	}
 	var err error

@@ -111,12 +111,12 @@ func (c *company) Round(ctx context.Context, length time.Duration) ([]float64, e
 	return append(figures, grown/1024, times[0]), nil
 }
 
-// rest waits until all have come to rest, between two beats: then a round has whole
-// ones.
+// rest waits until everybody has beaten once and all have come to rest, between two
+// beats: then a round has whole ones.
 func (c *company) rest(ctx context.Context) {
 	const beat = ScaleTTL / 3
-	last, seen, still := traffic(c.on.Addrs...), false, time.Now()
-	for begun := time.Now(); time.Since(begun) < 3*beat && (!seen || time.Since(still) < beat/4); {
+	last, begun, still := traffic(c.on.Addrs...), time.Now(), time.Now()
+	for time.Since(begun) < beat || time.Since(still) < beat/4 && time.Since(begun) < 3*beat {
 		select {
 		case <-time.After(beat / 50):
 		case <-ctx.Done():
@@ -124,7 +124,7 @@ func (c *company) rest(ctx context.Context) {
 		}
 		now := traffic(c.on.Addrs...)
 		if grown(last, now) > 0 {
-			seen, still = true, time.Now()
+			still = time.Now()
 		}
 		last = now
 	}

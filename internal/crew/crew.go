@@ -52,9 +52,12 @@ func (c *Crew) work(job func()) {
 	}
 }
 
+// Wait returns when no call is running.
+func (c *Crew) Wait() { c.busy.Wait() }
+
 // Close waits until no call is running, and ends the goroutines.
 func (c *Crew) Close() {
-	c.busy.Wait()
+	c.Wait()
 	close(c.end)
 	c.all.Wait()
 }
