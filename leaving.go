@@ -25,7 +25,7 @@ type departure struct {
 	busy    bool    // a Leave is under way
 	again   instant // when to repeat
 	since   instant // when it was put on the list
-	fails   int     // Leaves without an answer in a row
+	tries   int     // Leaves that did not settle it
 	refused bool    // the last one was refused, as by a right that was taken away
 }
 
@@ -91,7 +91,7 @@ func (s *session) settled(cl *claim) {
 		return
 	}
 	now := s.c.now()
-	d := &departure{claim: cl.Claim, since: now, watch: cl.unanswered.add(s.ttl), again: now.add(s.ttl / 3)}
+	d := &departure{claim: cl.Claim, since: now, watch: cl.unanswered.add(s.ttl), again: now.add(s.patience(0)), tries: 1}
 	if now >= d.watch {
 		return
 	}
@@ -139,11 +139,9 @@ func (s *session) leaveAll(due []*departure) {
 		switch now := s.c.now(); {
 		case answered && (d.watch == 0 || over):
 			s.leaving = slices.DeleteFunc(s.leaving, func(o *departure) bool { return o == d })
-		case answered:
-			d.again = now.add(s.ttl / 3)
 		default:
-			d.again = now.add(min(s.ttl/30<<min(d.fails, 4), s.ttl/3))
-			d.fails++
+			d.again = now.add(s.patience(d.tries))
+			d.tries++
 		}
 		if !answered && !d.refused {
 			for _, o := range due[i+1:] {
@@ -156,6 +154,10 @@ func (s *session) leaveAll(due []*departure) {
 	}
 	s.poke()
 }
+
+// patience is how long after a Leave, of so many before, another is sent: soon at
+// first, since an Enter that was overtaken by it mostly comes right behind.
+func (s *session) patience(tries int) time.Duration { return min(s.ttl/30<<min(tries, 4), s.ttl/3) }
 
 // sweep compares what the store has of this session under the claim's name with
 // what the core knows, and ends strangers.

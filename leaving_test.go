@@ -44,38 +44,46 @@ func TestAnAcquireWhoseReplyWasLostIsRecognised(t *testing.T) {
 }
 
 // Enter is delayed in the network, ctx ends, Leave arrives first and finds
-// nothing, then Enter lands: no orphan may stay.
+// nothing, then Enter lands: no orphan may stay, and one that lands soon is not in
+// the way for long.
 func TestAnEnterThatLandsAfterItsLeaveIsLeftAgain(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
-		landed := make(chan struct{})
-		r.set(func(r *rig) {
-			r.enter = func(ctx context.Context, cl driver.Claim, next enterFunc) (driver.Standing, error) {
-				if cl.Name != "late" {
-					return next(ctx)
+	const wait = time.Second
+	for _, test := range []struct{ lands, within time.Duration }{
+		{lands: wait + defaultTTL/100, within: defaultTTL / 30},
+		{lands: wait + defaultTTL/20, within: defaultTTL / 15},
+		{lands: 5 * time.Second, within: defaultTTL / 3},
+	} {
+		rigged(t, func(t *testing.T, c *Client, r *rig) {
+			landed := make(chan struct{})
+			r.set(func(r *rig) {
+				r.enter = func(ctx context.Context, cl driver.Claim, next enterFunc) (driver.Standing, error) {
+					if cl.Name != "late" {
+						return next(ctx)
+					}
+					time.AfterFunc(test.lands, func() {
+						next(context.Background())
+						close(landed)
+					})
+					<-ctx.Done()
+					return driver.Standing{}, ctx.Err()
 				}
-				time.AfterFunc(5*time.Second, func() {
-					next(context.Background())
-					close(landed)
-				})
-				<-ctx.Done()
-				return driver.Standing{}, ctx.Err()
+			})
+			must(t)(c.Mutex("keeps the session").Lock(t.Context()))
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			_, err := c.Mutex("late").Lock(ctx)
+			wantErr(t, err, context.DeadlineExceeded)
+			<-landed
+			if n := listed(t, c); n != 2 {
+				t.Fatalf("%d claims: the late one did not land", n)
+			}
+			time.Sleep(test.within)
+			synctest.Wait()
+			if n := listed(t, c); n != 1 {
+				t.Errorf("one that landed after %v is still there %v later", test.lands, test.within)
 			}
 		})
-		must(t)(c.Mutex("keeps the session").Lock(t.Context()))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := c.Mutex("late").Lock(ctx)
-		wantErr(t, err, context.DeadlineExceeded)
-		<-landed
-		if n := listed(t, c); n != 2 {
-			t.Fatalf("%d claims: the late one did not land", n)
-		}
-		time.Sleep(10 * time.Second / 3)
-		synctest.Wait()
-		if n := listed(t, c); n != 1 {
-			t.Error("the orphan is still there")
-		}
-	})
+	}
 }
 
 // The same when a repeat was answered in the meantime, and the lock given back:
