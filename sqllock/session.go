@@ -112,6 +112,13 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 			return st, err
 		}
 	}
+	st, stands, err := s.stand(ctx, c, a)
+	if err != nil {
+		return driver.Standing{}, err
+	}
+	if stands {
+		return st, s.entered(ctx, a)
+	}
 	all, err := s.join(ctx, []driver.Claim{c}, []*Args{a}, false)
 	if err != nil {
 		return s.locked(c, err)

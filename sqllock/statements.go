@@ -19,6 +19,7 @@ type statements struct {
 	enter, end, endFree *Query
 	release             *Query // end as a flight of its own
 	pass                *Query // a settle in one statement, where there is one
+	stand               *Query // the queueing flight in one statement, where there is one
 	again               *Query // enter where the row is known to be there, if that is less work
 
 	head, lock, expire, prune, drop, tally *Query
@@ -57,7 +58,7 @@ func compile(d *Dialect) (*statements, error) {
 		name string
 		into **Query
 	}{
-		{"enter", &s.enter}, {"end", &s.end}, {"end_free", &s.endFree}, {"release", &s.release}, {"pass", &s.pass}, {"again", &s.again},
+		{"enter", &s.enter}, {"end", &s.end}, {"end_free", &s.endFree}, {"release", &s.release}, {"pass", &s.pass}, {"stand", &s.stand}, {"again", &s.again},
 		{"head", &s.head}, {"lock", &s.lock}, {"expire", &s.expire}, {"prune", &s.prune},
 		{"drop", &s.drop}, {"tally", &s.tally}, {"prolong", &s.prolong}, {"join", &s.join},
 		{"raise", &s.raise}, {"front", &s.front}, {"promote", &s.promote}, {"vacate", &s.vacate}, {"admit", &s.admit},
