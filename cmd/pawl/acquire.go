@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -146,24 +147,42 @@ func (j *job) take(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, 
 // may be another of several, so all are looked at.
 func (j *job) deadlock(ctx context.Context, c *pawl.Client) error {
 	above := ancestors()
-	for _, name := range append([]string{j.name}, j.also...) {
-		held, err := holders(ctx, c, name)
+	for i, name := range append([]string{j.name}, j.also...) {
+		line := name
+		if i == 0 {
+			line = j.line
+		}
+		held, err := holders(ctx, c, line)
 		if err != nil {
 			return err
 		}
 		units := 0
 		for _, e := range held {
-			who := holderOf(e.Note)
-			if who.User != j.me.User || !slices.Contains(above, who.PID) {
+			if !j.waitsForUs(e, above) {
 				continue
 			}
 			// With slots there is a way out as long as a stranger has one of them.
 			if units += e.Need; j.slots == 0 || units >= j.slots {
-				return &coded{j.busyCode, fmt.Errorf("%q is held by your own parent pid %d: it would wait for itself for ever", name, who.PID)}
+				return &coded{j.busyCode, fmt.Errorf("%q is held by your own parent%s: it would wait for itself for ever", name, pidOf(e))}
 			}
 		}
 	}
 	return nil
+}
+
+// waitsForUs reports whether a holder is one of the processes that we descend from, or
+// the pawl that has started us: a candidate's note has no process.
+func (j *job) waitsForUs(e driver.Entry, above []int) bool {
+	who := holderOf(e.Note)
+	return who.User == j.me.User && slices.Contains(above, who.PID) || e.ID == os.Getenv("PAWL_LOCK_OWNER")
+}
+
+// pidOf is " pid 17", or nothing where that is not known.
+func pidOf(e driver.Entry) string {
+	if pid := holderOf(e.Note).PID; pid != 0 {
+		return " pid " + strconv.Itoa(pid)
+	}
+	return ""
 }
 
 // ancestors lists the processes that we descend from.

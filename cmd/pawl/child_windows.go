@@ -6,6 +6,8 @@ import (
 	"syscall"
 )
 
+const defaultPath = "" // the system has its own
+
 var caught = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 // A child is the command. Windows has neither process groups to signal nor TERM:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -30,17 +31,18 @@ func (a *app) inspectCommand() *cobra.Command {
 				}
 				return a.printJSON(all)
 			}
-			fmt.Fprintf(a.out, "%s in %s\n", plain(name), st.shown)
+			text := fmt.Sprintf("%s in %s\n", plain(name), st.shown)
 			if len(all) == 0 {
-				fmt.Fprintln(a.out, "free: nobody holds it or waits for it")
+				text += "free: nobody holds it or waits for it\n"
 			}
 			for _, v := range all {
-				fmt.Fprint(a.out, v.describe())
+				text += v.describe()
 			}
 			for _, n := range nodes {
-				fmt.Fprint(a.out, n.describe())
+				text += n.describe()
 			}
-			return nil
+			_, err = io.WriteString(a.out, text)
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&a.json, "json", false, "one JSON array: the holders, then the line")

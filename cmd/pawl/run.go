@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +47,14 @@ type job struct {
 	events *events
 	store  store
 	stdout *os.File // of the command; nil: ours
+	words  clerk    // what is said from the first moment of the wait on
+}
+
+// say writes one line for the person at the terminal, and does not wait until it is
+// read.
+func (j *job) say(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	j.words.add(func() { j.app.say("%s", line) })
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -168,8 +177,10 @@ func (j *job) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer j.words.wait()
 	defer j.events.close()
 	signals := catch()
+	outliveReaders()
 	defer signals.release()
 
 	c, lease, err := j.obtain(ctx, signals)
@@ -257,7 +268,7 @@ func (j *job) finish(lease *pawl.Lease, code int, err error) error {
 
 // find looks the command up before anybody waits for it.
 func find(name string) (string, error) {
-	program, err := exec.LookPath(name)
+	program, err := lookPath(name)
 	switch {
 	case err == nil, errors.Is(err, exec.ErrDot):
 		return program, nil
@@ -265,6 +276,19 @@ func find(name string) (string, error) {
 		return "", &coded{exitNotExec, fmt.Errorf("%s: not executable", name)}
 	}
 	return "", &coded{exitNotFound, fmt.Errorf("%s: command not found", name)}
+}
+
+// lookPath is exec.LookPath, and searches where every shell does if there is no PATH.
+func lookPath(name string) (program string, err error) {
+	if _, set := os.LookupEnv("PATH"); set || strings.ContainsRune(name, os.PathSeparator) || defaultPath == "" {
+		return exec.LookPath(name)
+	}
+	for _, dir := range filepath.SplitList(defaultPath) {
+		if program, err = exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return program, nil
+		}
+	}
+	return "", err
 }
 
 func exists(path string) bool {
