@@ -121,14 +121,15 @@ func (s *single) run(ctx context.Context) error {
 	defer settle()
 	c, err := s.open(wait, s.store, pawl.WithTTL(s.ttl), pawl.WithNote(s.me.note()), pawl.WithObserver(s))
 	defer leave(c)
-	if err != nil {
-		return err
+	if s.line = once.LockName(s.name); err == nil && os.Getenv("PAWL_LOCK_OWNER") != "" { // in a command of pawl's
+		err = s.deadlock(wait, c)
 	}
-	s.line = once.LockName(s.name)
-	if os.Getenv("PAWL_LOCK_OWNER") != "" { // in a command of pawl's
-		if err := s.deadlock(wait, c); err != nil {
-			return err
+	if err != nil {
+		settle()
+		if i, ok := errors.AsType[interrupted](context.Cause(wait)); ok {
+			err = i
 		}
+		return s.notAcquired(err)
 	}
 	view, waited := s.view(wait, c, true), ""
 	hide := sync.OnceFunc(func() { waited = view.close() })
