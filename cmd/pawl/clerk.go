@@ -1,6 +1,9 @@
 package main
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // A clerk writes what is given to it, in order, and whoever gave it goes on: a
 // reader may have stopped reading, as a pager does at the end of its page and a
@@ -27,10 +30,27 @@ func (c *clerk) add(write func()) {
 
 // wait returns when everything was written.
 func (c *clerk) wait() {
-	c.mu.Lock()
-	last := c.last
-	c.mu.Unlock()
-	if last != nil {
+	if last := c.written(); last != nil {
 		<-last
 	}
+}
+
+// within waits until everything was written, but no longer than d.
+func (c *clerk) within(d time.Duration) {
+	last := c.written()
+	if last == nil {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-last:
+	case <-timer.C:
+	}
+}
+
+func (c *clerk) written() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
 }
