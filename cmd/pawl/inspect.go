@@ -12,7 +12,7 @@ func (a *app) inspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect NAME",
 		Short: "Show everything known about one lock: who holds it, and the line behind",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, st, err := a.connect(cmd.Context())
 			if err != nil {
@@ -47,6 +47,14 @@ func (a *app) inspectCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&a.json, "json", false, "one JSON array: the holders, then the line")
 	return cmd
+}
+
+// oneName checks that there is one argument, a name.
+func oneName(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 && args[0] == "" {
+		return usagef("no lock name: pawl %s", cmd.Use)
+	}
+	return cobra.ExactArgs(1)(cmd, args)
 }
 
 // describe tells of a claim in a few lines.
