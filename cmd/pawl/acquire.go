@@ -185,15 +185,13 @@ func pidOf(e driver.Entry) string {
 	return ""
 }
 
-// ancestors lists the processes that we descend from.
+// ancestors lists the pawls that we descend from. The numbers of other processes tell
+// nothing: a stranger in a container beside ours may have the same, and host.
 func ancestors() (pids []int) {
-	for pid := os.Getppid(); pid > 1; pid = parentOf(pid) {
-		pids = append(pids, pid)
-	}
-	// A holder with pid 1 is a pawl in a container. Everybody descends from a
-	// process 1, so it is ours only if some pawl has started us.
-	if os.Getenv("PAWL_LOCK_OWNER") != "" {
-		pids = append(pids, 1)
+	for pid := os.Getppid(); pid > 0; pid = parentOf(pid) {
+		if isPawl(pid) {
+			pids = append(pids, pid)
+		}
 	}
 	return pids
 }
