@@ -38,6 +38,7 @@ func (j *job) acquire(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) 
 	if err == nil || !errors.Is(err, pawl.ErrHeld) {
 		return j.acquired(lease, "", err)
 	}
+	busy := err
 	if err := j.deadlock(ctx, c); err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (j *job) acquire(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) 
 	lease, err = j.takeFresh(ctx, c, false)
 	took := view.close()
 	if err != nil && errors.Is(context.Cause(ctx), errWaited) {
-		err = heldAfterAll(err)
+		err = heldAfterAll(err, busy)
 	}
 	return j.acquired(lease, took, err)
 }
@@ -78,13 +79,17 @@ func (j *job) acquired(lease *pawl.Lease, waited string, err error) (*pawl.Lease
 var errWaited = errors.New("waited long enough")
 
 // heldAfterAll makes the end of our own wait what it is: a lock that is held,
-// unless the store could not be asked any more.
-func heldAfterAll(err error) error {
+// unless the store could not be asked any more. A short wait may end before it
+// learns by whom, which busy, from before it, says too.
+func heldAfterAll(err, busy error) error {
 	if errors.Is(err, pawl.ErrUnreachable) {
 		return err
 	}
-	if h, ok := errors.AsType[*pawl.HeldError](err); ok {
+	if h, ok := errors.AsType[*pawl.HeldError](err); ok && h.Holder != nil {
 		return &pawl.HeldError{Holder: h.Holder, Ahead: h.Ahead, Err: pawl.ErrHeld}
+	}
+	if h, ok := errors.AsType[*pawl.HeldError](busy); ok {
+		return h
 	}
 	return fmt.Errorf("%w: %w", pawl.ErrHeld, err)
 }
