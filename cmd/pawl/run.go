@@ -78,6 +78,9 @@ changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environmen
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.waits, j.lasts = cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
+			if j.slots < 1 && cmd.Flags().Changed("slots") { // a script that has counted to none
+				return usagef("--slots %d: not a number of holders", j.slots)
+			}
 			if err := j.check(args); err != nil {
 				return err
 			}
@@ -134,8 +137,6 @@ func (j *job) check(args []string) error {
 		return usagef("-w %v: not a time to wait", j.wait)
 	case j.busyCode < 0 || j.busyCode > 255:
 		return usagef("-E %d: an exit code is 0 to 255", j.busyCode)
-	case j.slots < 0:
-		return usagef("--slots %d: not a number of holders", j.slots)
 	case j.slots > 0 && j.shared, (j.slots > 0 || j.shared) && len(j.also) > 0:
 		return usagef("--slots, --shared and --also do not go together")
 	case j.killAfter < 0:
