@@ -68,7 +68,8 @@ func New(engine driver.Engine, opts ...Option) *Client {
 }
 
 // Close gives everything back and ends the contexts of all leases with
-// ErrClosed; waiting calls return ErrClosed. It waits for its goroutines.
+// ErrClosed; waiting calls, and all that come later, return ErrClosed. It waits for
+// its goroutines.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	first := !c.closed
@@ -102,9 +103,13 @@ func (c *Client) Engine() driver.Engine { return c.engine }
 // List yields the claims, held and waiting, on names that begin with prefix.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
+		if c.ctx.Err() != nil {
+			yield(driver.Entry{}, c.fail("list", prefix, ErrClosed))
+			return
+		}
 		for e, err := range c.engine.List(ctx, prefix) {
 			if err != nil {
-				err = c.fail("list", prefix, err)
+				err = c.fail("list", prefix, c.whyNot(err))
 			}
 			if !yield(e, err) {
 				return
@@ -117,18 +122,32 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 // holder's work: the holder is told, and its token is stale from now on.
 // ErrNotHeld says that the claim is not there any more, or has changed.
 func (c *Client) Evict(ctx context.Context, e driver.Entry) error {
+	if c.ctx.Err() != nil {
+		return c.fail("evict", e.Name, ErrClosed)
+	}
 	err := c.engine.Evict(ctx, e)
 	if errors.Is(err, driver.ErrGone) {
 		err = ErrNotHeld
 	}
 	if err != nil {
-		return c.fail("evict", e.Name, err)
+		return c.fail("evict", e.Name, c.whyNot(err))
 	}
 	return nil
 }
 
+// whyNot is ErrClosed in place of what an engine says that was closed in the middle.
+func (c *Client) whyNot(err error) error {
+	if c.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return err
+}
+
 // Records returns the engine's small versioned values, or ErrUnsupported.
 func (c *Client) Records() (driver.Records, error) {
+	if c.ctx.Err() != nil {
+		return nil, c.fail("records", "", ErrClosed)
+	}
 	r, ok := c.engine.(driver.Records)
 	if !ok {
 		return nil, c.fail("records", "", ErrUnsupported)

@@ -30,7 +30,7 @@ func eachFile(fsys fs.FS, visit func(name string) error) error {
 			return err
 		case d.IsDir() && (name == ".git" || name == "bin" || name == "dist" || d.Name() == "testdata"):
 			return fs.SkipDir
-		case !d.Type().IsRegular():
+		case !d.Type().IsRegular(), name == ".git": // of a worktree: where its repository is
 			return nil
 		}
 		return visit(name)

@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -43,7 +44,8 @@ type Change struct {
 // Watch yields what changes on names that begin with prefix, beginning with how
 // they stand, until ctx ends. It looks four times a second, so a claim that came
 // and went in between is not seen: it is for people and dashboards, not for
-// deciding who holds a lock. An error is yielded and does not end the watch.
+// deciding who holds a lock. An error is yielded and does not end the watch, but
+// ErrClosed does.
 func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Change, error] {
 	if ctx == nil {
 		panic("pawl: nil context")
@@ -58,7 +60,7 @@ func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Change, err
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				if !yield(Change{}, err) {
+				if !yield(Change{}, err) || errors.Is(err, ErrClosed) {
 					return
 				}
 			default:

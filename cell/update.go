@@ -50,7 +50,8 @@ func (p pace) next(conflicts int, push bool) pace {
 // counts twice.
 //
 // Where many update one cell they stand in line for it, first come, first served: if
-// a process dies while its turn lasts, the others wait for the client's TTL.
+// a process dies while its turn lasts, the others wait for the client's TTL. A client
+// made with WithWait waits in line no longer than that, and then tries without.
 func Update[T any](ctx context.Context, c *pawl.Client, key string, fn func(old T) (T, error), opts ...Option) (T, error) {
 	if fn == nil {
 		panic("cell: Update without a function")
@@ -84,23 +85,24 @@ func change[T any](ctx context.Context, c *pawl.Client, s *slot, fn func(T) (T, 
 
 // inLine makes the change while it holds the cell's lock, which is there for the
 // order alone: that no change is lost is due to the versions. So it goes on if the
-// lock is lost.
+// lock is lost, and without it if the client does not wait so long for locks.
 func inLine[T any](ctx context.Context, c *pawl.Client, s *slot, fn func(T) (T, error), conflicts int) (value T, err error) {
 	lease, err := c.Mutex(s.name).Lock(ctx)
-	if err != nil {
+	if err == nil {
+		defer func() { _ = lease.Unlock() }() // what was written stands, whatever became of the lock
+	} else if !errors.Is(err, pawl.ErrHeld) {
 		return value, err
 	}
-	defer func() { _ = lease.Unlock() }() // what was written stands, whatever became of the lock
 	for ; ; conflicts++ {
 		// Who had begun before the cell became hot may still come in between. Those
-		// in line behind us would wait too, so there is no pause.
+		// in line behind us would wait too, so there is no pause with the lock.
 		value, again, err := attempt(ctx, s, fn, conflicts, true)
-		if again && ctx.Err() != nil {
-			err = context.Cause(ctx)
-		} else if again {
-			continue
+		switch {
+		case !again:
+			return value, err
+		case ctx.Err() != nil, lease == nil && !recipe.Pause(ctx, conflicts):
+			return value, context.Cause(ctx)
 		}
-		return value, err
 	}
 }
 

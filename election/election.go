@@ -131,7 +131,8 @@ func (e *Election) look(ctx context.Context) (Leader, error) {
 // ends. Between two leaders there is always a vacancy, also where the next in line
 // followed at once; leaders come in the order of their tokens. One that led for
 // less than a quarter of a second may not be seen. An error is yielded and does
-// not end the observation, but a name that makes no sense does.
+// not end the observation, but a name that makes no sense does, and
+// [pawl.ErrClosed].
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		departures, stop := e.departures(ctx)
@@ -145,7 +146,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				if !yield(Leader{}, fmt.Errorf("election %q: %w", e.name, err)) || e.err != nil {
+				if !yield(Leader{}, fmt.Errorf("election %q: %w", e.name, err)) || e.err != nil || errors.Is(err, pawl.ErrClosed) {
 					return
 				}
 			case !v.show(l, yield):

@@ -30,7 +30,9 @@ local reply = redis.call(unpack(ARGV, 3))
 if type(reply) == 'table' and reply.ok then
   reply = reply.ok
 end
-if type(reply) ~= 'string' and type(reply) ~= 'number' then
+if type(reply) == 'number' then
+  reply = string.format('%.0f', reply) -- what .. makes of it has 14 digits
+elseif type(reply) ~= 'string' then
   reply = ''
 end
 return 'ok ' .. reply

@@ -42,7 +42,8 @@ func (r *Redis) Check(ctx context.Context, mode Mode, token uint64) error {
 }
 
 // Do raises the mark and runs one command, in one step. It returns the command's
-// reply as text where that is a number or a string, and else nothing.
+// reply as text where that is a number or a string, and else nothing. A number beyond
+// 2^53 is rounded in the reply: scripts have no larger ones.
 func (r *Redis) Do(ctx context.Context, mode Mode, token uint64, command ...string) (string, error) {
 	return r.run(ctx, mode, token, command)
 }

@@ -57,7 +57,8 @@ type Error = record.Error
 // it at this moment, Do waits for the result; if that runner dies, one of those who
 // wait takes over.
 //
-// fn's context ends with ctx, and when the lease is lost; [Token] has its token.
+// fn's context ends with ctx, and when the lease is lost; [Token] has its token. With
+// that context the same key is [pawl.ErrReentry].
 // An error of fn is returned as it is and forgotten, so that the next call runs
 // again; see [Remember] and [Permanent]. A panic is passed on, and is forgotten too.
 //
@@ -80,6 +81,9 @@ func Do[T any](ctx context.Context, c *pawl.Client, key string, fn func(ctx cont
 	}
 	if v, decided, err := answer[T](j, rec); decided {
 		return v, err
+	}
+	if j.inside(ctx) {
+		return zero, j.fail(rec, pawl.ErrReentry)
 	}
 	for {
 		var out outcome[T]
@@ -135,18 +139,44 @@ func call[T any](ctx context.Context, r *run, fn func(context.Context) (T, error
 			_ = r.erase()
 		}
 	}()
-	v, err := fn(context.WithValue(ctx, leaseKey{}, r.lease))
+	v, err := fn(context.WithValue(ctx, runKey{}, &running{r.lease, r.c, runningIn(ctx)}))
 	returned = true
 	return v, err
 }
 
-type leaseKey struct{}
+type runKey struct{}
+
+// A running is a run that a function's context belongs to.
+type running struct {
+	lease *pawl.Lease
+	c     *pawl.Client
+	outer *running // the run that it was asked for in
+}
+
+func runningIn(ctx context.Context) *running {
+	r, _ := ctx.Value(runKey{}).(*running)
+	return r
+}
+
+// inside reports whether ctx belongs to a run of the same key. A client made with
+// WithReentry would give it the lock that the run itself holds, and the run would be
+// taken for one that has died.
+func (j *job) inside(ctx context.Context) bool {
+	for r := runningIn(ctx); r != nil; r = r.outer {
+		if r.c == j.c && r.lease.Name() == j.name && r.lease.Err() == nil {
+			return true
+		}
+	}
+	return false
+}
 
 // Lease returns the lease of the run that a function's context belongs to; nil for
 // any other context. It is not the function's to give back.
 func Lease(ctx context.Context) *pawl.Lease {
-	lease, _ := ctx.Value(leaseKey{}).(*pawl.Lease)
-	return lease
+	if r := runningIn(ctx); r != nil {
+		return r.lease
+	}
+	return nil
 }
 
 // Token returns the fencing token of the run that a function's context belongs to;

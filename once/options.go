@@ -57,7 +57,8 @@ func Hold() Option { return func(o *options) { o.hold = true } }
 func Retry() Option { return func(o *options) { o.hold = false } }
 
 // Wait bounds how long a duplicate waits for the one that runs; then it is
-// ErrRunning. Zero does not wait. The default is to wait as long as ctx.
+// ErrRunning. Zero does not wait. The default is that of the client: as long as ctx,
+// unless it was made with WithWait.
 func Wait(d time.Duration) Option {
 	return func(o *options) { o.lock = append(o.lock, pawl.WithWait(d)) }
 }

@@ -31,6 +31,7 @@ const silence = time.Minute
 
 // A job is one key and what is to be done about it.
 type job struct {
+	c         *pawl.Client
 	key, name string
 	records   driver.Records
 	o         options
@@ -41,7 +42,7 @@ func (j *job) mismatch(rec Record) bool { return rec.Mismatch(j.o.print) }
 
 // newJob returns a job, also with an error, so that it can say of what.
 func newJob(c *pawl.Client, key string, opts []Option) (j *job, err error) {
-	j = &job{key: key, o: options{keep: record.Keep}}
+	j = &job{c: c, key: key, o: options{keep: record.Keep}}
 	for _, opt := range opts {
 		opt(&j.o)
 	}

@@ -72,6 +72,9 @@ func resolve(ctx context.Context, c *pawl.Client, key string, opts []Option, cha
 	if err != nil {
 		return j.fail(Record{}, err)
 	}
+	if j.inside(ctx) {
+		return j.fail(Record{}, ErrRunning)
+	}
 	err = c.Mutex(j.name, append(j.o.lock, pawl.WithWait(0))...).Do(ctx, func(ctx context.Context, lease *pawl.Lease) error {
 		rec, version, err := j.load(ctx)
 		if err != nil && (version == 0 || !errors.Is(err, ErrCodec)) { // an operator may replace what nobody can read

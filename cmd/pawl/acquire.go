@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -37,6 +38,7 @@ func (j *job) acquire(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) 
 	if err == nil || !errors.Is(err, pawl.ErrHeld) {
 		return j.acquired(lease, "", err)
 	}
+	busy := err
 	if err := j.deadlock(ctx, c); err != nil {
 		return nil, err
 	}
@@ -53,7 +55,7 @@ func (j *job) acquire(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) 
 	lease, err = j.takeFresh(ctx, c, false)
 	took := view.close()
 	if err != nil && errors.Is(context.Cause(ctx), errWaited) {
-		err = heldAfterAll(err)
+		err = heldAfterAll(err, busy)
 	}
 	return j.acquired(lease, took, err)
 }
@@ -77,13 +79,17 @@ func (j *job) acquired(lease *pawl.Lease, waited string, err error) (*pawl.Lease
 var errWaited = errors.New("waited long enough")
 
 // heldAfterAll makes the end of our own wait what it is: a lock that is held,
-// unless the store could not be asked any more.
-func heldAfterAll(err error) error {
+// unless the store could not be asked any more. A short wait may end before it
+// learns by whom, which busy, from before it, says too.
+func heldAfterAll(err, busy error) error {
 	if errors.Is(err, pawl.ErrUnreachable) {
 		return err
 	}
-	if h, ok := errors.AsType[*pawl.HeldError](err); ok {
+	if h, ok := errors.AsType[*pawl.HeldError](err); ok && h.Holder != nil {
 		return &pawl.HeldError{Holder: h.Holder, Ahead: h.Ahead, Err: pawl.ErrHeld}
+	}
+	if h, ok := errors.AsType[*pawl.HeldError](busy); ok {
+		return h
 	}
 	return fmt.Errorf("%w: %w", pawl.ErrHeld, err)
 }
@@ -146,35 +152,51 @@ func (j *job) take(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, 
 // may be another of several, so all are looked at.
 func (j *job) deadlock(ctx context.Context, c *pawl.Client) error {
 	above := ancestors()
-	for _, name := range append([]string{j.name}, j.also...) {
-		held, err := holders(ctx, c, name)
+	for i, name := range append([]string{j.name}, j.also...) {
+		line := name
+		if i == 0 {
+			line = j.line
+		}
+		held, err := holders(ctx, c, line)
 		if err != nil {
 			return err
 		}
 		units := 0
 		for _, e := range held {
-			who := holderOf(e.Note)
-			if who.User != j.me.User || !slices.Contains(above, who.PID) {
+			if !j.waitsForUs(e, above) {
 				continue
 			}
 			// With slots there is a way out as long as a stranger has one of them.
 			if units += e.Need; j.slots == 0 || units >= j.slots {
-				return &coded{j.busyCode, fmt.Errorf("%q is held by your own parent pid %d: it would wait for itself for ever", name, who.PID)}
+				return &coded{j.busyCode, fmt.Errorf("%q is held by your own parent%s: it would wait for itself for ever", name, pidOf(e))}
 			}
 		}
 	}
 	return nil
 }
 
-// ancestors lists the processes that we descend from.
-func ancestors() (pids []int) {
-	for pid := os.Getppid(); pid > 1; pid = parentOf(pid) {
-		pids = append(pids, pid)
+// waitsForUs reports whether a holder is one of the processes that we descend from, or
+// the pawl that has started us: a candidate's note has no process.
+func (j *job) waitsForUs(e driver.Entry, above []int) bool {
+	who := holderOf(e.Note)
+	return who.User == j.me.User && slices.Contains(above, who.PID) || e.ID == os.Getenv("PAWL_LOCK_OWNER")
+}
+
+// pidOf is " pid 17", or nothing where that is not known.
+func pidOf(e driver.Entry) string {
+	if pid := holderOf(e.Note).PID; pid != 0 {
+		return " pid " + strconv.Itoa(pid)
 	}
-	// A holder with pid 1 is a pawl in a container. Everybody descends from a
-	// process 1, so it is ours only if some pawl has started us.
-	if os.Getenv("PAWL_LOCK_OWNER") != "" {
-		pids = append(pids, 1)
+	return ""
+}
+
+// ancestors lists the pawls that we descend from. The numbers of other processes tell
+// nothing: a stranger in a container beside ours may have the same, and host.
+func ancestors() (pids []int) {
+	for pid := os.Getppid(); pid > 0; pid = parentOf(pid) {
+		if isPawl(pid) {
+			pids = append(pids, pid)
+		}
 	}
 	return pids
 }

@@ -61,10 +61,10 @@ func TestACommandIsNotStartedOnALeaseThatIsAlmostOver(t *testing.T) {
 
 func TestAWaitThatEndsWhileTheStoreIsAwayIsNotBusy(t *testing.T) {
 	held := &pawl.HeldError{Err: context.DeadlineExceeded}
-	if code := codeOf(heldAfterAll(held)); code != exitBusy {
+	if code := codeOf(heldAfterAll(held, pawl.ErrHeld)); code != exitBusy {
 		t.Errorf("a lock that was held until the end: exit %d", code)
 	}
-	if code := codeOf(heldAfterAll(errors.Join(held, driver.ErrUnreachable))); code != exitUnavailable {
+	if code := codeOf(heldAfterAll(errors.Join(held, driver.ErrUnreachable), pawl.ErrHeld)); code != exitUnavailable {
 		t.Errorf("a store that was away at the end: exit %d", code)
 	}
 }

@@ -16,6 +16,11 @@ import (
 // under runs the command while the lease is held and returns its exit code, or
 // ErrLost if it had to be stopped.
 func (j *job) under(lease *pawl.Lease, c *pawl.Client, program string, signals *signals) (int, error) {
+	j.words.within(time.Second)         // what we say comes before what the command says
+	if err := lease.Err(); err != nil { // we may have stood still since it was granted
+		j.say("lost %q before the command began: %s", j.name, oneLine(err))
+		return 0, pawl.ErrLost
+	}
 	cmd := exec.Command(program)
 	cmd.Args = j.argv
 	cmd.Env = j.environment(lease)

@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// defaultPath is where commands are searched for without a PATH.
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
 var caught = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT,

@@ -6,6 +6,8 @@ import (
 	"syscall"
 )
 
+const defaultPath = "" // the system has its own
+
 var caught = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 // A child is the command. Windows has neither process groups to signal nor TERM:
@@ -38,3 +40,5 @@ func (c *child) endAll() {} // nobody else is known
 func codeFrom(code int) int { return code }
 
 func parentOf(int) int { return 0 }
+
+func isPawl(pid int) bool { return pid > 1 } // any may be

@@ -33,7 +33,12 @@ without a leader to print it is 75.`,
 				return usagef("no election: pawl elect [flags] NAME VALUE -- COMMAND")
 			}
 			j.waits, j.lasts = cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
-			j.value = args[1]
+			switch j.value = args[1]; {
+			case j.value == "--":
+				return usagef("no value: pawl elect [flags] %s VALUE -- COMMAND", shellWord(args[0]))
+			case len(j.value) > 1 && j.value[0] == '-':
+				return usagef("%s: flags go before the name of the election: pawl elect [flags] %s VALUE -- COMMAND", j.value, shellWord(args[0]))
+			}
 			if err := j.check(append(args[:1:1], args[2:]...)); err != nil {
 				return err
 			}

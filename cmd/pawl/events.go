@@ -30,8 +30,9 @@ func (t token) MarshalText() ([]byte, error) {
 
 // events is the file that --events names; nil is none.
 type events struct {
-	f   *os.File
-	enc *json.Encoder
+	f     *os.File
+	enc   *json.Encoder
+	clerk clerk
 }
 
 func openEvents(path string) (*events, error) {
@@ -42,7 +43,7 @@ func openEvents(path string) (*events, error) {
 	if err != nil {
 		return nil, &coded{exitUsage, fmt.Errorf("--events: %w", err)}
 	}
-	return &events{f, json.NewEncoder(f)}, nil
+	return &events{f: f, enc: json.NewEncoder(f)}, nil
 }
 
 // add appends an event. A file that cannot be written to does not stop the
@@ -52,11 +53,12 @@ func (e *events) add(ev event) {
 		return
 	}
 	ev.Time = time.Now().UTC()
-	_ = e.enc.Encode(ev)
+	e.clerk.add(func() { _ = e.enc.Encode(ev) })
 }
 
 func (e *events) close() {
 	if e != nil {
+		e.clerk.wait()
 		_ = e.f.Close()
 	}
 }

@@ -28,7 +28,7 @@ until then.
 On a terminal it asks for the name to be typed. In a script, name the holder you mean
 by its token, as ls and inspect show it: --token is refused if the lock has changed
 hands since.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, _, err := a.connect(cmd.Context())
 			if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,7 @@ func (a *app) inspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect NAME",
 		Short: "Show everything known about one lock: who holds it, and the line behind",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, st, err := a.connect(cmd.Context())
 			if err != nil {
@@ -30,21 +31,30 @@ func (a *app) inspectCommand() *cobra.Command {
 				}
 				return a.printJSON(all)
 			}
-			fmt.Fprintf(a.out, "%s in %s\n", plain(name), st.shown)
+			text := fmt.Sprintf("%s in %s\n", plain(name), st.shown)
 			if len(all) == 0 {
-				fmt.Fprintln(a.out, "free: nobody holds it or waits for it")
+				text += "free: nobody holds it or waits for it\n"
 			}
 			for _, v := range all {
-				fmt.Fprint(a.out, v.describe())
+				text += v.describe()
 			}
 			for _, n := range nodes {
-				fmt.Fprint(a.out, n.describe())
+				text += n.describe()
 			}
-			return nil
+			_, err = io.WriteString(a.out, text)
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&a.json, "json", false, "one JSON array: the holders, then the line")
 	return cmd
+}
+
+// oneName checks that there is one argument, a name.
+func oneName(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 && args[0] == "" {
+		return usagef("no lock name: pawl %s", cmd.Use)
+	}
+	return cobra.ExactArgs(1)(cmd, args)
 }
 
 // describe tells of a claim in a few lines.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"path"
 	"strconv"
 	"strings"
@@ -127,8 +128,7 @@ wildcards: * for anything, ? for one character, [a-z] for a range.`,
 			if a.json {
 				return a.printJSON(all)
 			}
-			a.table(all)
-			return nil
+			return a.table(all)
 		},
 	}
 	cmd.Flags().BoolVar(&a.json, "json", false, "one JSON array")
@@ -136,7 +136,7 @@ wildcards: * for anything, ? for one character, [a-z] for a range.`,
 }
 
 // table prints the claims that are held.
-func (a *app) table(all []claimView) {
+func (a *app) table(all []claimView) error {
 	waiting := map[string]int{}
 	for _, v := range all {
 		if v.State == "waiting" {
@@ -150,9 +150,11 @@ func (a *app) table(all []claimView) {
 				brief(duration(v.Seconds)), brief(duration(v.Left)), strconv.Itoa(waiting[v.Name]), strconv.FormatUint(uint64(v.Token), 10)})
 		}
 	}
-	if len(rows) > 1 || isTerminal(a.out) {
-		fmt.Fprint(a.out, columns(rows))
+	if len(rows) == 1 && !isTerminal(a.out) {
+		return nil
 	}
+	_, err := io.WriteString(a.out, columns(rows))
+	return err
 }
 
 func (v claimView) mode() string {

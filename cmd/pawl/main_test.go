@@ -34,7 +34,21 @@ const patience = 30 * time.Second
 // The test binary is pawl too, so that tests meet it as its users do: started by
 // a shell, signalled, killed.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"pawl": playPawl, "writer": playWriter, "listener": playListener})
+	testscript.Main(alert{m}, map[string]func(){"pawl": playPawl, "writer": playWriter, "listener": playListener})
+}
+
+// alert is a test run whose programs find no signal ignored: who runs the tests may
+// have begun with nohup, or in the background of a script.
+type alert struct{ *testing.M }
+
+// Run runs the tests.
+func (a alert) Run() int {
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig) // caught here, it is itself again in what we start
+		}
+	}
+	return a.M.Run()
 }
 
 // playPawl is pawl without a way to the user's own store.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,9 +33,11 @@ type result struct {
 }
 
 const (
-	outputKept  = "kept"
-	outputLarge = "was too large to be kept"
-	outputNone  = "was not kept; the command ran without --replay"
+	outputKept   = "kept"
+	outputLarge  = "was too large to be kept"
+	outputNone   = "was not kept; the command ran without --replay"
+	outputOpen   = "was still being written when the command ended, and not kept"
+	outputUnread = "was not read to its end, and not kept"
 )
 
 func (a *app) onceCommand() *cobra.Command {
@@ -102,8 +105,10 @@ func (s *single) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer s.words.wait()
 	defer s.events.close()
 	signals := catch()
+	outliveReaders()
 	defer signals.release()
 	wait, calm := signals.interrupts(ctx)
 	calmed := false
@@ -116,10 +121,16 @@ func (s *single) run(ctx context.Context) error {
 	defer settle()
 	c, err := s.open(wait, s.store, pawl.WithTTL(s.ttl), pawl.WithNote(s.me.note()), pawl.WithObserver(s))
 	defer leave(c)
-	if err != nil {
-		return err
+	if s.line = once.LockName(s.name); err == nil && os.Getenv("PAWL_LOCK_OWNER") != "" { // in a command of pawl's
+		err = s.deadlock(wait, c)
 	}
-	s.line = once.LockName(s.name)
+	if err != nil {
+		settle()
+		if i, ok := errors.AsType[interrupted](context.Cause(wait)); ok {
+			err = i
+		}
+		return s.notAcquired(err)
+	}
 	view, waited := s.view(wait, c, true), ""
 	hide := sync.OnceFunc(func() { waited = view.close() })
 	defer hide()
@@ -186,7 +197,7 @@ func (s *single) perform(lease *pawl.Lease, c *pawl.Client, program string, sign
 	}
 	code, err := s.under(lease, c, program, signals)
 	if heard != nil {
-		got.Out, got.Output = heard.end()
+		got.Out, got.Output = heard.end(signals.ch)
 	}
 	got.Code = code
 	switch {
@@ -228,7 +239,9 @@ func (s *single) report(got result, ran bool, err error) error {
 	if s.replay && got.Output != outputKept {
 		s.say("%q was done before; its output %s", s.name, got.Output)
 	} else if s.replay {
-		if _, err := s.out.Write(got.Out); err != nil {
+		if _, err := s.out.Write(got.Out); errors.Is(err, syscall.EPIPE) {
+			return &coded{code: exitSignal + int(syscall.SIGPIPE)} // as if nobody had caught it
+		} else if err != nil {
 			return err
 		}
 	}

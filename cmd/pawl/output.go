@@ -1,55 +1,106 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
-// maxOutput is how much output is kept: a record has 64 KiB, and bytes become text
-// that is a third longer.
-const maxOutput = 40 << 10
+const (
+	// maxOutput is how much output is kept: a record has 64 KiB, and bytes become
+	// text that is a third longer.
+	maxOutput = 40 << 10
+	// maxPipe is more than a pipe holds: the command's last words are within it.
+	maxPipe = 1 << 20
+	// idle is how long the pipe may stay silent and open after the command's end.
+	idle = time.Second
+)
 
 // A listener passes the command's output on and keeps it.
 type listener struct {
-	in   *os.File // the command's end
-	kept strings.Builder
-	done chan struct{} // closed when all was passed on
+	in    *os.File // the command's end
+	out   *os.File // ours
+	over  atomic.Bool
+	done  chan struct{}   // closed when all was passed on
+	kept  strings.Builder // until done: of the goroutine that passes it on
+	lacks string          // why it is not all; as kept
 }
 
-func listen(to *os.File) (*listener, error) {
+func listen(to io.Writer) (*listener, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	l := &listener{in: w, done: make(chan struct{})}
-	go func() { // ends with the last writer, or with us
+	l := &listener{in: w, out: r, done: make(chan struct{})}
+	go func() { // ends with the last writer, soon after the command, or with us
 		defer close(l.done)
-		defer r.Close()
-		buf := make([]byte, 32<<10)
-		for {
-			n, err := r.Read(buf)
-			if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
-				return // the command then finds its output closed, as without us
-			}
-			if l.kept.Len() <= maxOutput {
-				l.kept.Write(buf[:n])
-			}
-		}
+		defer r.Close() // the command then finds its output closed, as without us
+		l.lacks = l.pass(to)
 	}()
 	return l, nil
 }
 
-// end waits for the rest of the output. Something the command left running may hold
-// the pipe for ever: what it writes is not the command's output any more.
-func (l *listener) end() ([]byte, string) {
-	_ = l.in.Close()
-	select {
-	case <-l.done:
-	case <-time.After(time.Second):
-		return nil, "was still being written when the command ended, and not kept"
+// pass passes the output on to its end, or says why it did not.
+func (l *listener) pass(to io.Writer) (lacks string) {
+	buf := make([]byte, 32<<10)
+	for silence, rest := idle, maxPipe; rest > 0; {
+		began := time.Now()
+		if l.over.Load() {
+			_ = l.out.SetReadDeadline(began.Add(silence))
+		}
+		n, err := l.out.Read(buf)
+		if l.over.Load() {
+			silence, rest = silence-time.Since(began), rest-n
+		}
+		if _, werr := to.Write(buf[:n]); werr != nil {
+			return outputUnread
+		}
+		if l.kept.Len() <= maxOutput {
+			l.kept.Write(buf[:n])
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return ""
+		case err != nil:
+			return outputOpen
+		}
 	}
-	if l.kept.Len() > maxOutput {
+	return outputOpen
+}
+
+// end waits for the rest of the output, for as long as it takes to be read: after the
+// command's end it is nowhere else. A signal ends that. Something the command left
+// running may hold the pipe for ever: what it writes is not the command's output any
+// more.
+func (l *listener) end(signals <-chan os.Signal) ([]byte, string) {
+	_ = l.in.Close()
+	l.over.Store(true)
+	var late <-chan time.Time
+	if err := l.out.SetReadDeadline(time.Now().Add(idle)); errors.Is(err, os.ErrNoDeadline) {
+		late = time.After(idle)
+	}
+	for {
+		select {
+		case <-l.done:
+			return l.result()
+		case <-late:
+			return nil, outputOpen
+		case sig := <-signals:
+			if ends(sig) {
+				return nil, outputUnread
+			}
+		}
+	}
+}
+
+func (l *listener) result() ([]byte, string) {
+	switch {
+	case l.lacks != "":
+		return nil, l.lacks
+	case l.kept.Len() > maxOutput:
 		return nil, outputLarge
 	}
 	return []byte(l.kept.String()), outputKept

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +44,14 @@ type job struct {
 	events *events
 	store  store
 	stdout *os.File // of the command; nil: ours
+	words  clerk    // what is said from the first moment of the wait on
+}
+
+// say writes one line for the person at the terminal, and does not wait until it is
+// read.
+func (j *job) say(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	j.words.add(func() { j.app.say("%s", line) })
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -72,6 +78,9 @@ changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environmen
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.waits, j.lasts = cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
+			if j.slots < 1 && cmd.Flags().Changed("slots") { // a script that has counted to none
+				return usagef("--slots %d: not a number of holders", j.slots)
+			}
 			if err := j.check(args); err != nil {
 				return err
 			}
@@ -128,8 +137,6 @@ func (j *job) check(args []string) error {
 		return usagef("-w %v: not a time to wait", j.wait)
 	case j.busyCode < 0 || j.busyCode > 255:
 		return usagef("-E %d: an exit code is 0 to 255", j.busyCode)
-	case j.slots < 0:
-		return usagef("--slots %d: not a number of holders", j.slots)
 	case j.slots > 0 && j.shared, (j.slots > 0 || j.shared) && len(j.also) > 0:
 		return usagef("--slots, --shared and --also do not go together")
 	case j.killAfter < 0:
@@ -168,8 +175,10 @@ func (j *job) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer j.words.wait()
 	defer j.events.close()
 	signals := catch()
+	outliveReaders()
 	defer signals.release()
 
 	c, lease, err := j.obtain(ctx, signals)
@@ -253,47 +262,6 @@ func (j *job) finish(lease *pawl.Lease, code int, err error) error {
 	}
 	j.events.add(event{Event: "released", Name: j.name, Code: &code})
 	return &coded{code: code}
-}
-
-// find looks the command up before anybody waits for it.
-func find(name string) (string, error) {
-	program, err := exec.LookPath(name)
-	switch {
-	case err == nil, errors.Is(err, exec.ErrDot):
-		return program, nil
-	case errors.Is(err, fs.ErrPermission), exists(name):
-		return "", &coded{exitNotExec, fmt.Errorf("%s: not executable", name)}
-	}
-	return "", &coded{exitNotFound, fmt.Errorf("%s: command not found", name)}
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil && strings.ContainsRune(path, os.PathSeparator)
-}
-
-// firstCommand is the command at the beginning of a shell's line, for others to
-// see. What is assigned before it is passed over: that may be a password.
-func firstCommand(line string) string {
-	for _, word := range strings.Fields(line) {
-		switch end := strings.IndexAny(word, ";&|<>()"); {
-		case strings.ContainsAny(word, `$'"\`+"`"):
-			return "sh" // where the word ends is the shell's to know
-		case strings.Contains(word, "="):
-		case end > 0:
-			return word[:end]
-		case end < 0:
-			return word
-		}
-	}
-	return "sh"
-}
-
-func shellPath() string {
-	if sh := os.Getenv("SHELL"); sh != "" {
-		return sh
-	}
-	return "/bin/sh"
 }
 
 // shellWord quotes a name for the line that a person may paste.

@@ -13,11 +13,22 @@ type signals struct {
 	ch chan os.Signal
 }
 
+// catch leaves those alone that are ignored, as by nohup: they stay ignored, in the
+// command too.
 func catch() *signals {
 	s := &signals{make(chan os.Signal, 16)}
-	signal.Notify(s.ch, caught...)
+	for _, sig := range caught {
+		if !signal.Ignored(sig) {
+			signal.Notify(s.ch, sig)
+		}
+	}
 	return s
 }
+
+// outliveReaders makes a write to a pipe that nobody reads any more fail, from here to
+// the end. Otherwise it would end us, with a lock in hand. The command is ended by it
+// as ever: what is caught is not handed down.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 func (s *signals) release() { signal.Stop(s.ch) }
 
@@ -36,8 +47,8 @@ func (s *signals) interrupts(ctx context.Context) (context.Context, context.Canc
 		for {
 			select {
 			case sig := <-s.ch:
-				if n, ok := sig.(syscall.Signal); ok && fatal(n) {
-					cancel(interrupted{n})
+				if ends(sig) {
+					cancel(interrupted{sig.(syscall.Signal)})
 					return
 				}
 			case <-stop:
@@ -52,6 +63,7 @@ func (s *signals) interrupts(ctx context.Context) (context.Context, context.Canc
 	}
 }
 
-func fatal(n syscall.Signal) bool {
-	return n == syscall.SIGINT || n == syscall.SIGTERM || n == syscall.SIGHUP || n == syscall.SIGQUIT
+// ends reports whether a signal ends a program that does not expect it.
+func ends(sig os.Signal) bool {
+	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }

@@ -57,11 +57,14 @@ func (a *app) chosen() (store, error) {
 	if err != nil { // those of package url repeat the URL with its password
 		why, ok := errors.AsType[misreading](err)
 		if !ok {
-			why = misreading("it is not a URL, such as " + strings.Join(schemes(), ", "))
+			why = misreading("it is not a URL, such as " + strings.Join(schemes(), ", ") + "; " + escapes)
 		}
 		return s, &coded{exitConfig, fmt.Errorf("the store from %s: %w", s.from, why)}
 	}
 	s.shown = (&url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}).String()
+	if err := s.fix(u); err != nil {
+		return s, err
+	}
 	if u.Scheme == "local" {
 		path, err := localPath()
 		if err != nil {
@@ -70,6 +73,25 @@ func (a *app) chosen() (store, error) {
 		s.url, s.shown = (&url.URL{Scheme: "sqlite", Path: path, RawQuery: u.RawQuery}).String(), "local: ("+path+")"
 	}
 	return s, nil
+}
+
+// fix makes a file's path one that stays the same in another folder: the command may
+// go to one, and start a pawl there.
+func (s *store) fix(u *url.URL) error {
+	if u.Scheme != "sqlite" || u.Opaque == "" {
+		return nil
+	}
+	path, err := url.PathUnescape(u.Opaque)
+	if err != nil {
+		return nil // the engine says so
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return &coded{exitUnavailable, fmt.Errorf("store %s: %w", s.shown, err)}
+	}
+	fixed := *u
+	fixed.Opaque, fixed.Path = "", filepath.ToSlash(path)
+	s.url = fixed.String()
+	return nil
 }
 
 // A misreading is what is wrong with a URL, without any part of it.
@@ -93,10 +115,12 @@ func misread(u *url.URL) error {
 	case strings.Contains(u.Opaque, "@") && !files:
 		return misreading("two slashes are missing: " + u.Scheme + "://user@host")
 	case u.Fragment != "", strings.Contains(u.Path, "@") && u.Host != "", slices.ContainsFunc(slices.Collect(maps.Keys(u.Query())), hasAt):
-		return misreading("what comes after the host makes no sense; in a password or a path write %2F for /, %3F for ?, %23 for # and %40 for @")
+		return misreading("what comes after the host makes no sense; " + escapes)
 	}
 	return nil
 }
+
+const escapes = "in a password or a path write %2F for /, %3F for ?, %23 for #, %40 for @ and %25 for %"
 
 func hasAt(s string) bool { return strings.Contains(s, "@") }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 )
@@ -304,4 +305,34 @@ func TestLsHasAHeadOnATerminalOnly(t *testing.T) {
 	if p := s.run("pawl", "ls"); p.out != "" {
 		t.Errorf("elsewhere: %q", p.out)
 	}
+}
+
+const (
+	ctrlS = "\x13"
+	ctrlQ = "\x11"
+)
+
+// Whoever has stopped the terminal, to read what it shows, does not keep the lock from
+// everybody else meanwhile.
+func TestAStoppedTerminalDoesNotStopTheCommandFromBeginning(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.hold("x")
+	x := s.terminal(80, "pawl", "run", "x", "--", "sh", "-c", "echo ran >ran")
+	x.shows(`waiting for "x" [1-9]`)
+	x.types(ctrlS)
+	calm := x.shown()
+	if !eventually(func() bool { // it is redrawn every second, unless it has stopped
+		before := calm
+		time.Sleep(1500 * time.Millisecond)
+		calm = x.shown()
+		return calm == before
+	}) {
+		t.Fatal("the terminal does not stop")
+	}
+	s.letGo("x")
+	s.await("ran")
+	x.types(ctrlQ)
+	x.shows(`acquired "x" after`)
+	x.ends(0)
 }

@@ -19,17 +19,16 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Show the version; with -v also where locks live",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintln(a.out, "pawl", ourVersion())
-			if !verbose {
-				return nil
+			if _, err := fmt.Fprintln(a.out, "pawl", ourVersion()); err != nil || !verbose {
+				return err
 			}
 			st, err := a.chosen()
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "go      %s %s/%s\nstore   %s (from %s)\nschemes %s\n",
+			_, err = fmt.Fprintf(a.out, "go      %s %s/%s\nstore   %s (from %s)\nschemes %s\n",
 				runtime.Version(), runtime.GOOS, runtime.GOARCH, st.shown, st.from, strings.Join(schemes(), " "))
-			return nil
+			return err
 		},
 	}
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also the Go version, the store in use and the known schemes")

@@ -26,12 +26,14 @@ type view struct {
 	others  bool // it may be ours by now: speak only of another that holds it
 	fd      int  // of the terminal; -1: none
 	spoke   bool
-	stop    chan struct{}
+	drawn   chan struct{} // closed when the last line is on the terminal; nil: there was none
+	stop    context.CancelFunc
 	stopped chan struct{} // closed when show has ended
 }
 
 func (j *job) view(ctx context.Context, c *pawl.Client, others bool) *view {
-	v := &view{j: j, c: c, start: time.Now(), others: others, fd: -1, stop: make(chan struct{}), stopped: make(chan struct{})}
+	v := &view{j: j, c: c, start: time.Now(), others: others, fd: -1, stopped: make(chan struct{})}
+	ctx, v.stop = context.WithCancel(ctx)
 	if f, ok := j.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		v.fd = int(f.Fd())
 	}
@@ -44,15 +46,16 @@ func (j *job) view(ctx context.Context, c *pawl.Client, others bool) *view {
 }
 
 // close ends the view, clears its line and returns for how long we waited, or
-// nothing if nobody was told of a wait.
+// nothing if nobody was told of a wait. Nobody waits for the terminal: the lock may
+// be ours by now.
 func (v *view) close() (waited string) {
-	close(v.stop)
+	v.stop()
 	<-v.stopped
 	if !v.spoke {
 		return ""
 	}
 	if v.fd >= 0 {
-		fmt.Fprint(v.j.err, "\r\x1b[K")
+		v.j.words.add(func() { fmt.Fprint(v.j.err, "\r\x1b[K") })
 	}
 	return brief(time.Since(v.start))
 }
@@ -64,12 +67,13 @@ func (v *view) show(ctx context.Context) {
 	for {
 		select {
 		case <-timer.C:
-		case <-v.stop:
-			return
 		case <-ctx.Done():
 			return
 		}
 		line, ok := v.line(ctx)
+		if ctx.Err() != nil {
+			return
+		}
 		if !ok {
 			timer.Reset(quietFor)
 			continue
@@ -80,9 +84,27 @@ func (v *view) show(ctx context.Context) {
 			timer.Reset(lineEvery)
 			continue
 		}
-		fmt.Fprint(v.j.err, "\r\x1b[K"+v.fit("waiting for "+line))
+		v.draw("\r\x1b[K" + v.fit("waiting for "+line))
 		timer.Reset(redraw)
 	}
+}
+
+// draw puts a line on the terminal, unless that has stopped and the last one is not
+// there yet.
+func (v *view) draw(text string) {
+	if v.drawn != nil {
+		select {
+		case <-v.drawn:
+		default:
+			return
+		}
+	}
+	drawn := make(chan struct{})
+	v.drawn = drawn
+	v.j.words.add(func() {
+		fmt.Fprint(v.j.err, text)
+		close(drawn)
+	})
 }
 
 // line says who holds the lock, since when, why, and how many are before us; ok is

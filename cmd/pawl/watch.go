@@ -48,10 +48,15 @@ looks four times a second: what came and went in between is not seen.`,
 
 func (a *app) watch(ctx context.Context, c *pawl.Client, prefix string, match func(string) bool) error {
 	enc := json.NewEncoder(a.out)
+	var told string // the last error that was said, and when
+	var at time.Time
 	for ch, err := range c.Watch(ctx, prefix) {
 		now := time.Now()
 		if err != nil {
-			a.say("%s", oneLine(err))
+			if text := oneLine(err); text != told || now.Sub(at) >= lineEvery {
+				a.say("%s", text)
+				told, at = text, now
+			}
 			continue
 		}
 		if !match(ch.Entry.Name) {

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// find looks the command up before anybody waits for it.
+func find(name string) (string, error) {
+	program, err := lookPath(name)
+	switch {
+	case err == nil, errors.Is(err, exec.ErrDot):
+		return program, nil
+	case errors.Is(err, fs.ErrPermission), exists(name):
+		return "", &coded{exitNotExec, fmt.Errorf("%s: not executable", name)}
+	}
+	return "", &coded{exitNotFound, fmt.Errorf("%s: command not found", name)}
+}
+
+// lookPath is exec.LookPath, and searches where every shell does if there is no PATH.
+func lookPath(name string) (program string, err error) {
+	if _, set := os.LookupEnv("PATH"); set || strings.ContainsRune(name, os.PathSeparator) || defaultPath == "" {
+		return exec.LookPath(name)
+	}
+	for _, dir := range filepath.SplitList(defaultPath) {
+		if program, err = exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return program, nil
+		}
+	}
+	return "", err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil && strings.ContainsRune(path, os.PathSeparator)
+}
+
+// firstCommand is the command at the beginning of a shell's line, for others to
+// see. What is assigned before it is passed over: that may be a password.
+func firstCommand(line string) string {
+	for _, word := range strings.Fields(line) {
+		switch end := strings.IndexAny(word, ";&|<>()"); {
+		case strings.ContainsAny(word, `$'"\`+"`"):
+			return "sh" // where the word ends is the shell's to know
+		case strings.Contains(word, "="):
+		case end > 0:
+			return word[:end]
+		case end < 0:
+			return word
+		}
+	}
+	return "sh"
+}
+
+func shellPath() string {
+	if sh := os.Getenv("SHELL"); sh != "" {
+		return sh
+	}
+	return "/bin/sh"
+}

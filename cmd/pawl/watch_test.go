@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// silent is a store that cannot be looked at.
+type silent struct{ *memlock.Engine }
+
+func (silent) List(context.Context, string) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		yield(driver.Entry{}, errors.New("no answer"))
+	}
+}
+
+// It looks four times a second; an outage of a night is not a hundred thousand lines.
+func TestWatchSaysNowAndThenThatAStoreDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := pawl.New(silent{memlock.New()})
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+		defer cancel()
+		var said bytes.Buffer
+		a := &app{out: &bytes.Buffer{}, err: &said}
+		if err := a.watch(ctx, c, "", func(string) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(said.String(), "no answer\n"); n != 4 {
+			t.Errorf("said %d times in 100 seconds, not every 30 seconds", n)
+		}
+	})
+}
