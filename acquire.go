@@ -175,7 +175,7 @@ func (q *quest) granted(st driver.Standing) bool {
 
 // trouble deals with a call that failed: nil says to try again.
 func (q *quest) trouble(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	if hasEnded(ctx) {
 		q.fault = nil // it is ours, not the store's
 		return q.stop(ctx)
 	}
@@ -201,6 +201,20 @@ func (q *quest) trouble(ctx context.Context, err error) error {
 		return err
 	}
 	return q.pause(ctx)
+}
+
+// hasEnded reports whether ctx has, also where that is about to be known: a connection
+// with the same deadline may be the first to notice.
+func hasEnded(ctx context.Context) bool {
+	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) {
+		late := time.NewTimer(time.Second)
+		defer late.Stop()
+		select {
+		case <-ctx.Done():
+		case <-late.C: // it keeps no deadline
+		}
+	}
+	return ctx.Err() != nil
 }
 
 // pause waits a little before the next attempt, longer after each failure.

@@ -3,7 +3,9 @@ package pawl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -412,5 +414,36 @@ func TestAWaitThatEndsOverAFaultSaysWhoHolds(t *testing.T) {
 		_, err := c.Mutex("a", WithWait(time.Second)).Lock(t.Context())
 		_, ok := errors.AsType[*HeldError](err)
 		t.Logf("%v; held error %v, ErrHeld %v", err, ok, errors.Is(err, ErrHeld))
+	})
+}
+
+// A tardy ctx is told by its timer a little after its deadline, as on a busy machine.
+type tardy struct {
+	context.Context
+	at time.Time
+}
+
+func (c tardy) Deadline() (time.Time, bool) { return c.at, true }
+
+// A connection that was given ctx's deadline fails at it, before ctx itself has ended:
+// that is the end of the wait, and no fault of the store.
+func TestAWaitThatEndsInACallBlamesNobody(t *testing.T) {
+	rigged(t, func(t *testing.T, c *Client, r *rig) {
+		must(t)(c.Mutex("other").Lock(t.Context())) // the first contact has rules of its own
+		r.set(func(r *rig) {
+			r.enter = func(ctx context.Context, _ driver.Claim, _ enterFunc) (driver.Standing, error) {
+				at, _ := ctx.Deadline()
+				time.Sleep(time.Until(at))
+				return driver.Standing{}, fmt.Errorf("%w: %w", driver.ErrUnreachable, os.ErrDeadlineExceeded)
+			}
+		})
+		at := time.Now().Add(time.Second)
+		late, cancel := context.WithDeadline(t.Context(), at.Add(time.Millisecond))
+		defer cancel()
+		_, err := c.Mutex("name").Lock(tardy{late, at})
+		wantErr(t, err, context.DeadlineExceeded)
+		if errors.Is(err, driver.ErrUnreachable) {
+			t.Error(err)
+		}
 	})
 }

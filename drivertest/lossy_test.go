@@ -104,7 +104,7 @@ type lateSession struct {
 }
 
 func (e *late) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
-	s, err := e.Engine.Open(ctx, o)
+	s, err := e.Engine.Open(context.WithoutCancel(ctx), o) // however late it is
 	<-ctx.Done()
 	e.open++
 	return lateSession{s, e}, err
