@@ -20,7 +20,7 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	if err := s.alive(ctx); err != nil {
 		return err
 	}
-	if err := s.prolong(ctx); err != nil || len(live) == 0 {
+	if err := s.prolong(ctx); err != nil || len(live) == 0 && !s.doubts() {
 		return err
 	}
 	got, err := s.e.client.TimeToLive(ctx, s.lease, clientv3.WithAttachedKeys())
@@ -34,6 +34,7 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	for _, key := range got.Keys {
 		keys[string(key)] = true
 	}
+	s.endStrays(ctx, keys, got.Revision)
 	if err := s.confirm(ctx, live, keys); err != nil {
 		return err
 	}

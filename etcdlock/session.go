@@ -23,11 +23,12 @@ type session struct {
 	finish context.CancelFunc
 	pulse  pulse
 
-	mu     sync.Mutex       // guards what follows, and the spots
-	spots  map[string]*spot // by claim ID
-	slots  map[slot]*use    // in use
-	met    map[string]bool  // names on which others were met when last entered
-	closed bool
+	mu       sync.Mutex       // guards what follows, and the spots
+	spots    map[string]*spot // by claim ID
+	slots    map[slot]*use    // in use
+	met      map[string]bool  // names on which others were met when last entered
+	doubtful bool             // an Enter was not answered, and may land at any time
+	closed   bool
 }
 
 var _ driver.Multi = (*session)(nil)

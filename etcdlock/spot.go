@@ -145,6 +145,7 @@ func (s *session) sweepLocked() {
 func (s *session) unsure(sent time.Time, spots ...*spot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.doubtful = true
 	for _, p := range spots {
 		p.unanswered, p.left = sent, false
 	}
