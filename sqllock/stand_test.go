@@ -94,8 +94,8 @@ func TestWhoStandsHasTheNextToken(t *testing.T) {
 	r := pushed(t)
 	name := nameOf(t)
 	s := openSession(t, r.engine(t), time.Minute)
-	last, holds := uint64(0), mutex(name)
-	last = hold(t, s, holds).Token
+	holds := mutex(name)
+	last := hold(t, s, holds).Token
 	for range 10 {
 		next := mutex(name)
 		waits := enter(t, s, next)
