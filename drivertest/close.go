@@ -50,7 +50,7 @@ func closeSession(s *stage) {
 }
 
 func closeAmongDead(s *stage) {
-	dead, a, b := s.joinBriefly(), s.join(), s.join()
+	dead, a, b := s.joinFor(max(s.ttl, 2*time.Second)), s.join(), s.join() // so that all stand in line before its time is over
 	c1, c2, c3, c4 := s.claim(), s.claim(), s.claim(), s.claim()
 	dead.hold(c1)
 	a.stand(c2)

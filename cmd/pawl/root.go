@@ -55,6 +55,7 @@ func (a *app) root() *cobra.Command {
 Locks live in a store: by default a file of this user on this machine. Name
 another with -s, PAWL_STORE, or PAWL_STORE_FILE (a file that holds the URL, for
 passwords).`,
+		Version:           ourVersion(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
@@ -62,11 +63,39 @@ passwords).`,
 	root.PersistentFlags().StringVarP(&a.store, "store", "s", "", "where the locks live, a `URL` (PAWL_STORE)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
 	root.AddCommand(a.runCommand(), a.onceCommand(), a.electCommand(), a.lsCommand(), a.inspectCommand(), a.watchCommand(), a.forceUnlockCommand(), a.migrateCommand(), a.benchCommand(), a.manCommand(), a.versionCommand())
+	root.Flags().Bool("version", false, "show the version") // without the -v that it would have else
+	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // so that a shell nobody knows is an error
 	}
 	return root
+}
+
+// helpCommand is cobra's, but what it does not know is an error.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show what a command does",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return usagef("no such command: pawl %s", strings.Join(args, " "))
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
+			if cmd, _, err := root.Find(args); err == nil {
+				for _, sub := range cmd.Commands() {
+					if sub.IsAvailableCommand() {
+						names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
+					}
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
 }
 
 // say writes one line for the person at the terminal, whatever is in args.
