@@ -29,13 +29,14 @@ func (o *others) start() { o.last = o.read() }
 
 // share returns which part of all processor time since start was used by others, or
 // by other machines on the same hardware.
-func (o *others) share() float64 {
-	now := o.read()
-	total := now.busy + now.idle - o.last.busy - o.last.idle
-	if !now.known || !o.last.known || total == 0 {
+func (o *others) share() float64 { return o.read().since(o.last) }
+
+func (u usage) since(last usage) float64 {
+	total := u.busy + u.idle - last.busy - last.idle
+	if !u.known || !last.known || total == 0 {
 		return 0
 	}
-	theirs := now.busy - o.last.busy - (now.ours - o.last.ours)
+	theirs := u.busy - last.busy - (u.ours - last.ours)
 	return max(float64(theirs)/float64(total), 0)
 }
 
