@@ -65,7 +65,10 @@ func (s *session) verifying(all []*spot) (r *round, mine bool, err error) {
 			rest = append(rest, sp)
 		}
 	}
-	if len(rest) == 0 || s.round != nil {
+	if len(rest) == 0 {
+		return nil, false, nil
+	}
+	if s.round != nil {
 		return s.round, false, nil
 	}
 	if !s.e.begin() {
