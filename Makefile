@@ -12,6 +12,11 @@ PREFIX       ?= /usr/local
 STEPS   := deps fmt vet race norace e2e cross
 SYSTEMS := darwin/arm64 windows/amd64 linux/386
 
+# Two packages are tested at a time, in this order and then that of the alphabet. A
+# redlock is five servers that have to be in time, so it runs beside tests that
+# mostly wait.
+FIRST := ./redlock ./redislock/... ./internal/testserver
+
 REPORT := go run ./scripts/testreport
 
 .PHONY: help test $(STEPS) lint soak bench model build install clean
@@ -41,7 +46,7 @@ vet: ## go vet
 	@go vet ./...
 
 race: ## every test but TestSoak…, with the race detector
-	@CGO_ENABLED=1 scripts/inmemory $(REPORT) -race -count=1 -skip '^TestSoak' ./...
+	@CGO_ENABLED=1 scripts/inmemory $(REPORT) -race -count=1 -skip '^TestSoak' $(FIRST) ./...
 
 norace: ## TestNoRace…: ratios, heap and allocations, which -race would falsify
 	@$(REPORT) -count=1 -p 1 -run '^TestNoRace' ./... # one at a time: they measure

@@ -111,6 +111,10 @@ func parse(u *url.URL) (*target, error) {
 		DisableCache:     true,
 		ConnWriteTimeout: silence,
 		Dialer:           net.Dialer{Timeout: dialLimit, KeepAlive: time.Second},
+		// By default a connection takes 1.4 MB, and the time to make that.
+		RingScaleEachConn:   8, // 256 calls under way
+		ReadBufferEachConn:  32 << 10,
+		WriteBufferEachConn: 32 << 10,
 	}
 	if u.Opaque != "" || u.Host == "" {
 		return nil, driver.BadURL("redis: the URL has no host: write %s://host:6379", u.Scheme)
