@@ -16,18 +16,18 @@ var (
 	givebacksScript = newScript(givebacksLua)
 )
 
-// A Kind says which commands can be merged: those of one kind, if it is not "".
-type Kind string
+// A kind says which commands can be merged: those of one kind, if it is not "".
+type kind string
 
-// KindOf returns the kind of a command. Its words must be the engine's own.
-func KindOf(words []string) Kind {
+// kindOf returns the kind of a command of the engine's.
+func kindOf(words []string) kind {
 	if words[0] != "EVALSHA" {
 		return ""
 	}
 	switch words[1] {
 	case enterScript.made().digest:
 		if len(words) == 10 { // without a proposal
-			return Kind(words[5]) // one fence for all
+			return kind(words[5]) // one fence for all
 		}
 	case leaveScript.made().digest:
 		return "leave"
@@ -35,12 +35,11 @@ func KindOf(words []string) Kind {
 	return ""
 }
 
-// Merge makes one command of several of one kind, for an adapter that has them at
-// hand, to one node. It does the common case of each: it takes a name that nobody
-// has and gives back one that nobody wants, at half the cost to the server. The
-// reply to it has one for each, by [Split]. Whole says that the server does not
-// know the script.
-func Merge(k Kind, cmds [][]string, whole bool) []string {
+// merge makes one command of several of one kind, to one node. It does the common
+// case of each: it takes a name that nobody has and gives back one that nobody
+// wants, at half the cost to the server. The reply to it has one for each, by
+// split. Whole says that the server does not know the script.
+func merge(k kind, cmds [][]string, whole bool) []string {
 	sc, per, args := takesScript, 10, 5*len(cmds)+1
 	if k == "leave" {
 		sc, per, args = givebacksScript, 6, 3*len(cmds)
@@ -70,16 +69,12 @@ func Merge(k Kind, cmds [][]string, whole bool) []string {
 	return words
 }
 
-// Split returns the i-th reply of a merged command. It is not ok if that command
+// split returns the i-th reply of a merged command. It is not ok if that command
 // was not the common case: nothing was done for it, and it is to be sent itself.
-func Split(r Reply, i int) (Reply, bool) {
+func split(r Reply, i int) (Reply, bool) {
 	if i >= len(r.Array) {
 		return Reply{}, false
 	}
 	one := r.Array[i]
 	return one, one.Text != "" || one.Int != 0
 }
-
-// Unknown reports whether the server does not know the script of a command, so
-// that nothing was done and it is to be sent whole.
-func Unknown(err error) bool { return code(err) == "NOSCRIPT" }

@@ -25,20 +25,16 @@ func New(keep int) *Crew {
 // Do runs f on a goroutine of the crew, at once. It must not be called after Close.
 func (c *Crew) Do(f func()) {
 	c.busy.Add(1)
-	job := func() {
-		defer c.busy.Done()
-		f()
-	}
 	select {
-	case c.jobs <- job:
+	case c.jobs <- f:
 	default:
-		c.all.Go(func() { c.work(job) }) // ends by Close at the latest
+		c.all.Go(func() { c.work(f) }) // ends by Close at the latest
 	}
 }
 
 func (c *Crew) work(job func()) {
 	for {
-		job()
+		c.run(job)
 		if c.idle.Add(1) > c.keep {
 			c.idle.Add(-1)
 			return
@@ -50,6 +46,11 @@ func (c *Crew) work(job func()) {
 			return
 		}
 	}
+}
+
+func (c *Crew) run(job func()) {
+	defer c.busy.Done()
+	job()
 }
 
 // Wait returns when no call is running.

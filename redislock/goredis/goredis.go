@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	redis "github.com/redis/go-redis/v9"
@@ -23,13 +24,18 @@ import (
 // such as a Ring, would spread the keys of one lock over servers that do not know
 // each other: such an engine answers driver.ErrUnsupported.
 func New(c redis.UniversalClient, opts ...redislock.Option) driver.Engine {
-	return redislock.New(&client{c: c, crew: crew.New(keep)}, opts...)
+	cl := &client{c: c, crew: crew.New(keep)}
+	if _, one := c.(*redis.Client); one {
+		cl.ferry = &ferry{c: c, crew: cl.crew}
+	}
+	return redislock.New(cl, opts...)
 }
 
 // client is what redislock asks of Redis.
 type client struct {
-	c    redis.UniversalClient
-	crew *crew.Crew // of calls, which may go on after their ctx has ended
+	c     redis.UniversalClient
+	crew  *crew.Crew // of calls, which may go on after their ctx has ended
+	ferry *ferry     // nil: calls are for more than one server
 }
 
 func (c *client) Clustered() bool {
@@ -58,7 +64,7 @@ func command(ctx context.Context, words []string) once {
 }
 
 const (
-	patience = 5 * time.Millisecond // how long a call waits before it looks whether its ctx has ended
+	patience = 5 * time.Millisecond // how long a call waits before it counts as slow
 	keep     = 128                  // goroutines that wait for calls
 )
 
@@ -70,22 +76,31 @@ func (c *client) within(ctx context.Context, call func()) bool {
 		defer close(done)
 		call()
 	})
-	// To wait for the end of a ctx can cost as much as the call, and calls are
-	// short: so only the long ones do.
-	slow := time.NewTimer(patience)
-	defer slow.Stop()
+	return await(ctx, done, func() {}) == nil
+}
+
+// await waits until done, or ctx ends. To wait for the end of a ctx can cost as much
+// as a call, and calls are short: so that is waited for only after slow was called.
+func await(ctx context.Context, done <-chan struct{}, slow func()) error {
+	t := timers.Get().(*time.Timer)
+	t.Reset(patience)
+	defer timers.Put(t)
+	defer t.Stop()
 	select {
 	case <-done:
-		return true
-	case <-slow.C:
+		return nil
+	case <-t.C:
+		slow()
 	}
 	select {
 	case <-done:
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+		return ctx.Err()
 	}
 }
+
+var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
 
 // unwatched is a ctx whose end within sees to; go-redis keeps to the deadline at
 // most.
@@ -105,6 +120,9 @@ func (c *client) supported() error {
 func (c *client) Do(ctx context.Context, _ string, words []string) (redislock.Reply, error) {
 	if err := c.supported(); err != nil {
 		return redislock.Reply{}, err
+	}
+	if c.ferry != nil {
+		return c.ferry.ride(ctx, words)
 	}
 	cmd := command(ctx, words)
 	if !c.within(ctx, func() { _ = c.c.Process(unwatched{ctx}, cmd) }) {
@@ -137,18 +155,29 @@ func (c *client) pipe(ctx context.Context, on piper, all [][]string, out []redis
 		}
 		return
 	}
-	p := on.Pipeline()
-	cmds := make([]once, len(all))
-	for i, words := range all {
-		cmds[i] = command(ctx, words)
-		_ = p.Process(ctx, cmds[i]) // queued; the answer is the command's
-	}
+	p, cmds := queue(ctx, on, all)
 	if !c.within(ctx, func() { _, _ = p.Exec(unwatched{ctx}) }) {
 		for i := range out {
 			out[i].Err = ctx.Err()
 		}
 		return
 	}
+	read(cmds, out)
+}
+
+// queue makes a pipeline of commands.
+func queue(ctx context.Context, on piper, all [][]string) (redis.Pipeliner, []once) {
+	p := on.Pipeline()
+	cmds := make([]once, len(all))
+	for i, words := range all {
+		cmds[i] = command(ctx, words)
+		_ = p.Process(ctx, cmds[i]) // queued; the answer is the command's
+	}
+	return p, cmds
+}
+
+// read answers for commands that were processed.
+func read(cmds []once, out []redislock.Answer) {
 	for i := range cmds {
 		out[i].Reply, out[i].Err = answer(cmds[i])
 	}

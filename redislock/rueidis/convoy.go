@@ -35,7 +35,7 @@ type convoy struct {
 	busy   bool      // a trip is under way, or about to begin
 	failed bool      // the connection did, for who was alone
 	left   time.Time // when the trip began
-	next   []*rider
+	next   []*redislock.Rider
 	slow   chan struct{} // of who comes from now on; closed when they should look at their ctx
 	slower chan struct{} // of who came before the alarm came last
 	alarm  *time.Timer   // calls alarmed; runs while the convoy is in use
@@ -46,22 +46,11 @@ type convoy struct {
 	dated dated // who is alone uses it, and nobody else
 }
 
-// A rider is one call that waits for the next trip.
-type rider struct {
-	words []string
-	kind  redislock.Kind
-	redislock.Answer
-	walk bool          // it was not sent, and is to use another connection
-	back chan struct{} // buffered by one
-}
-
 const (
 	longTrip   = 50 * time.Millisecond // whoever comes later does not wait for its end
 	patience   = 5 * time.Millisecond  // who has waited so long begins to look whether its ctx has ended
 	mostRiders = 256
 )
-
-var riders = sync.Pool{New: func() any { return &rider{back: make(chan struct{}, 1)} }}
 
 func newConvoy() *convoy {
 	v := &convoy{leave: make(chan struct{}, 1), stop: make(chan struct{}), slow: make(chan struct{}), slower: make(chan struct{})}
@@ -82,33 +71,30 @@ func (c *client) ride(ctx context.Context, words []string) (r redislock.Reply, o
 	if len(c.convoys) == 0 {
 		return r, false, nil
 	}
-	w := riders.Get().(*rider)
-	w.words, w.kind, w.walk = words, redislock.KindOf(words), false
+	w := redislock.NewRider(words)
 	slow := c.board(w)
 	if slow == nil {
-		riders.Put(w)
+		w.Alight()
 		return r, false, nil
 	}
-	if err := w.wait(ctx, slow); err != nil {
+	if err := wait(ctx, w, slow); err != nil {
 		return r, true, err // the rider is the convoy's now
 	}
-	a, walk := w.Answer, w.walk
-	w.Answer, w.words = redislock.Answer{}, nil
-	riders.Put(w)
-	return a.Reply, !walk, a.Err
+	a, ok := w.Alight()
+	return a.Reply, ok, a.Err
 }
 
 // wait waits for the answer. To wait for the end of a ctx can cost more than all
 // the rest of the call, and trips are short: so it does that only once slow says
 // that this one is not.
-func (w *rider) wait(ctx context.Context, slow <-chan struct{}) error {
+func wait(ctx context.Context, w *redislock.Rider, slow <-chan struct{}) error {
 	select {
-	case <-w.back:
+	case <-w.Back:
 		return nil
 	case <-slow:
 	}
 	select {
-	case <-w.back:
+	case <-w.Back:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -140,7 +126,7 @@ func (v *convoy) alarmed() {
 
 // board lets a rider wait for the convoy that is back first. It returns the
 // convoy's slow; nil if there is none to wait for.
-func (c *client) board(w *rider) (slow <-chan struct{}) {
+func (c *client) board(w *redislock.Rider) (slow <-chan struct{}) {
 	var best *convoy
 	var left time.Time
 	for _, v := range c.convoys {
@@ -170,7 +156,8 @@ func (v *convoy) boardableLocked() bool {
 // drive makes the trips of those who travel together. It ends with the convoy, and
 // gives the connection back, or with the connection.
 func (v *convoy) drive(release func()) {
-	t := trip{d: v.d}
+	t := redislock.Trip{Send: sender(v.d)}
+	var load []*redislock.Rider
 	for {
 		select {
 		case <-v.leave:
@@ -186,12 +173,33 @@ func (v *convoy) drive(release func()) {
 			v.strand().Close()
 			return
 		}
-		for t.load = v.depart(t.load); len(t.load) > 0; t.load = v.depart(t.load) {
-			if t.run(); t.lost {
+		for load = v.depart(load); len(load) > 0; load = v.depart(load) {
+			if t.Make(load) {
 				v.strand().Close()
 				return
 			}
 		}
+	}
+}
+
+// sender sends the commands of a trip on one connection.
+func sender(d redis.DedicatedClient) func(cmds [][]string, out []redislock.Answer) (lost bool) {
+	var built []redis.Completed
+	return func(cmds [][]string, out []redislock.Answer) (lost bool) {
+		built = built[:0]
+		for _, words := range cmds {
+			built = append(built, d.B().Arbitrary(words...).Build())
+		}
+		if len(cmds) == 1 {
+			res := d.Do(context.Background(), built[0])
+			out[0].Reply, out[0].Err = answer(res)
+			return res.NonRedisError() != nil
+		}
+		for i, res := range d.DoMulti(context.Background(), built...) {
+			out[i].Reply, out[i].Err = answer(res)
+			lost = lost || res.NonRedisError() != nil
+		}
+		return lost
 	}
 }
 
@@ -208,7 +216,7 @@ func (v *convoy) isLost() bool {
 }
 
 // depart takes those who wait; none ends the convoy's being busy.
-func (v *convoy) depart(load []*rider) []*rider {
+func (v *convoy) depart(load []*redislock.Rider) []*redislock.Rider {
 	clear(load)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -224,8 +232,7 @@ func (v *convoy) strand() redis.DedicatedClient {
 	d := v.d
 	v.d, v.busy, v.failed = nil, false, false
 	for _, w := range v.next {
-		w.walk = true
-		w.back <- struct{}{}
+		w.Walk()
 	}
 	v.next = nil
 	return d
