@@ -38,8 +38,9 @@ func (c *Client) lockAll(ctx context.Context, names []string, try bool) (*Lease,
 			return nil, c.fail("lock", name, err)
 		}
 	}
+	try = try || c.defaults.limited && c.defaults.wait == 0
 	whole := c.whole(ctx, names, c.now())
-	parts, at, err := c.takeAtOnce(ctx, whole, names)
+	parts, at, err := c.takeAtOnce(ctx, whole, names, try)
 	if err != nil && (!try || errors.Is(err, errInOrder)) {
 		whole = c.whole(ctx, names, whole.since) // that one may have ended with a part of it
 		parts, at, err = c.takeInOrder(ctx, whole, names, try)
@@ -62,10 +63,36 @@ func (c *Client) gathered(whole *Lease, parts []*Lease, at string, err error) (*
 		return whole, nil
 	}
 	whole.end(ErrReleased)
-	for _, p := range slices.Backward(parts) {
-		_ = p.Unlock() // what went unanswered stays with the keeper
-	}
+	whole.parts = parts
+	c.giveUp(whole)
 	return nil, c.fail("lock", at, err)
+}
+
+// lastMoment is how long one who did not get all names waits until those that it got
+// are given back. A store that answers needs far less; on one that does not, the
+// caller, whose time may be over, is not kept.
+const lastMoment = time.Second
+
+// giveUp gives back the names of a lease that lacks others.
+func (c *Client) giveUp(whole *Lease) {
+	if len(whole.parts) == 0 {
+		return
+	}
+	if !c.begin() {
+		return // Close gives everything back
+	}
+	done := make(chan struct{})
+	go func() { // Close waits for it, by calls; Unlock is bounded
+		defer c.calls.Done()
+		_ = whole.unlockParts() // what went unanswered stays with the keeper
+		close(done)
+	}()
+	late := time.NewTimer(lastMoment)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+	}
 }
 
 // takeInOrder takes the names one after the other. It returns the leases of those
@@ -77,8 +104,8 @@ func (c *Client) takeInOrder(ctx context.Context, whole *Lease, names []string, 
 	var chain *Lease
 	for _, name := range names {
 		k := c.part(name, whole)
-		if k.o.limited {
-			k.o.wait = max(0, k.o.wait-time.Duration(c.now()-whole.since))
+		if !try && k.o.limited && k.o.wait == 0 {
+			return parts, name, &HeldError{Ahead: -1, Err: ErrHeld} // the time is over, and the store may be silent
 		}
 		l, err := k.acquire(wait, chain, 1, try)
 		if err == nil {
@@ -96,6 +123,9 @@ func (c *Client) takeInOrder(ctx context.Context, whole *Lease, names []string, 
 
 // part is the lock of one of several names.
 func (c *Client) part(name string, whole *Lease) *lock {
-	own := c.defaults // the wait becomes shorter from name to name
+	own := c.defaults
+	if own.limited { // the wait becomes shorter from name to name
+		own.wait = max(0, own.wait-c.now().sub(whole.since))
+	}
 	return &lock{c: c, name: name, limit: 1, o: &own, up: whole}
 }

@@ -28,7 +28,7 @@ type bundle struct {
 // other. So nobody waits who holds what comes later in the order.
 //
 // ErrHeld comes with the name that was not free. After any error nothing is held.
-func (c *Client) takeAtOnce(ctx context.Context, whole *Lease, names []string) (parts []*Lease, at string, err error) {
+func (c *Client) takeAtOnce(ctx context.Context, whole *Lease, names []string, try bool) (parts []*Lease, at string, err error) {
 	locks := make([]*lock, len(names))
 	for i, name := range names {
 		k := c.part(name, whole)
@@ -41,7 +41,7 @@ func (c *Client) takeAtOnce(ctx context.Context, whole *Lease, names []string) (
 		return nil, names[0], errInOrder
 	}
 	defer c.calls.Done()
-	wait := locks[0].bound(ctx, true)
+	wait := locks[0].bound(ctx, try)
 	defer wait.end()
 	start := c.now()
 	b := &bundle{}

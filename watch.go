@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -11,6 +12,10 @@ import (
 
 // watchEvery is how often Watch looks.
 const watchEvery = 250 * time.Millisecond
+
+// watchPatience is how long Watch waits for one answer: some clients would wait for
+// as long as their connection seems open.
+const watchPatience = 10 * time.Second
 
 // A Step says what a claim did.
 type Step int
@@ -45,7 +50,7 @@ type Change struct {
 // they stand, until ctx ends. It looks four times a second, so a claim that came
 // and went in between is not seen: it is for people and dashboards, not for
 // deciding who holds a lock. An error is yielded and does not end the watch, but
-// ErrClosed does.
+// ErrClosed does. A store that does not answer for ten seconds is ErrUnreachable.
 func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Change, error] {
 	if ctx == nil {
 		panic("pawl: nil context")
@@ -83,7 +88,12 @@ func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Change, err
 func (c *Client) compare(ctx context.Context, prefix string, known map[string]driver.Entry) ([]Change, map[string]driver.Entry, error) {
 	now := make(map[string]driver.Entry, len(known))
 	var came, left []Change
-	for e, err := range c.List(ctx, prefix) {
+	call, cancel := context.WithTimeout(ctx, watchPatience)
+	defer cancel()
+	for e, err := range c.List(call, prefix) {
+		if err != nil && call.Err() != nil && ctx.Err() == nil {
+			err = c.fail("watch", prefix, fmt.Errorf("%w: no answer for %v", ErrUnreachable, watchPatience))
+		}
 		if err != nil {
 			return nil, nil, err
 		}

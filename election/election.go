@@ -32,6 +32,11 @@ var ErrNoLeader = errors.New("no leader")
 // departure is told at once where the engine can.
 const lookEvery = 250 * time.Millisecond
 
+// patience is how long an observer waits for one answer. Some clients would wait for
+// as long as their connection seems open, which behind a link that swallows all is
+// many minutes. It is long because a store with many million keys may take seconds.
+const patience = 10 * time.Second
+
 // An Election is a name that one of many candidates leads. It is safe to share.
 type Election struct {
 	c    *pawl.Client
@@ -132,16 +137,21 @@ func (e *Election) look(ctx context.Context) (Leader, error) {
 // followed at once; leaders come in the order of their tokens. One that led for
 // less than a quarter of a second may not be seen. An error is yielded and does
 // not end the observation, but a name that makes no sense does, and
-// [pawl.ErrClosed].
+// [pawl.ErrClosed]. A store that does not answer for ten seconds is
+// [pawl.ErrUnreachable]: who led before may lead no more.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
-		departures, stop := e.departures(ctx)
-		defer stop()
+		var departures <-chan struct{}
+		stop := func() {}
+		defer func() { stop() }()
 		tick := time.NewTicker(lookEvery)
 		defer tick.Stop()
 		v := view{}
 		for ctx.Err() == nil {
-			l, err := e.look(ctx)
+			l, err := e.glance(ctx)
+			if err == nil && !v.begun { // the store answers
+				departures, stop = e.departures(ctx)
+			}
 			switch {
 			case ctx.Err() != nil:
 				return
@@ -164,10 +174,23 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
+// glance looks once, with patience.
+func (e *Election) glance(ctx context.Context) (Leader, error) {
+	call, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	l, err := e.look(call)
+	if err != nil && call.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w: no answer for %v", pawl.ErrUnreachable, patience)
+	}
+	return l, err
+}
+
 // departures is told when a leader goes, where the engine can tell.
 func (e *Election) departures(ctx context.Context) (<-chan struct{}, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if w, ok := e.c.Engine().(driver.Watcher); ok && e.err == nil {
+		late := time.AfterFunc(patience, cancel)
+		defer late.Stop()
 		if ch, err := w.Watch(ctx, e.lock); err == nil {
 			return ch, func() {
 				cancel()

@@ -18,7 +18,9 @@ import (
 type Lease struct{ *pawl.Lease }
 
 // Lock waits until all names are held. ctx, and the client's WithWait, bound the
-// whole wait; when it ends, nothing is held. A name given twice is taken once.
+// whole wait; when it ends, nothing is held, but on a store that does not answer:
+// what is held there is given back behind it. [pawl.ErrLost] says that a name was lost
+// while another was waited for. A name given twice is taken once.
 func Lock(ctx context.Context, c *pawl.Client, names ...string) (*Lease, error) {
 	return lease(c.LockAll(ctx, names...))
 }

@@ -47,6 +47,9 @@ func (e *Engine) Views(ctx context.Context, prefix string) []View {
 		go func() { // ends soon after limited does
 			views[i] = View{Node: n.Name}
 			for entry, err := range n.Engine.List(limited, prefix) {
+				if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+					err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err) // the limit is ours
+				}
 				if err != nil {
 					views[i].Err = err
 					break

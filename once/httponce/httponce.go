@@ -8,6 +8,11 @@
 // try again; all others are kept. A response is sent when it has been kept, so a
 // handler that streams is buffered.
 //
+// The context of a request whose client goes away ends, as always. What the handler
+// answers then is kept, for the client to ask for; if it answers nothing, nothing is.
+// A handler that breaks off in the middle of its answer should panic with
+// [http.ErrAbortHandler]: what it has written would be kept as if it were all.
+//
 // Keys are chosen by clients: with [Scope] one cannot get at another's response.
 package httponce
 
@@ -135,6 +140,9 @@ func (h *handler) serve(ctx context.Context, r *http.Request, body []byte) (resp
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	rec := &recorder{header: http.Header{}}
 	h.next.ServeHTTP(rec, r)
+	if rec.status == 0 && ctx.Err() != nil {
+		return response{}, context.Cause(ctx) // it stopped: the empty answer was for nobody
+	}
 	rec.WriteHeader(http.StatusOK) // if it wrote nothing
 	got := response{rec.status, rec.sent, rec.body.Bytes()}
 	if got.Status >= 500 {
@@ -202,8 +210,8 @@ func (r *recorder) WriteHeader(status int) {
 }
 
 func (r *recorder) Write(b []byte) (int, error) {
-	if r.status == 0 && r.header.Get("Content-Type") == "" {
-		r.header.Set("Content-Type", http.DetectContentType(b))
+	if _, typed := r.header["Content-Type"]; r.status == 0 && !typed && r.header.Get("Content-Encoding") == "" {
+		r.header.Set("Content-Type", http.DetectContentType(b)) // as a server does
 	}
 	r.WriteHeader(http.StatusOK)
 	return r.body.Write(b)

@@ -1,0 +1,96 @@
+package multi_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/recipetest"
+	"github.com/pawl-go/pawl/multi"
+)
+
+// swift is in how much time that has nothing to wait for a call must be back, also on
+// a machine that stood still. What it must not wait for takes several times as long.
+const swift = 4 * time.Second
+
+// silence swallows all that goes either way.
+func silence(proxies []*faultproxy.Proxy) {
+	for _, p := range proxies {
+		p.BlackHole(faultproxy.Both)
+	}
+}
+
+func heal(proxies []*faultproxy.Proxy) {
+	for _, p := range proxies {
+		p.Heal()
+	}
+}
+
+func TestTheWaitIsBoundedAlsoWhereTheStoreIsSilent(t *testing.T) {
+	t.Parallel()
+	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+		if !s.Served() {
+			return // it is a file: it answers
+		}
+		through, proxies := s.Through(t)
+		c := through(t, pawl.WithTTL(10*time.Second), pawl.WithWait(2*time.Second))
+		lease, err := multi.Lock(t.Context(), c, "a", "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lease.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		silence(proxies)
+		defer heal(proxies)
+		from := time.Now()
+		_, err = multi.Lock(t.Context(), c, "a", "b")
+		if took := time.Since(from); !errors.Is(err, pawl.ErrHeld) || took > 2*time.Second+swift {
+			t.Errorf("a wait of 2 s ends after %v with %v, not ErrHeld", took, err)
+		}
+	})
+}
+
+// Four names are held and the fifth is waited for when the store falls silent and the
+// caller gives up: it is not kept until the store has answered for each of the four.
+func TestACallerThatGivesUpIsNotKeptByASilentStore(t *testing.T) {
+	t.Parallel()
+	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+		if !s.Served() {
+			return // it is a file: it answers
+		}
+		through, proxies := s.Through(t)
+		other := recipetest.On(s.URL)(t)
+		last, err := other.Mutex("z").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := make(chan struct{}, 10)
+		c := through(t, pawl.WithObserver(pawl.ObserverFunc(func(e pawl.Event) {
+			if e.Kind == pawl.Waiting && e.Name == "z" {
+				waits <- struct{}{}
+			}
+		})))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { // ends with ctx
+			_, err := multi.Lock(ctx, c, "a", "b", "c", "d", "z")
+			done <- err
+		}()
+		<-waits
+		silence(proxies)
+		from := time.Now()
+		cancel()
+		err = <-done
+		if took := time.Since(from); !errors.Is(err, context.Canceled) || took > swift {
+			t.Errorf("it is back after %v with %v", took, err)
+		}
+		heal(proxies)
+		_ = last.Unlock()
+		expectNothingHeld(t, other)
+	})
+}
