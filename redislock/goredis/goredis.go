@@ -3,6 +3,8 @@
 // It uses the connections of the client it is given, as the client's options say,
 // but for two things: it repeats no command whose outcome is unknown, and a call
 // comes back when its ctx ends. For both it does not matter how the client is set.
+// The calls of many goroutines travel in few pipelines; hooks of the client see
+// those.
 package goredis
 
 import (
