@@ -16,9 +16,11 @@ func (e *Engine) Load(ctx context.Context, key string) ([]byte, uint64, error) {
 	if err := e.alive(ctx); err != nil {
 		return nil, 0, err
 	}
-	reply, err := e.get(ctx, e.space.record(key))
+	call, cancel := context.WithTimeout(ctx, longest) // once: who reads records asks again
+	defer cancel()
+	reply, err := e.client.Get(call, e.space.record(key))
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, classify(ctx, err)
 	}
 	if len(reply.Kvs) == 0 {
 		return nil, 0, nil
