@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -70,7 +71,20 @@ func codeOf(err error) codes.Code {
 // whose connection still stands, must not keep a claim from the others: the core
 // calls again, and the client takes its members in turn.
 func patience(ttl time.Duration) time.Duration {
-	return min(max(ttl/6, 2*time.Second), 5*time.Second)
+	return min(max(ttl/6, 2*time.Second), longest)
+}
+
+// longest is the patience of calls that belong to no session. The client would repeat
+// them for as long as it is let where nobody listens.
+const longest = 5 * time.Second
+
+// get reads keys, with the longest patience.
+func (e *Engine) get(ctx context.Context, key string, opts ...clientv3.OpOption) (reply *clientv3.GetResponse, err error) {
+	err = ask(ctx, longest, func(call context.Context) (err error) {
+		reply, err = e.client.Get(call, key, opts...)
+		return err
+	})
+	return reply, err
 }
 
 // brief bounds one call by the session's patience. Its errors are classified by
@@ -80,12 +94,18 @@ func (s *session) brief(ctx context.Context) (context.Context, context.CancelFun
 	return undated{ctx}, cancel
 }
 
+// ask makes a call that only reads, with the session's patience.
+func (s *session) ask(ctx context.Context, call func(context.Context) error) error {
+	return ask(ctx, patience(s.ttl), call)
+}
+
 // ask makes a call that only reads, and again where nobody answered: that has no
 // outcome to be unsure of. Without it, a caller that needs three answers of three
 // members in turn, one of which is silent, would never have them all.
-func (s *session) ask(ctx context.Context, call func(context.Context) error) error {
+func ask(ctx context.Context, patience time.Duration, call func(context.Context) error) error {
 	for tries := 1; ; tries++ {
-		limited, cancel := s.brief(ctx)
+		timed, cancel := context.WithTimeout(ctx, patience)
+		limited := undated{timed}
 		err := call(limited)
 		silent := limited.Err() != nil && ctx.Err() == nil
 		cancel()

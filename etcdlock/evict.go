@@ -17,9 +17,9 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	}
 	line := e.space.line(x.Name)
 	for {
-		reply, err := e.client.Get(ctx, line.from, clientv3.WithRange(line.to))
+		reply, err := e.get(ctx, line.from, clientv3.WithRange(line.to))
 		if err != nil {
-			return classify(ctx, err)
+			return err
 		}
 		slices.SortFunc(reply.Kvs, byRevision)
 		var ahead []mark // nearest first
@@ -47,7 +47,9 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 		if x.Token != token || x.Held != (len(way) == 0) {
 			return driver.ErrGone
 		}
-		done, err := e.client.Txn(ctx).If(append(stand(way), created(at.key, at.rev))...).Then(clientv3.OpDelete(at.key)).Commit()
+		call, cancel := context.WithTimeout(ctx, longest)
+		done, err := e.client.Txn(call).If(append(stand(way), created(at.key, at.rev))...).Then(clientv3.OpDelete(at.key)).Commit()
+		cancel()
 		if err != nil || done.Succeeded {
 			return classify(ctx, err)
 		}

@@ -78,14 +78,14 @@ func (e *Engine) keys(ctx context.Context, prefix string) iter.Seq2[*mvccpb.KeyV
 	return func(yield func(*mvccpb.KeyValue, error) bool) {
 		from, rev := prefix, int64(0)
 		for {
-			reply, err := e.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)),
+			reply, err := e.get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)),
 				clientv3.WithLimit(page), clientv3.WithRev(rev))
 			if errors.Is(err, rpctypes.ErrCompacted) && rev != 0 {
 				rev = 0
 				continue
 			}
 			if err != nil {
-				yield(nil, classify(ctx, err))
+				yield(nil, err)
 				return
 			}
 			for _, kv := range reply.Kvs {
@@ -142,6 +142,8 @@ func (l *lister) leftOf(ctx context.Context, lease int64) time.Duration {
 		return left
 	}
 	var left time.Duration
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
 	if got, err := l.e.client.TimeToLive(ctx, clientv3.LeaseID(lease)); err == nil {
 		left = max(0, time.Duration(got.TTL)*time.Second)
 	}

@@ -16,7 +16,9 @@ func (e *Engine) Load(ctx context.Context, key string) ([]byte, uint64, error) {
 	if err := e.alive(ctx); err != nil {
 		return nil, 0, err
 	}
-	reply, err := e.client.Get(ctx, e.space.record(key))
+	call, cancel := context.WithTimeout(ctx, longest) // once: who reads records asks again
+	defer cancel()
+	reply, err := e.client.Get(call, e.space.record(key))
 	if err != nil {
 		return nil, 0, classify(ctx, err)
 	}
@@ -46,7 +48,9 @@ func (e *Engine) Store(ctx context.Context, key string, value []byte, ifVersion 
 	}
 	var lease clientv3.LeaseID
 	if keep > 0 {
-		granted, err := e.client.Grant(ctx, int64((keep+time.Second-1)/time.Second))
+		call, cancel := context.WithTimeout(ctx, longest)
+		granted, err := e.client.Grant(call, int64((keep+time.Second-1)/time.Second))
+		cancel()
 		if err != nil {
 			return 0, classify(ctx, err)
 		}
@@ -67,7 +71,9 @@ func (e *Engine) Store(ctx context.Context, key string, value []byte, ifVersion 
 // swap carries out op if the record's version is ifVersion. It returns what was
 // there before, or with ErrConflict what is there.
 func (e *Engine) swap(ctx context.Context, op clientv3.Op, path string, ifVersion uint64) (uint64, *mvccpb.KeyValue, error) {
-	reply, err := e.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(path), "=", int64(ifVersion))).
+	call, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	reply, err := e.client.Txn(call).If(clientv3.Compare(clientv3.ModRevision(path), "=", int64(ifVersion))).
 		Then(op).Else(clientv3.OpGet(path, clientv3.WithKeysOnly())).Commit()
 	if err != nil {
 		return 0, nil, classify(ctx, err)
@@ -93,6 +99,8 @@ func (e *Engine) swap(ctx context.Context, op clientv3.Op, path string, ifVersio
 // itself, so a fault here is none of the caller's.
 func (e *Engine) release(ctx context.Context, lease int64) {
 	if lease != 0 {
+		ctx, cancel := context.WithTimeout(ctx, longest)
+		defer cancel()
 		_, _ = e.client.Revoke(ctx, clientv3.LeaseID(lease))
 	}
 }
