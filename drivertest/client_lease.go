@@ -41,16 +41,7 @@ func clientWaitEnds(s *stage) {
 		s.Errorf("a wait of %v took %v", wait, took)
 	}
 	for _, m := range []*pawl.Mutex{b.Mutex(s.name), b.Mutex(s.name, pawl.WithFair())} {
-		ctx, cancel := context.WithTimeout(s.ctx, wait)
-		_, err = s.bounded(ctx, m.Lock)
-		cancel()
-		var held *pawl.HeldError
-		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pawl.ErrHeld) {
-			s.Errorf("a wait that ctx ended: %v, not ctx's error", err)
-		}
-		if !errors.As(err, &held) && !s.lossy { // with its last reply lost, the client has another thing to say
-			s.Errorf("a wait that ctx ended: %v, without a HeldError", err)
-		}
+		s.waitsInVain(m, wait)
 	}
 	s.eventually(soon, "the end of waits that were given up", func() bool {
 		n := 0
@@ -63,6 +54,24 @@ func clientWaitEnds(s *stage) {
 	})
 	s.unlock(l)
 	s.unlock(s.lease(b.Mutex(s.name).Lock))
+}
+
+// waitsInVain waits for a lock that somebody holds, until ctx ends. A store that had
+// no time to say so is given more.
+func (s *stage) waitsInVain(m *pawl.Mutex, wait time.Duration) {
+	ctx, cancel := context.WithTimeout(s.ctx, wait)
+	defer cancel()
+	_, err := s.bounded(ctx, m.Lock)
+	var held *pawl.HeldError
+	switch {
+	case !errors.Is(err, context.DeadlineExceeded), errors.Is(err, pawl.ErrHeld):
+		s.Errorf("a wait that ctx ended: %v, not ctx's error", err)
+	case errors.As(err, &held), s.lossy: // with its last reply lost, the client has another thing to say
+	case wait < time.Second:
+		s.waitsInVain(m, 3*wait)
+	default:
+		s.Errorf("a wait that ctx ended after %v: %v, without a HeldError", wait, err)
+	}
 }
 
 // clientEvicted waits once for the keeper to find out, and once unlocks at once.
