@@ -127,11 +127,10 @@ func TestAFileWithSeveralNamesIsRefused(t *testing.T) {
 // The contract: an engine must come back from every call soon after its ctx has ended.
 func TestCallsEndWithTheirContext(t *testing.T) {
 	const given, limit = 50 * time.Millisecond, 150 * time.Millisecond
-	path := filepath.Join(t.TempDir(), "pawl.db")
-	e := openFile(t, path)
 	t.Run("Enter that meets a dead process with many names", func(t *testing.T) {
 		calm.Within(t, limit, "Enter came back", func() time.Duration {
-			s := session(t, e, time.Minute)
+			path := filepath.Join(t.TempDir(), "pawl.db") // another each time: the names of the dead are the same
+			s := session(t, openFile(t, path), time.Minute)
 			many, _ := start(t, "many", path)
 			kill(t, many)
 			ctx, cancel := context.WithTimeout(t.Context(), given)
@@ -142,6 +141,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 		})
 	})
 	t.Run("Close of a session with many claims", func(t *testing.T) {
+		e := openFile(t, filepath.Join(t.TempDir(), "pawl.db"))
 		calm.Within(t, limit, "Close came back", func() time.Duration {
 			s := session(t, e, time.Minute)
 			round := time.Now().UnixNano()
