@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/bench/contest"
 	"github.com/pawl-go/pawl/bench/ours"
 	"github.com/pawl-go/pawl/internal/testserver"
@@ -46,10 +47,12 @@ func serve(t testing.TB) (*testserver.Server, rueidis.Client) {
 
 // Openers are those who take part, by name.
 var Openers = map[string]contest.Opener{
+	"pawl redis://":   func(addr string) opening { return ours.Open("redis://"+addr, pawl.WithTTL(ttl)) },
 	"pawl rueidis":    openPawlRueidis,
 	"pawl go-redis":   openPawlGoRedis,
 	"pawl mutex":      func(addr string) opening { return ours.Alone(openPawlRueidis(addr)) },
 	"bare rueidis":    openBareRueidis,
+	"bare awake":      openBareAwake,
 	"bare go-redis":   openBareGoRedis,
 	"rueidislock":     openRueidislock,
 	"redsync":         openRedsync,
@@ -78,7 +81,7 @@ type sizes struct{ line, longLine, processes, held int }
 func rows(t testing.TB, server *testserver.Server, counter contest.Counter, n sizes) []contest.Row {
 	addr, pid := server.Addr(), server.PID()
 	// Two that share a client stand next to each other.
-	free := contenders(addr, "bare rueidis", "pawl rueidis", "rueidislock", "bare go-redis", "pawl go-redis", "redsync", "redislock 100ms")
+	free := contenders(addr, "bare awake", "pawl redis://", "bare rueidis", "pawl rueidis", "rueidislock", "bare go-redis", "pawl go-redis", "redsync", "redislock 100ms")
 	wanted := contenders(addr, "pawl rueidis", "pawl go-redis", "rueidislock", "redsync", "redislock 100ms", "redislock 5ms")
 	far := func(d time.Duration) contest.Row {
 		return contest.Row{

@@ -96,6 +96,30 @@ func (t *target) dial(ctx context.Context) (redis.Client, error) {
 	}
 }
 
+// connect makes one of the client's connections.
+func connect(ctx context.Context, addr string, by *net.Dialer, secure *tls.Config) (net.Conn, error) {
+	c, err := by.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c = redislock.Awake(c)
+	if secure == nil {
+		return c, nil
+	}
+	if secure.ServerName == "" {
+		secure = secure.Clone()
+		secure.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	t := tls.Client(c, secure)
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	if err := t.HandshakeContext(ctx); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
 // plain makes an error of the server one of redislock's.
 func plain(err error) error {
 	if e, ok := errors.AsType[*redis.RedisError](err); ok && !e.IsNil() {
@@ -111,6 +135,7 @@ func parse(u *url.URL) (*target, error) {
 		DisableCache:     true,
 		ConnWriteTimeout: silence,
 		Dialer:           net.Dialer{Timeout: dialLimit, KeepAlive: time.Second},
+		DialCtxFn:        connect,
 		// By default a connection takes 1.4 MB, and the time to make that.
 		RingScaleEachConn:   8, // 256 calls under way
 		ReadBufferEachConn:  32 << 10,

@@ -1,0 +1,208 @@
+package redislock
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// dialAwake connects to a server that is serve.
+func dialAwake(t *testing.T, due *atomic.Int32, serve func(net.Conn)) *awake {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	served := make(chan struct{})
+	go func() { // ends with the connection
+		defer close(served)
+		if c, err := l.Accept(); err == nil {
+			defer c.Close()
+			serve(c)
+		}
+	}()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tcp := c.(*net.TCPConn)
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAwake(tcp, raw, due)
+	t.Cleanup(func() {
+		a.Close()
+		<-served
+	})
+	return a
+}
+
+// after answers every request with itself, in pieces, when it has waited.
+func after(d time.Duration, piece int) func(net.Conn) {
+	return func(c net.Conn) {
+		b := make([]byte, 1024)
+		for {
+			n, err := c.Read(b)
+			if err != nil {
+				return
+			}
+			time.Sleep(d)
+			for rest := b[:n]; len(rest) > 0; rest = rest[min(piece, len(rest)):] {
+				if _, err := c.Write(rest[:min(piece, len(rest))]); err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// ask sends a request and reads its answer.
+func (a *awake) ask(t *testing.T, words string) {
+	t.Helper()
+	if _, err := a.Write([]byte(words)); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(words))
+	if _, err := io.ReadFull(a, got); err != nil || !bytes.Equal(got, []byte(words)) {
+		t.Fatalf("answered %q, %v to %q", got, err, words)
+	}
+}
+
+func TestAwakeReadsWhatIsSent(t *testing.T) {
+	t.Parallel()
+	for name, d := range map[string]time.Duration{"near": 0, "far": time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var due atomic.Int32
+			a := dialAwake(t, &due, after(d, 3))
+			for range 200 {
+				a.ask(t, "a request of some length")
+				if n := due.Load(); n != 0 {
+					t.Fatalf("%d answers are due behind the last", n)
+				}
+			}
+		})
+	}
+}
+
+// A server whose answers never come in time is hardly stayed awake for.
+func TestAwakeForAFarServerSleeps(t *testing.T) {
+	t.Parallel()
+	var due atomic.Int32
+	a := dialAwake(t, &due, after(time.Millisecond, 100))
+	watched := 0
+	look := a.look
+	a.look = func(fd uintptr) bool { watched++; return look(fd) }
+	for range 10 * asleep {
+		a.ask(t, "ping")
+	}
+	if watched == 0 || watched > asleep { // 10, and more where this test had to wait for the processor
+		t.Errorf("stayed awake for %d of %d answers", watched, 10*asleep)
+	}
+}
+
+// While another answer is due the processor has other work.
+func TestAwakeForOneAnswerAtATime(t *testing.T) {
+	t.Parallel()
+	var due atomic.Int32
+	silent := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	other := dialAwake(t, &due, silent)
+	if _, err := other.Write([]byte("no answer")); err != nil {
+		t.Fatal(err)
+	}
+	a := dialAwake(t, &due, after(0, 100))
+	for range 100 {
+		a.ask(t, "ping")
+	}
+	if a.trust != 0 {
+		t.Errorf("stayed awake: trust %d", a.trust)
+	}
+	other.Close()
+	if n := due.Load(); n != 0 {
+		t.Errorf("%d answers are due of a connection that is closed", n)
+	}
+	for begun := time.Now(); a.trust == 0; {
+		a.ask(t, "ping")
+		if time.Since(begun) > 10*time.Second {
+			t.Fatal("never stays awake")
+		}
+	}
+}
+
+// A reader that waits before anything is asked, as on a connection that many share,
+// takes the answer as well.
+func TestAwakeReaderThatWasThereFirst(t *testing.T) {
+	t.Parallel()
+	var due atomic.Int32
+	a := dialAwake(t, &due, after(0, 100))
+	for range 50 {
+		read := make(chan error, 1)
+		go func() {
+			_, err := io.ReadFull(a, make([]byte, 4))
+			read <- err
+		}()
+		time.Sleep(time.Millisecond)
+		if _, err := a.Write([]byte("ping")); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-read; err != nil {
+			t.Fatal(err)
+		}
+		if n := due.Load(); n != 0 {
+			t.Fatalf("%d answers are due behind the last", n)
+		}
+	}
+}
+
+func TestAwakeEnds(t *testing.T) {
+	t.Parallel()
+	silent := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+	asked := func(t *testing.T, due *atomic.Int32, serve func(net.Conn)) *awake {
+		a := dialAwake(t, due, serve)
+		if _, err := a.Write([]byte("ping")); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	for _, c := range []struct {
+		name  string
+		serve func(net.Conn)
+		end   func(a *awake)
+		want  error
+	}{
+		{"by the deadline", silent, func(a *awake) { _ = a.SetDeadline(time.Now().Add(20 * time.Millisecond)) }, os.ErrDeadlineExceeded},
+		{"by a deadline that has passed", silent, func(a *awake) { _ = a.SetDeadline(time.Now().Add(-time.Second)) }, os.ErrDeadlineExceeded},
+		{"by Close", silent, func(a *awake) { time.AfterFunc(20*time.Millisecond, func() { a.Close() }) }, net.ErrClosed},
+		{"when it was closed", silent, func(a *awake) { a.Close() }, net.ErrClosed},
+		{"with the server", func(c net.Conn) { _, _ = c.Read(make([]byte, 4)) }, func(*awake) {}, io.EOF},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var due atomic.Int32
+			a := asked(t, &due, c.serve)
+			c.end(a)
+			begun := time.Now()
+			n, err := a.Read(make([]byte, 10))
+			if n != 0 || !errors.Is(err, c.want) {
+				t.Errorf("read %d bytes, %v; want %v", n, err, c.want)
+			}
+			if took := time.Since(begun); took > 5*time.Second {
+				t.Errorf("came back after %v", took)
+			}
+			if n := due.Load(); n != 0 {
+				t.Errorf("%d answers are due", n)
+			}
+			a.Close()
+			if _, err := a.Write([]byte("ping")); err == nil || due.Load() != 0 {
+				t.Errorf("after Close: written with %v, %d answers are due", err, due.Load())
+			}
+		})
+	}
+}
