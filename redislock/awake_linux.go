@@ -14,10 +14,11 @@ import (
 // of a client that is used by a few goroutines at a time; a client that was opened
 // by URL has it.
 //
-// The reader stays awake only while no other answer is due in the process, and where
-// answers have come that soon lately. So where the server is far or busy, or there
-// is other work, it costs nothing; and whoever else wants the processor gets it. On
-// systems other than Linux, and where there is one processor, c is returned as it is.
+// The reader stays awake only while an answer is due and no other such connection is
+// in use, and where answers have come that soon lately. So where the server is far or
+// busy, or there is other work, it costs nothing; and whoever else wants the processor
+// gets it. On systems other than Linux, and where there is one processor, c is
+// returned as it is.
 func Awake(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok || runtime.GOMAXPROCS(0) < 2 || runtime.NumCPU() < 2 {
@@ -27,23 +28,32 @@ func Awake(c net.Conn) net.Conn {
 	if err != nil {
 		return c
 	}
-	return newAwake(tcp, raw, &dueHere)
+	return newAwake(tcp, raw, &here)
 }
 
-// dueHere counts answers, on all connections of the process.
-var dueHere atomic.Int32
-
-func newAwake(tcp *net.TCPConn, raw syscall.RawConn, due *atomic.Int32) *awake {
-	a := &awake{TCPConn: tcp, raw: raw, due: due}
+func newAwake(tcp *net.TCPConn, raw syscall.RawConn, on *floor) *awake {
+	a := &awake{TCPConn: tcp, raw: raw, on: on}
 	a.look = a.watch
 	return a
 }
 
+// A floor is had by the connection that was written to last.
+type floor struct {
+	who   atomic.Pointer[awake]
+	since atomic.Int64 // after begun
+}
+
+// here is the floor of this process.
+var (
+	here  floor
+	begun = time.Now()
+)
+
 type awake struct {
 	*net.TCPConn
 	raw   syscall.RawConn
-	due   *atomic.Int32
-	asked atomic.Bool // an answer is due here
+	on    *floor
+	asked atomic.Bool // an answer is due
 
 	// Of who reads: there is one at a time.
 	trust int // in that the answer comes in time; below 0: for so many answers it sleeps
@@ -55,23 +65,22 @@ type awake struct {
 
 const (
 	awakeFor = 50 * time.Microsecond
-	trusting = 8  // as many answers that came in time make good for one that does not
-	asleep   = 64 // answers that it sleeps for after one that does not
+	alone    = time.Millisecond // so long it must have had the floor
+	trusting = 8                // as many answers that came in time make good for one that does not
+	asleep   = 64               // answers that it sleeps for after one that does not
 )
 
 func (a *awake) Write(b []byte) (int, error) {
-	if !a.asked.Swap(true) {
-		a.due.Add(1)
+	a.asked.Store(true)
+	if a.on.who.Load() != a {
+		a.on.who.Store(a)
+		a.on.since.Store(int64(time.Since(begun)))
 	}
-	n, err := a.TCPConn.Write(b)
-	if err != nil {
-		a.answered()
-	}
-	return n, err
+	return a.TCPConn.Write(b)
 }
 
 func (a *awake) Read(b []byte) (n int, err error) {
-	defer a.answered() // whether or not it was asked for before the Read began
+	defer a.asked.Store(false) // whether or not it was asked before the Read began
 	if !a.asked.Load() {
 		return a.TCPConn.Read(b)
 	}
@@ -94,30 +103,23 @@ func (a *awake) Read(b []byte) (n int, err error) {
 	return a.TCPConn.Read(b)
 }
 
-// watch reads until there is something, the time is over, or another answer is due.
-// Whatever goes wrong is left to the Read that follows.
+// watch reads until there is something, the time is over, or another connection is
+// used. Whatever goes wrong is left to the Read that follows.
 func (a *awake) watch(fd uintptr) bool {
-	for until := time.Now().Add(awakeFor); a.due.Load() == 1; {
+	from := time.Since(begun)
+	if from-time.Duration(a.on.since.Load()) < alone {
+		return true
+	}
+	for a.on.who.Load() == a {
 		n, err := syscall.Read(int(fd), a.into)
 		if n > 0 {
 			a.n = n
 			break
 		}
-		if a.late = time.Now().After(until); a.late || err != syscall.EAGAIN {
+		if a.late = time.Since(begun)-from > awakeFor; a.late || err != syscall.EAGAIN {
 			break
 		}
 		_, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // it may be the server that has to wait
 	}
 	return true
-}
-
-func (a *awake) answered() {
-	if a.asked.Swap(false) {
-		a.due.Add(-1)
-	}
-}
-
-func (a *awake) Close() error {
-	defer a.answered()
-	return a.TCPConn.Close()
 }

@@ -38,7 +38,7 @@ func openBareRueidis(addr string) func(context.Context) (contest.Locker, error) 
 func openBareAwake(addr string) func(context.Context) (contest.Locker, error) {
 	return func(context.Context) (contest.Locker, error) {
 		client, err := rueidis.NewClient(rueidis.ClientOption{
-			InitAddress: []string{addr}, DisableCache: true,
+			InitAddress: []string{addr}, DisableCache: true, PipelineMultiplex: -1, // one connection, as each caller of a URL has
 			DialCtxFn: func(ctx context.Context, addr string, by *net.Dialer, _ *tls.Config) (net.Conn, error) {
 				c, err := by.DialContext(ctx, "tcp", addr)
 				if err != nil {

@@ -31,6 +31,10 @@ const ttl = 2 * time.Second
 
 const nodes = 5
 
+// distance is a round trip between machines, where the servers do not share the
+// processors with each other and the client.
+const distance = time.Millisecond
+
 // Part starts the servers and returns what is to be measured on them.
 func Part(t testing.TB) contest.Part {
 	one := testserver.Redis(t)
@@ -42,10 +46,13 @@ func Part(t testing.TB) contest.Part {
 		}
 		return addrs
 	}
-	healthy, degraded := start(), start()
+	healthy, degraded, far := start(), start(), start()
 	silent := faultproxy.New(t, degraded[0])
 	degraded[0] = silent.Addr()
-	for _, addrs := range [][]string{healthy, degraded} {
+	for i, addr := range far {
+		far[i] = contest.Far(t, addr, distance)
+	}
+	for _, addrs := range [][]string{healthy, degraded, far} {
 		if err := found(addrs); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +65,7 @@ func Part(t testing.TB) contest.Part {
 			fmt.Sprintf("leases of %v", ttl),
 		}, contest.Versions("github.com/redis/", "github.com/go-redsync/")...),
 		PIDs: pids,
-		Rows: rows(one.Addr(), healthy, degraded),
+		Rows: append(rows(one.Addr(), healthy, degraded), distant(contest.Far(t, one.Addr(), distance), far)),
 	}
 }
 
@@ -84,6 +91,17 @@ func rows(one string, addrs, degraded []string) []contest.Row {
 			Work: contest.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: []contest.Contender{healthy, silent, peer},
 			Bounds: []contest.Bound{{Who: healthy.Name, Factor: 5000, AtMost: true}},
 		},
+	}
+}
+
+// distant is the latency of servers that are reached over a network.
+func distant(one string, addrs []string) contest.Row {
+	single := contest.Contender{Name: "pawl one server", Open: ours.Open("redis://"+one, pawl.WithTTL(ttl))}
+	all := contest.Contender{Name: "pawl redlock", Open: openRedlock(addrs)}
+	return contest.Row{
+		Work: contest.LatencyOver(distance), Length: 500 * time.Millisecond,
+		Who:    []contest.Contender{single, all, {Name: "redsync", Open: openRedsync(addrs)}},
+		Bounds: []contest.Bound{{Who: all.Name, Than: single.Name, Factor: 2.5, AtMost: true}},
 	}
 }
 
