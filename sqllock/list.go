@@ -2,8 +2,10 @@ package sqllock
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -54,7 +56,7 @@ func (e *Engine) page(ctx context.Context, a *Args) (page []listed, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	err = e.d.Store.Read(ctx, &Step{Query: e.q.list, Args: a, Row: func(r Row) error {
+	err = e.ask(ctx, &Step{Query: e.q.list, Args: a, Row: func(r Row) error {
 		var l listed
 		err := r.Scan(&l.now, &l.key, &l.id, &l.try, &l.token, &l.session, &l.need, &l.limit,
 			&l.queue, &l.note, &l.held, &l.since, &l.until)
@@ -62,6 +64,21 @@ func (e *Engine) page(ctx context.Context, a *Args) (page []listed, err error) {
 		return err
 	}})
 	return page, err
+}
+
+// askPatience is how long a question may take. A database that was cut off without a
+// word is silent for as long as TCP has patience, which is minutes.
+const askPatience = 10 * time.Second
+
+// ask reads with patience.
+func (e *Engine) ask(ctx context.Context, s *Step) error {
+	call, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	err := e.d.Store.Read(call, s)
+	if err != nil && call.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w: no answer for %v", driver.ErrUnreachable, askPatience)
+	}
+	return err
 }
 
 // Evict breaks exactly the claim that x shows and lets in whoever fits then.

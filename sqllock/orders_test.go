@@ -178,6 +178,37 @@ func TestALossIsToldInTimeWhenTheDatabaseIsSilent(t *testing.T) {
 	})
 }
 
+// Whoever asks a silent database without a time limit of its own is told all the same.
+func TestQuestionsToASilentDatabaseEnd(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, r *rig) {
+		p := faultproxy.New(t, r.addr)
+		c := openClient(t, r.via(p.Addr()))
+		list := func() (err error) {
+			for _, err = range c.List(t.Context(), nameOf(t)) {
+			}
+			return err
+		}
+		if err := list(); err != nil {
+			t.Fatal(err)
+		}
+		p.BlackHole(faultproxy.Both)
+		load := func() error {
+			_, _, err := c.Engine().(driver.Records).Load(t.Context(), nameOf(t))
+			return err
+		}
+		for what, ask := range map[string]func() error{"List": list, "Load": load} {
+			begun := time.Now()
+			err := ask()
+			if took := time.Since(begun); !errors.Is(err, pawl.ErrUnreachable) || took > 30*time.Second {
+				t.Errorf("%s: %v, after %v", what, err, took)
+			}
+		}
+		p.Reset()
+		p.Heal()
+	})
+}
+
 // T7, T22: connections that are cut again and again cost no lease; a claim that
 // was evicted is lost.
 func TestCutConnectionsAreNoLossAndEvictionIsOne(t *testing.T) {

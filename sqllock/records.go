@@ -15,7 +15,7 @@ func (e *Engine) Load(ctx context.Context, key string) (value []byte, version ui
 	a := &Args{}
 	a.text[Name] = e.key(key)
 	var n int64
-	err = e.d.Store.Read(ctx, &Step{Query: e.q.load, Args: a, Row: func(r Row) error { return r.Scan(&n, &value) }})
+	err = e.ask(ctx, &Step{Query: e.q.load, Args: a, Row: func(r Row) error { return r.Scan(&n, &value) }})
 	if err != nil {
 		return nil, 0, err
 	}
