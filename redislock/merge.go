@@ -57,7 +57,10 @@ func merge(k kind, cmds [][]string, whole bool) []string {
 		words = append(words, strconv.Itoa(2*len(cmds)+1), cmds[0][5])
 	}
 	for _, c := range cmds {
-		words = append(words, c[3], c[4])
+		words = append(words, c[3])
+	}
+	for _, c := range cmds {
+		words = append(words, c[4])
 	}
 	for _, c := range cmds {
 		if per == 6 {

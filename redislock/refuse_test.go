@@ -3,10 +3,12 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -268,8 +270,8 @@ func TestTheRightsInTheDocumentationAreEnough(t *testing.T) {
 	}
 }
 
-// exercise uses everything once: holds of all kinds, a handoff, a renewal, List,
-// Evict, records, a watch.
+// exercise uses everything once: holds of all kinds, also of many callers at once, a
+// handoff, a renewal, List, Evict, records, a watch.
 func exercise(t *testing.T, a, b *pawl.Client, ttl time.Duration) {
 	t.Helper()
 	l := lock(t, a.Mutex("name"))
@@ -284,6 +286,21 @@ func exercise(t *testing.T, a, b *pawl.Client, ttl time.Duration) {
 	time.Sleep(ttl + ttl/2)
 	unlock(t, l)
 	unlock(t, <-got)
+	var crowd sync.WaitGroup
+	for i := range 64 {
+		crowd.Go(func() {
+			for range 10 {
+				l, err := a.Mutex(fmt.Sprint("one of many ", i)).Lock(context.Background())
+				if err == nil {
+					err = l.Unlock()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	crowd.Wait()
 	r, err := a.RWMutex("rw").RLock(t.Context())
 	if err != nil {
 		t.Fatal(err)
