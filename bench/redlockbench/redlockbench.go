@@ -82,7 +82,7 @@ func rows(one string, addrs, degraded []string) []contest.Row {
 			Bounds: []contest.Bound{
 				{
 					Who: healthy.Name, Than: single.Name, Factor: 2.5, AtMost: true,
-					Why: "a short lock and its unlock are six calls to three servers where one server has two, and here they and their clients share the processors that one server has to itself; beside redsync, which makes ten, see the table",
+					Why: "a short lock and its unlock are six calls to three servers where one server has two, and here they and their clients share the processors that one server and a client that stays awake have to themselves; for servers that do not share them see latency-1ms, and beside redsync, which makes ten calls, the table",
 				},
 				{Who: silent.Name, Than: healthy.Name, Factor: 2, AtMost: true},
 			},
