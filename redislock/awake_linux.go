@@ -16,9 +16,9 @@ import (
 //
 // The reader stays awake only while an answer is due and no other such connection is
 // in use, and where answers have come that soon lately. So where the server is far or
-// busy, or there is other work, it costs nothing; and whoever else wants the processor
-// gets it. On systems other than Linux, and where there is one processor, c is
-// returned as it is.
+// busy, or the process has more to ask, it costs nothing; and another process that
+// wants the processor gets it. On systems other than Linux, and where there is one
+// processor, c is returned as it is.
 func Awake(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok || runtime.GOMAXPROCS(0) < 2 || runtime.NumCPU() < 2 {
