@@ -3,9 +3,9 @@ package redisbench
 import "github.com/pawl-go/pawl/bench/contest"
 
 // What pawl must reach. Against the bare commands each adapter is compared on its own
-// client, and what a URL opens on the one that it uses; against peers the faster
-// client, where there is nobody else what a URL opens, and the other must not be
-// behind those on the same client.
+// client, and what a URL opens also on connections like its own; against peers what a
+// URL opens and the adapter it uses, and the other must not be behind those on the
+// same client.
 const (
 	heavier = "a claim has a token, a note and a place in line: its scripts keep the server and the client longer than SET and compare-and-delete do, see server-µs and client-µs"
 	parsing = "on this client a script costs more than on the other: it is put together and its reply taken apart in many small pieces, see allocs and client-µs"
@@ -27,7 +27,10 @@ var (
 		{Who: "pawl go-redis", Than: "redislock 100ms", Factor: 1, Why: parsing},
 	}
 	apart = []contest.Bound{
-		{Who: "pawl redis://", Than: "bare awake", Factor: 0.55, Why: heavier},
+		{Who: "pawl redis://", Than: "bare rueidis", Factor: 0.55, Why: heavier},
+		{Who: "pawl redis://", Than: "rueidislock", Factor: 1.3, Why: heavier},
+		{Who: "pawl redis://", Than: "redsync", Factor: 1.5, Why: heavier},
+		{Who: "pawl redis://", Than: "redislock 100ms", Factor: 1.2, Why: heavier},
 		{Who: "pawl rueidis", Than: "bare rueidis", Factor: 0.55, Why: heavier},
 		{Who: "pawl go-redis", Than: "bare go-redis", Factor: 0.55, Why: parsing},
 		{Who: "pawl rueidis", Than: "rueidislock", Factor: 1.3, Why: heavier},

@@ -98,6 +98,8 @@ func (t *target) dial(ctx context.Context) (redis.Client, error) {
 
 // connect makes one of the client's connections.
 func connect(ctx context.Context, addr string, by *net.Dialer, secure *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, by.Timeout)
+	defer cancel()
 	c, err := by.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
@@ -111,8 +113,6 @@ func connect(ctx context.Context, addr string, by *net.Dialer, secure *tls.Confi
 		secure.ServerName, _, _ = net.SplitHostPort(addr)
 	}
 	t := tls.Client(c, secure)
-	ctx, cancel := context.WithTimeout(ctx, dialLimit)
-	defer cancel()
 	if err := t.HandshakeContext(ctx); err != nil {
 		_ = c.Close()
 		return nil, err
