@@ -37,15 +37,17 @@ func newAwake(tcp *net.TCPConn, raw syscall.RawConn, on *floor) *awake {
 	return a
 }
 
-// A floor is had by the connection that was written to last.
+// A floor is had by the connection that was written to last. Who has it for long has
+// it alone.
 type floor struct {
+	long  time.Duration
 	who   atomic.Pointer[awake]
 	since atomic.Int64 // after begun
 }
 
 // here is the floor of this process.
 var (
-	here  floor
+	here  = floor{long: time.Millisecond}
 	begun = time.Now()
 )
 
@@ -65,9 +67,8 @@ type awake struct {
 
 const (
 	awakeFor = 50 * time.Microsecond
-	alone    = time.Millisecond // so long it must have had the floor
-	trusting = 8                // as many answers that came in time make good for one that does not
-	asleep   = 64               // answers that it sleeps for after one that does not
+	trusting = 8  // as many answers that came in time make good for one that does not
+	asleep   = 64 // answers that it sleeps for after one that does not
 )
 
 func (a *awake) Write(b []byte) (int, error) {
@@ -107,7 +108,7 @@ func (a *awake) Read(b []byte) (n int, err error) {
 // used. Whatever goes wrong is left to the Read that follows.
 func (a *awake) watch(fd uintptr) bool {
 	from := time.Since(begun)
-	if from-time.Duration(a.on.since.Load()) < alone {
+	if from-time.Duration(a.on.since.Load()) < a.on.long {
 		return true
 	}
 	for a.on.who.Load() == a {

@@ -18,10 +18,12 @@ func dialAwake(t *testing.T, on *floor, serve func(net.Conn)) *awake {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	served := make(chan struct{})
+	accepted, served := make(chan struct{}), make(chan struct{})
 	go func() { // ends with the connection
 		defer close(served)
-		if c, err := l.Accept(); err == nil {
+		c, err := l.Accept()
+		close(accepted)
+		if err == nil {
 			defer c.Close()
 			serve(c)
 		}
@@ -30,6 +32,7 @@ func dialAwake(t *testing.T, on *floor, serve func(net.Conn)) *awake {
 	if err != nil {
 		t.Fatal(err)
 	}
+	<-accepted // a connection that nobody has taken ends with the listener
 	tcp := c.(*net.TCPConn)
 	raw, err := tcp.SyscallConn()
 	if err != nil {
@@ -92,33 +95,62 @@ func TestAwakeReadsWhatIsSent(t *testing.T) {
 func TestAwakeForAFarServerSleeps(t *testing.T) {
 	t.Parallel()
 	var on floor
-	a := dialAwake(t, &on, after(time.Millisecond, 100))
+	late := make(chan bool, 1)       // whether the next answer has to wait
+	looked := make(chan struct{}, 1) // for this
+	a := dialAwake(t, &on, func(c net.Conn) {
+		b := make([]byte, 4)
+		for {
+			if _, err := io.ReadFull(c, b); err != nil {
+				return
+			}
+			if <-late {
+				<-looked
+			}
+			if _, err := c.Write(b); err != nil {
+				return
+			}
+		}
+	})
 	watched := 0
 	look := a.look
-	a.look = func(fd uintptr) bool { watched++; return look(fd) }
-	for range 10 * asleep {
+	a.look = func(fd uintptr) bool {
+		look(fd)
+		watched++
+		looked <- struct{}{}
+		return true
+	}
+	for range 10 * (1 + asleep) {
+		late <- a.trust >= 0
 		a.ask(t, "ping")
 	}
-	if watched == 0 || watched > asleep { // 10, and more where this test had to wait for the processor
-		t.Errorf("stayed awake for %d of %d answers", watched, 10*asleep)
+	if watched != 10 {
+		t.Errorf("stayed awake for %d answers of %d", watched, 10*(1+asleep))
 	}
 }
 
 // While another connection is in use the processor has other work.
 func TestAwakeForOneConnectionAtATime(t *testing.T) {
 	t.Parallel()
-	var on floor
+	on := floor{long: time.Hour}
 	a, other := dialAwake(t, &on, after(0, 100)), dialAwake(t, &on, after(0, 100))
-	for range 200 {
-		a.ask(t, "ping")
-		other.ask(t, "ping")
-		if time.Duration(on.since.Load())+alone < time.Since(begun) { // this test has been asleep
-			a.trust, other.trust = 0, 0
-		}
-		if a.trust != 0 || other.trust != 0 {
-			t.Fatalf("stayed awake: trust %d, %d", a.trust, other.trust)
+	var since int64
+	for range 50 {
+		for _, c := range []*awake{a, other} {
+			c.ask(t, "ping")
+			if had := on.since.Load(); had <= since {
+				t.Fatalf("the floor is had since %d, after %d", had, since)
+			}
+			since = on.since.Load()
+			c.ask(t, "ping")
+			if on.since.Load() != since {
+				t.Fatal("the floor was taken by who has it")
+			}
 		}
 	}
+	if a.trust != 0 || other.trust != 0 {
+		t.Errorf("stayed awake: trust %d, %d", a.trust, other.trust)
+	}
+	on.long = time.Millisecond
 	for begun := time.Now(); a.trust <= 0; {
 		a.ask(t, "ping")
 		if time.Since(begun) > 10*time.Second {

@@ -98,7 +98,7 @@ func (t *target) dial(ctx context.Context) (redis.Client, error) {
 
 // connect makes one of the client's connections.
 func connect(ctx context.Context, addr string, by *net.Dialer, secure *tls.Config) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, by.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, dialLimit) // that of a sentinel's dialer is none
 	defer cancel()
 	c, err := by.DialContext(ctx, "tcp", addr)
 	if err != nil {
