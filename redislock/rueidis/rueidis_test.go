@@ -2,9 +2,7 @@ package rueidis_test
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,19 +18,9 @@ import (
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
-// The client's connections are like those of a URL.
 func TestLawsOnOneNode(t *testing.T) {
 	s := testserver.Redis(t)
-	drivertest.Run(t, harness(t, redis.ClientOption{
-		InitAddress: []string{s.Addr()}, ForceSingleClient: true, DisableCache: true,
-		DialCtxFn: func(ctx context.Context, addr string, by *net.Dialer, _ *tls.Config) (net.Conn, error) {
-			c, err := by.DialContext(ctx, "tcp", addr)
-			if err != nil {
-				return nil, err
-			}
-			return redislock.Awake(c), nil
-		},
-	}))
+	drivertest.Run(t, harness(t, redis.ClientOption{InitAddress: []string{s.Addr()}, ForceSingleClient: true, DisableCache: true}))
 }
 
 func TestLawsWithReplicasWaitedFor(t *testing.T) {
