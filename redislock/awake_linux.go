@@ -80,7 +80,7 @@ func (a *awake) Write(b []byte) (int, error) {
 	return a.TCPConn.Write(b)
 }
 
-func (a *awake) Read(b []byte) (n int, err error) {
+func (a *awake) Read(b []byte) (int, error) {
 	defer a.asked.Store(false) // whether or not it was asked before the Read began
 	if !a.asked.Load() {
 		return a.TCPConn.Read(b)
@@ -90,7 +90,7 @@ func (a *awake) Read(b []byte) (n int, err error) {
 		return a.TCPConn.Read(b)
 	}
 	a.into, a.n, a.late = b, 0, false
-	err = a.raw.Read(a.look)
+	err := a.raw.Read(a.look)
 	a.into = nil
 	switch {
 	case err != nil || a.n > 0:

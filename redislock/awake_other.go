@@ -4,5 +4,5 @@ package redislock
 
 import "net"
 
-// Awake returns c as it is, see there.
+// Awake returns c as it is: only on Linux does a reader stay awake for an answer.
 func Awake(c net.Conn) net.Conn { return c }
