@@ -151,6 +151,7 @@ func (l *link) settle() {
 	settled := make(chan struct{})
 	go func() { // ends soon after the connection does, at the latest
 		l.crew.Wait()
+		l.posts.Wait()
 		close(settled)
 	}()
 	select {
@@ -166,5 +167,6 @@ func (l *link) release() {
 	l.changeLocked()
 	l.fireLocked()
 	l.mu.Unlock()
+	l.posts.Wait()
 	l.crew.Close()
 }

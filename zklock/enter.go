@@ -38,6 +38,8 @@ type arrival struct {
 	made    int64    // the container that version is of
 	known   bool     // it stands in line from an earlier Enter
 	runOut  bool     // the sequence numbers of its line have
+	desk    *watch   // on the desk, from before it enters; nil: there was none
+	ahead   *watch   // on the node right ahead of its own, once that is known; nil: see follow
 }
 
 func (s *session) enter(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
@@ -73,9 +75,12 @@ func (s *session) attempt(ctx context.Context, as []*arrival) (out []driver.Stan
 		return out, false, err
 	}
 	fresh = slices.DeleteFunc(fresh, func(a *arrival) bool { return a.known })
-	desk := s.l.sitting(s.f)
 	var stats []*zk.Stat
 	if len(fresh) > 0 {
+		desk := s.l.sitting(s.f)
+		for _, a := range fresh {
+			a.desk = desk
+		}
 		if stats, again, err = s.join(ctx, fresh); again || err != nil {
 			return nil, again, err
 		}
@@ -88,7 +93,7 @@ func (s *session) attempt(ctx context.Context, as []*arrival) (out []driver.Stan
 				continue
 			}
 			var stands bool
-			if out[i], stands, err = s.shortcut(ctx, a, desk, stats[j].NumChildren); stands {
+			if out[i], stands, err = s.shortcut(ctx, a, stats[j].NumChildren); stands {
 				continue
 			}
 		}
@@ -116,10 +121,9 @@ func (s *session) attempt(ctx context.Context, as []*arrival) (out []driver.Stan
 
 // sure reports whether a claim holds by the answer to its Multi alone.
 func (s *session) sure(a *arrival, container *zk.Stat) bool {
-	if container.NumChildren != 1 && (a.version < 0 || container.Czxid != a.made) {
+	if !a.holds(container) {
 		return false
 	}
-	// Alone in the line, or nobody has come since it was seen to have room.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a.sp.held, a.sp.ahead = true, -1
@@ -127,6 +131,12 @@ func (s *session) sure(a *arrival, container *zk.Stat) bool {
 		a.sp.ahead = 0
 	}
 	return true
+}
+
+// holds reports that of a claim which is alone in its line, or after which nobody has
+// come since it was seen to have room.
+func (a *arrival) holds(container *zk.Stat) bool {
+	return container.NumChildren == 1 || a.version >= 0 && container.Czxid == a.made
 }
 
 // undo ends what entered where one was refused, or could not be held.

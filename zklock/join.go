@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
 // join enters all claims in one Multi. again says that the lines are not as they
@@ -51,28 +49,30 @@ func (s *session) multi(ctx context.Context, as []*arrival) ([]zk.MultiResponse,
 	if err := s.l.ready(ctx, s.f); err != nil {
 		return nil, err
 	}
-	var ( // the goroutine's until entered is closed
+	var ( // the answer's until entered is closed
 		res []zk.MultiResponse
 		err error
 	)
-	ops := s.ops(as)
 	entered := make(chan struct{})
 	s.mu.Lock()
 	for _, a := range as {
 		a.sp.entered = entered
 	}
 	s.mu.Unlock()
-	started := s.l.start(func() {
-		res, err = s.l.conn.Multi(ops...)
-		if err != nil {
-			err = s.l.judge(s.f, err)
+	unsent := s.l.send(ctx, s.f, letter{opMulti, multiFrame(s.ops(as)), func(body []byte, failed error) {
+		if err = failed; err == nil {
+			res, err = readMulti(body)
 		}
+		err = s.l.judge(s.f, err)
 		s.entered(as, res, err)
+		if err != nil || len(as) > 1 || !s.follow(as[0], res, entered) {
+			close(entered)
+		}
+	}})
+	if unsent != nil {
+		s.unsent(as)
 		close(entered)
-	})
-	if !started {
-		s.entered(as, nil, driver.ErrGone)
-		return nil, driver.ErrGone
+		return nil, unsent
 	}
 	select {
 	case <-entered:
@@ -119,6 +119,41 @@ func (s *session) entered(as []*arrival, res []zk.MultiResponse, err error) {
 	}
 	if err == nil && len(as) > 0 {
 		s.e.ticked(res[1].Stat.Mtime)
+	}
+}
+
+// follow asks for the node right ahead of an exclusive claim that has to wait, and
+// closes entered with the answer, so that its caller is woken once and not twice. It
+// reports whether it has asked.
+func (s *session) follow(a *arrival, res []zk.MultiResponse, entered chan<- struct{}) bool {
+	node, ok := before(base(res[0].String))
+	if !ok || a.desk == nil || !a.Exclusive() || a.holds(res[1].Stat) {
+		return false
+	}
+	key := watchKey{path: s.e.linePath(a.Name) + "/" + node}
+	w, mine := s.l.watchOf(key)
+	if !mine {
+		return false // it looks
+	}
+	a.ahead = w
+	x := s.l.arming(key, w)
+	arm := x.tell
+	x.tell = func(body []byte, err error) {
+		arm(body, err)
+		close(entered)
+	}
+	if err := s.l.post(s.f, x); err != nil {
+		x.tell(nil, err)
+	}
+	return true
+}
+
+// unsent notes that a Multi was not sent.
+func (s *session) unsent(as []*arrival) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range as {
+		a.sp.entered = nil
 	}
 }
 

@@ -3,11 +3,8 @@ package zklock
 import (
 	"context"
 	"errors"
-	"net"
 	"testing"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -399,56 +396,4 @@ func TestAnEvictedWaiterDoesNotTakeTheNextEventForItsTurn(t *testing.T) {
 			t.Fatalf("an evicted waiter: %+v, %v, not Gone", st, err)
 		}
 	}
-}
-
-func TestARequestOfAnEndedLifeIsNotSent(t *testing.T) {
-	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
-	s := open(t, e, time.Minute)
-	hold(t, s, mutex())
-	c := mutex()
-	frame := encodeMulti(t, s, c)
-	if staleFrame(frame, s.f.id) {
-		t.Error("a frame of the present life is taken for stale")
-	}
-	if !staleFrame(frame, s.f.id+1) {
-		t.Error("a frame of another life is not noticed")
-	}
-	for n := range frame { // whatever is cut off, it does not panic
-		staleFrame(frame[:n], s.f.id+1)
-	}
-}
-
-// encodeMulti returns the frame that the library sends for an Enter.
-func encodeMulti(t *testing.T, s *session, c driver.Claim) []byte {
-	t.Helper()
-	var frame []byte
-	n := &counter{}
-	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
-		conn, err := n.dial(network, addr, timeout)
-		return recorder{conn, &frame}, err
-	}
-	conn, _, err := zk.Connect([]string{one(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(silent{}), zk.WithDialer(dial))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ops := s.ops([]*arrival{{Claim: c, version: -1}})
-	if _, err := conn.Multi(ops...); err != nil {
-		t.Fatal(err)
-	}
-	conn.Close() // whatever it made goes with it
-	return frame
-}
-
-// recorder keeps the last Multi that was sent.
-type recorder struct {
-	net.Conn
-	frame *[]byte
-}
-
-func (r recorder) Write(b []byte) (int, error) {
-	if asks(opMulti)(b) {
-		*r.frame = append([]byte(nil), b...)
-	}
-	return r.Conn.Write(b)
 }

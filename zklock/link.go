@@ -27,6 +27,7 @@ type link struct {
 	cancel context.CancelFunc
 	events <-chan zk.Event // closed by the library when its goroutines have ended; nil: the user's
 	crew   *crew.Crew      // makes the calls of the library; close waits for them
+	posts  sync.WaitGroup  // requests of ours that are not answered; the same
 
 	mu       sync.Mutex    // guards what follows, and what says so in taps and lives
 	tap      *tap          // the present connection; nil: none
@@ -38,13 +39,16 @@ type link struct {
 	changed  chan struct{} // closed and replaced whenever any of these changes
 	watches  map[watchKey]*watch
 	kept     map[watchKey]bool // watches that the library has for us, and sets again on the next connection
+	xid      int32             // of the last request of ours
+	zxid     int64             // the highest in an answer to one
+	known    bool              // the library says who we are on every further connection
 	shut     bool              // close was called
 	refuse   bool              // no further connection
 	parted   bool              // the servers have confirmed the end
 }
 
 func newLink(dial zk.Dialer, servers int) *link {
-	l := &link{dial: dial, crew: crew.New(maxAbreast), servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}, kept: map[watchKey]bool{}}
+	l := &link{dial: dial, crew: crew.New(maxAbreast), servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}, kept: map[watchKey]bool{}, xid: lastOurs}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if l.dial == nil {
 		l.dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
@@ -91,7 +95,7 @@ func (l *link) connect(network, addr string, timeout time.Duration) (net.Conn, e
 		timeout = l.life.timeout
 	}
 	limit := min(max(timeout/3, time.Second), 5*time.Second)
-	l.tap = &tap{Conn: conn, l: l, r: bufio.NewReader(conn), limit: limit}
+	l.tap = &tap{Conn: conn, l: l, r: bufio.NewReader(conn), limit: limit, mute: l.known}
 	if len(l.kept) > 0 {
 		l.tap.gate = make(chan struct{})
 	}
@@ -106,13 +110,22 @@ func (l *link) failedLocked(err error) {
 
 var errHandshake = errors.New("the server ended the connection at the handshake")
 
-// closing notes that the library, or cut, ends a connection.
+// closing notes that the library, or cut, ends a connection, and tells who waits for
+// an answer there.
 func (l *link) closing(t *tap) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.tap != t {
-		return
+	asked := t.asked
+	t.asked, t.owed = nil, 0
+	if l.tap == t {
+		l.downLocked(t)
 	}
+	l.mu.Unlock()
+	for _, r := range asked {
+		r.answer(l, nil, zk.ErrConnectionClosed)
+	}
+}
+
+func (l *link) downLocked(t *tap) {
 	l.tap, l.up = nil, false
 	if !t.shaken {
 		l.failedLocked(errHandshake)
@@ -131,31 +144,44 @@ func (l *link) cut() {
 	}
 }
 
-// sending notes a frame that is about to be sent.
-func (l *link) sending(t *tap, frame []byte) error {
+// sending notes a frame of the library's that is about to be sent, and returns it.
+func (l *link) sending(t *tap, frame []byte) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(frame) < 16 && (!t.begun || len(frame) < frameHead) {
+		return frame // of nothing that is known
+	}
 	if !t.begun {
 		t.begun, t.shook = true, now()
-		return nil
-	}
-	if len(frame) < 12 {
-		return nil
-	}
-	if l.life != nil && staleFrame(frame, l.life.id) {
-		return errStale
+		return l.greetingLocked(frame)
 	}
 	xid, op := int32(binary.BigEndian.Uint32(frame[4:])), int32(binary.BigEndian.Uint32(frame[8:]))
-	t.asked = append(t.asked, request{xid, op, now()})
+	t.askedLocked(request{xid: xid, op: op, size: len(frame), sent: now()})
+	if op == opAuth {
+		l.known = true
+	} else {
+		t.mute = false
+	}
 	if op == opWatches && t.gate != nil && !t.again {
 		t.again = true
 		close(t.gate)
 	}
-	return nil
+	return frame
 }
 
-// received notes the beginning of a frame from the server.
-func (l *link) received(t *tap, head []byte) {
+// greetingLocked is the handshake with the highest zxid that is known here, so that no
+// server is taken that is behind an answer which the library has not seen.
+func (l *link) greetingLocked(frame []byte) []byte {
+	if int64(binary.BigEndian.Uint64(frame[8:])) >= l.zxid {
+		return frame
+	}
+	frame = append([]byte(nil), frame...)
+	binary.BigEndian.PutUint64(frame[8:], uint64(l.zxid))
+	return frame
+}
+
+// received notes the beginning of a frame from the server, and returns what it answers.
+func (l *link) received(t *tap, head []byte) request {
 	at := now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,20 +189,30 @@ func (l *link) received(t *tap, head []byte) {
 		timeout := time.Duration(binary.BigEndian.Uint32(head[4:])) * time.Millisecond
 		t.shaken = true
 		l.greetedLocked(t, binary.BigEndian.Uint64(head[8:]), timeout)
-		return
+		return request{}
 	}
 	xid, code := int32(binary.BigEndian.Uint32(head)), binary.BigEndian.Uint32(head[12:])
 	if xid == xidEvent {
-		return
+		return request{}
+	}
+	if xid <= lastOurs {
+		l.zxid = max(l.zxid, int64(binary.BigEndian.Uint64(head[4:])))
 	}
 	for i, r := range t.asked {
 		if r.xid != xid {
 			continue
 		}
 		t.asked = append(t.asked[:i], t.asked[i+1:]...)
+		t.owed -= r.size
 		l.answeredLocked(t, r, code, at)
-		return
+		return r
 	}
+	return request{}
+}
+
+func (t *tap) askedLocked(r request) {
+	t.asked = append(t.asked, r)
+	t.owed += r.size
 }
 
 // answeredLocked takes in that a server has answered.

@@ -101,24 +101,20 @@ func (s *session) waits(sp *spot, v *view, ahead int) driver.Standing {
 }
 
 // shortcut stands an exclusive claim behind the one that came right before it,
-// without a look at the line. desk was there before the claim entered. It reports
-// whether that one was still there, and exclusive too: it may well be.
-func (s *session) shortcut(ctx context.Context, a *arrival, desk *watch, children int32) (driver.Standing, bool, error) {
-	s.mu.Lock()
-	node := a.sp.node
-	s.mu.Unlock()
-	node, ok := before(node)
-	if !ok || desk == nil || !a.Exclusive() {
+// without a look at the line. It reports whether that one was still there, and
+// exclusive too: it may well be.
+func (s *session) shortcut(ctx context.Context, a *arrival, children int32) (driver.Standing, bool, error) {
+	if a.ahead == nil {
 		return driver.Standing{}, false, nil
 	}
-	w, err := s.l.watch(ctx, s.f, watchKey{path: s.e.linePath(a.Name) + "/" + node})
+	w, err := s.l.settled(ctx, s.f, a.ahead, true)
 	if errors.Is(err, zk.ErrNoNode) {
 		return driver.Standing{}, false, nil
 	}
 	if err != nil {
 		return driver.Standing{}, false, err
 	}
-	return s.waits(a.sp, &view{desk: desk, wait: []*watch{w}, sole: children == 2, next: true}, int(children)-1), true, nil
+	return s.waits(a.sp, &view{desk: a.desk, wait: []*watch{w}, sole: children == 2, next: true}, int(children)-1), true, nil
 }
 
 // held is the standing of a claim that holds.

@@ -165,15 +165,5 @@ func parseData(data []byte) (d details, ok bool) {
 	return d, errors.Join(err1, err2, err3, err4) == nil
 }
 
-// lifeOf returns the life that a claim's data was made for.
-func lifeOf(data []byte) (life uint64, ok bool) {
-	const mark = dataMark + " "
-	if len(data) < len(mark)+16 || string(data[:len(mark)]) != mark {
-		return 0, false
-	}
-	life, err := strconv.ParseUint(string(data[len(mark):len(mark)+16]), 16, 64)
-	return life, err == nil
-}
-
 // left is what a holder writes into its node as it leaves.
 var left = []byte("left")

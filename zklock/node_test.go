@@ -73,9 +73,6 @@ func TestDataTellsTheRestOfAClaim(t *testing.T) {
 	if !ok || d.Claim != c || d.life != 0xabc || d.session != "session" {
 		t.Errorf("%q: %+v, %v", data, d, ok)
 	}
-	if life, ok := lifeOf(data); !ok || life != 0xabc {
-		t.Errorf("life %x, %v", life, ok)
-	}
 	for _, foreign := range []string{"", "p1", "left", "p1 x y z 1 2 3 4 5", "127.0.0.1", "p1 0123456789abcdef"} {
 		if _, ok := parseData([]byte(foreign)); ok {
 			t.Errorf("%q is taken for ours", foreign)

@@ -6,8 +6,6 @@ import (
 	"time"
 )
 
-const opGetData = 4
-
 // A pauser makes connections that stop before the nth request of some kinds, and
 // go on when they are told.
 type pauser struct {

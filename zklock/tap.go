@@ -3,8 +3,8 @@ package zklock
 import (
 	"bufio"
 	"encoding/binary"
-	"errors"
 	"net"
+	"sync"
 	"time"
 )
 
@@ -14,8 +14,10 @@ const (
 	opDelete   = 2
 	opSetData  = 5
 	opSync     = 9
+	opGetData  = 4
 	opMulti    = 14
 	opCreateIn = 19 // a container
+	opAuth     = 100
 	opWatches  = 101
 	opClose    = -11
 
@@ -42,6 +44,8 @@ type tap struct {
 	r     *bufio.Reader // the library reads each reply in two pieces
 	limit time.Duration // for the handshake
 
+	writing sync.Mutex
+
 	// used by the library's reading goroutine alone
 	head [20]byte      // the beginning of the frame at hand
 	fill int           // how much of it there is
@@ -49,29 +53,35 @@ type tap struct {
 	free bool          // replies are passed on as they come
 	gate chan struct{} // closed when the watches of earlier connections have been set again; nil: there are none
 
+	greeted  bool          // the handshake is over
+	patience time.Duration // how long the library waits for the next frame
+
 	// guarded by l.mu
 	begun   bool // the first frame was sent
 	shaken  bool // and answered
 	shook   instant
 	again   bool      // gate is closed
+	mute    bool      // the library has to say first who we are
 	asked   []request // in the order they were sent
+	owed    int       // how many bytes of these
 	touches []touch
 }
 
 // A request is on its way.
 type request struct {
 	xid, op int32
+	size    int
 	sent    instant
+	tell    told // nil: it is the library's
 }
 
 func (t *tap) Write(frame []byte) (int, error) {
-	if err := t.l.sending(t, frame); err != nil {
-		return 0, err
-	}
-	return t.Conn.Write(frame)
+	return t.write(t.l.sending(t, frame))
 }
 
 func (t *tap) Read(p []byte) (int, error) {
+	for t.ours() {
+	}
 	t.hold()
 	n, err := t.r.Read(p)
 	t.feed(p[:n])
@@ -120,6 +130,10 @@ func (t *tap) SetReadDeadline(at time.Time) error {
 	t.l.mu.Lock()
 	shaken := t.shaken
 	t.l.mu.Unlock()
+	t.patience = 0
+	if !at.IsZero() {
+		t.patience = time.Until(at)
+	}
 	if limit := time.Now().Add(t.limit); !shaken && (at.IsZero() || at.After(limit)) {
 		at = limit
 	}
@@ -151,40 +165,6 @@ func (t *tap) feed(b []byte) {
 		t.fill = 0
 		t.skip = max(0, int(binary.BigEndian.Uint32(t.head[:]))-16)
 		t.l.received(t, t.head[4:])
+		t.greeted = true
 	}
-}
-
-var errStale = errors.New("zklock: a request of an ended session was not sent")
-
-// staleFrame reports whether a frame would make a claim's node for another life
-// than the present one. The library keeps what it could not send and sends it on
-// the next connection, even if that has a new session.
-func staleFrame(frame []byte, life uint64) bool {
-	const head = 4 + 8 + 9 // length, xid and op, and the header of the Multi's first part
-	if len(frame) < head || int32(binary.BigEndian.Uint32(frame[8:])) != opMulti ||
-		int32(binary.BigEndian.Uint32(frame[12:])) != opCreate {
-		return false
-	}
-	_, rest, ok := field(frame[head:]) // the path, and then the data
-	if !ok {
-		return false
-	}
-	data, _, ok := field(rest)
-	if !ok {
-		return false
-	}
-	made, ok := lifeOf(data)
-	return ok && made != life
-}
-
-// field reads a text or buffer of a frame and returns what follows it.
-func field(b []byte) (text, rest []byte, ok bool) {
-	if len(b) < 4 {
-		return nil, nil, false
-	}
-	n := int(int32(binary.BigEndian.Uint32(b)))
-	if n < 0 || len(b) < 4+n {
-		return nil, nil, false
-	}
-	return b[4 : 4+n], b[4+n:], true
 }

@@ -61,19 +61,27 @@ func (l *link) watch(ctx context.Context, f *life, key watchKey) (*watch, error)
 				l.forget(key, w, err)
 			}
 		}
-		select {
-		case <-w.armed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if w, err := l.settled(ctx, f, w, mine); w != nil || err != nil {
+			return w, err
 		}
-		if mine && w.err != nil {
-			return nil, l.judge(f, w.err)
-		}
-		if w.err != nil || !mine && w.over() {
-			continue // another's attempt, which tells nothing of ours
-		}
-		return w, nil
 	}
+}
+
+// settled waits until a watch is set. It returns nil for another's attempt that has
+// failed or is over: it tells nothing of ours.
+func (l *link) settled(ctx context.Context, f *life, w *watch, mine bool) (*watch, error) {
+	select {
+	case <-w.armed:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	switch {
+	case mine && w.err != nil:
+		return nil, l.judge(f, w.err)
+	case w.err != nil, !mine && w.over():
+		return nil, nil
+	}
+	return w, nil
 }
 
 func (l *link) watchOf(key watchKey) (w *watch, mine bool) {
@@ -89,6 +97,9 @@ func (l *link) watchOf(key watchKey) (w *watch, mine bool) {
 
 // arm starts the read that sets the watch.
 func (l *link) arm(ctx context.Context, f *life, key watchKey, w *watch) error {
+	if key.kind == onNode {
+		return l.send(ctx, f, l.arming(key, w))
+	}
 	if err := l.ready(ctx, f); err != nil {
 		return err
 	}
@@ -96,8 +107,6 @@ func (l *link) arm(ctx context.Context, f *life, key watchKey, w *watch) error {
 	started := l.start(func() {
 		var err error
 		switch key.kind {
-		case onNode:
-			w.data, w.stat, _, err = l.conn.GetW(key.path)
 		case onChildren:
 			w.children, w.stat, _, err = l.conn.ChildrenW(key.path)
 		case onBirth:
@@ -114,6 +123,20 @@ func (l *link) arm(ctx context.Context, f *life, key watchKey, w *watch) error {
 		return errClosed
 	}
 	return nil
+}
+
+// arming is the request that sets a watch on a node.
+func (l *link) arming(key watchKey, w *watch) letter {
+	return letter{opGetData, getFrame(key.path), func(body []byte, err error) {
+		if err == nil {
+			w.data, w.stat, err = readData(body)
+		}
+		if err != nil {
+			l.forget(key, w, err)
+			return
+		}
+		close(w.armed)
+	}}
 }
 
 // keep notes whether the library has a watch for us.

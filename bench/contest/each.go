@@ -3,7 +3,6 @@ package contest
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -38,9 +37,7 @@ func Apart(n int, servers ...int) Work {
 			return &crowd{locker, names, servers}, nil
 		},
 	}
-	if canTick() {
-		w.Units = append(w.Units, Unit{Name: "client-µs/lock", Fewer: true}, Unit{Name: "server-µs/lock", Fewer: true})
-	}
+	w.Units = append(w.Units, meterUnits()...)
 	return w
 }
 
@@ -56,33 +53,22 @@ func (c *crowd) Close() error { return c.locker.Close() }
 func (c *crowd) Round(ctx context.Context, length time.Duration) ([]float64, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	client, server := ticks(os.Getpid()), c.served()
+	m := startMeter(c.servers)
 	turns, took, err := c.run(ctx, length)
 	if err != nil {
 		return nil, err
 	}
-	client, server = ticks(os.Getpid())-client, c.served()-server
-	runtime.ReadMemStats(&after)
 	total := 0
 	for _, t := range turns {
 		total += t
 	}
+	used := m.figures(total)
+	runtime.ReadMemStats(&after)
 	figures := []float64{
 		float64(total) / took.Seconds(),
 		float64(after.Mallocs-before.Mallocs) / float64(total),
 	}
-	if canTick() {
-		figures = append(figures, client.Seconds()*1e6/float64(total), server.Seconds()*1e6/float64(total))
-	}
-	return figures, nil
-}
-
-// served returns the processor time of the servers.
-func (c *crowd) served() (sum time.Duration) {
-	for _, pid := range c.servers {
-		sum += family(pid)
-	}
-	return sum
+	return append(figures, used...), nil
 }
 
 // run has every goroutine take its name again and again, and returns how often each

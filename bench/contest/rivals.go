@@ -10,42 +10,46 @@ import (
 )
 
 // Rivals is n clients, each as a process of its own would have one, that all want
-// the same name.
-func Rivals(n int) Work {
+// the same name. The servers' processor time is counted too.
+func Rivals(n int, servers ...int) Work {
 	return Work{
 		Name:  "rivals",
 		Does:  fmt.Sprintf("lock and unlock, %d clients, all want one name", n),
-		Units: []Unit{{Name: "locks/s"}},
+		Units: append([]Unit{{Name: "locks/s"}}, meterUnits()...),
 		Begin: func(ctx context.Context, c Contender) (Rounds, error) {
-			var r rivals
+			r := &rivals{servers: servers}
 			for range n {
 				locker, err := c.Open(ctx)
 				if err != nil {
 					return nil, errors.Join(err, r.Close())
 				}
-				r = append(r, locker)
+				r.lockers = append(r.lockers, locker)
 			}
 			return r, nil
 		},
 	}
 }
 
-type rivals []Locker
+type rivals struct {
+	lockers []Locker
+	servers []int // by process id
+}
 
-func (r rivals) Close() error {
+func (r *rivals) Close() error {
 	var errs []error
-	for _, l := range r {
+	for _, l := range r.lockers {
 		errs = append(errs, l.Close())
 	}
 	return errors.Join(errs...)
 }
 
-func (r rivals) Round(ctx context.Context, length time.Duration) ([]float64, error) {
+func (r *rivals) Round(ctx context.Context, length time.Duration) ([]float64, error) {
 	var turns atomic.Int64
-	errs := make([]error, len(r))
+	errs := make([]error, len(r.lockers))
+	m := startMeter(r.servers)
 	begun := time.Now()
 	var group sync.WaitGroup
-	for i, l := range r {
+	for i, l := range r.lockers {
 		group.Go(func() {
 			for time.Since(begun) < length && errs[i] == nil {
 				errs[i] = turn(ctx, l, "bench/rivals")
@@ -54,5 +58,6 @@ func (r rivals) Round(ctx context.Context, length time.Duration) ([]float64, err
 		})
 	}
 	group.Wait() // whoever still waits then has its turn: it counts too
-	return []float64{float64(turns.Load()) / time.Since(begun).Seconds()}, errors.Join(errs...)
+	rate := float64(turns.Load()) / time.Since(begun).Seconds()
+	return append([]float64{rate}, m.figures(int(turns.Load()))...), errors.Join(errs...)
 }

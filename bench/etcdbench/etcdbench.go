@@ -66,7 +66,7 @@ func rows(t testing.TB, addr string, pid, processes int) []contest.Row {
 			Work: contest.LatencyOver(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: free(contest.Far(t, addr, 10*time.Millisecond)),
 			Bounds: []contest.Bound{{Who: "pawl", Than: "bare", Factor: 1.1, AtMost: true}},
 		},
-		{Work: contest.Rivals(16), Length: 500 * time.Millisecond, Who: wanted, Bounds: rivals},
+		{Work: contest.Rivals(16, pid), Length: 500 * time.Millisecond, Who: wanted, Bounds: rivals},
 		{Work: contest.Processes(processes, "etcd", addr), Length: 500 * time.Millisecond, Who: wanted, Bounds: rivals},
 		{Work: contest.Together(64), Length: 500 * time.Millisecond, Who: wanted, Bounds: stock(50)},
 		{Work: contest.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: wanted},

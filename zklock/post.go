@@ -1,0 +1,193 @@
+package zklock
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// What takes a lock and gives it back is sent past the library, on its connection.
+// The library passes a request from goroutine to goroutine, and its caller cannot
+// leave when ctx ends; here the caller writes and the goroutine that reads answers.
+// The library sees none of it: such requests have xids that it never uses, and the
+// tap keeps their answers.
+
+// lastOurs is the highest xid of ours; they go down from here. The library's are
+// positive but for a few small ones.
+const lastOurs = -1 << 30
+
+// room is how much may be unanswered, in bytes, while who asks writes by himself:
+// so much fits in between, whether or not the server reads it.
+const room = 16 << 10
+
+// told is called once with the body of an answer, or an error. It must not block, and
+// the body is gone when it returns.
+type told func(body []byte, err error)
+
+var (
+	errDown = errors.New("there is no connection")
+	errMute = errors.New("the library has yet to say who we are")
+)
+
+// A letter is a request that goes past the library.
+type letter struct {
+	op    int32
+	frame []byte
+	tell  told
+}
+
+// post sends a letter on the present connection for f, or for any life if f is nil. An
+// error says that it was not sent, and nobody is told.
+func (l *link) post(f *life, x letter) error {
+	l.mu.Lock()
+	t := l.tap
+	var err error
+	switch {
+	case l.shut, f != nil && (f.ended() || f != l.life):
+		err = driver.ErrGone
+	case !l.up:
+		err = errDown
+	case t.mute:
+		err = errMute
+	}
+	if err != nil {
+		l.mu.Unlock()
+		return err
+	}
+	l.xid--
+	binary.BigEndian.PutUint32(x.frame, uint32(len(x.frame)-4))
+	binary.BigEndian.PutUint32(x.frame[4:], uint32(l.xid))
+	binary.BigEndian.PutUint32(x.frame[8:], uint32(x.op))
+	l.posts.Add(1)
+	t.askedLocked(request{xid: l.xid, op: x.op, size: len(x.frame), sent: now(), tell: x.tell})
+	full := t.owed > room
+	if full {
+		l.crew.Do(func() { t.put(x.frame) })
+	}
+	l.mu.Unlock()
+	if !full {
+		t.put(x.frame)
+	}
+	return nil
+}
+
+// send posts a letter as soon as there is a connection for it.
+func (l *link) send(ctx context.Context, f *life, x letter) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := l.post(f, x)
+		switch err {
+		case errDown:
+			err = l.ready(ctx, f)
+		case errMute: // whatever the library sends comes after that
+			err = l.do(ctx, f, func(c *zk.Conn) error {
+				_, _, err := c.Exists("/")
+				return err
+			})
+		default:
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// exchange sends a frame and reads the answer. When ctx ends first, the answer is read
+// all the same: what read writes must be its own.
+func (l *link) exchange(ctx context.Context, f *life, op int32, frame []byte, read func(body []byte) error) error {
+	done := make(chan error, 1)
+	err := l.send(ctx, f, letter{op, frame, func(body []byte, err error) {
+		if err == nil && read != nil {
+			err = read(body)
+		}
+		done <- err
+	}})
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return l.judge(f, err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// put writes a frame of ours. A connection that does not take it is of no use to the
+// library either.
+func (t *tap) put(frame []byte) {
+	if _, err := t.write(frame); err != nil {
+		t.Close()
+	}
+}
+
+func (t *tap) write(frame []byte) (int, error) {
+	t.writing.Lock() // a frame in one piece, whatever kind of connection this is
+	defer t.writing.Unlock()
+	return t.Conn.Write(frame)
+}
+
+// ours takes an answer to a request of ours out of what the library reads, and reports
+// whether there was one. It waits for the next frame, as a read would.
+func (t *tap) ours() bool {
+	if !t.greeted || t.fill > 0 || t.skip > 0 {
+		return false
+	}
+	head, err := t.r.Peek(len(t.head))
+	if err != nil || int32(binary.BigEndian.Uint32(head[4:])) > lastOurs {
+		return false // Read says what is wrong
+	}
+	size := 4 + int(binary.BigEndian.Uint32(head))
+	if size < len(t.head) || size > maxReply {
+		t.Close()
+		return false
+	}
+	frame, err := t.frame(size)
+	if err != nil {
+		return false
+	}
+	r := t.l.received(t, frame[4:len(t.head)])
+	if code := int32(binary.BigEndian.Uint32(frame[16:])); code != 0 {
+		r.answer(t.l, nil, errorOf(code))
+	} else {
+		r.answer(t.l, frame[len(t.head):], nil)
+	}
+	if size <= t.r.Size() {
+		_, _ = t.r.Discard(size)
+	}
+	if t.r.Buffered() == 0 && t.patience > 0 { // as the library does with each of its own
+		_ = t.Conn.SetReadDeadline(time.Now().Add(t.patience))
+	}
+	return true
+}
+
+// maxReply is the largest answer that is read.
+const maxReply = 16 << 20
+
+// frame returns the next frame: where it fits, that is still to be discarded.
+func (t *tap) frame(size int) ([]byte, error) {
+	if size <= t.r.Size() {
+		return t.r.Peek(size)
+	}
+	b := make([]byte, size)
+	_, err := io.ReadFull(t.r, b)
+	return b, err
+}
+
+// answer tells who asked.
+func (r request) answer(l *link, body []byte, err error) {
+	if r.tell == nil {
+		return // not ours
+	}
+	defer l.posts.Done()
+	r.tell(body, err)
+}
