@@ -36,6 +36,7 @@ type arrival struct {
 	lower   []string // paths of its lower tries, to be ended by the same Multi
 	version int32    // what the container's must be; -1: whatever it is
 	made    int64    // the container that version is of
+	came    uint32   // how many had come to it, as comers counts
 	known   bool     // it stands in line from an earlier Enter
 	runOut  bool     // the sequence numbers of its line have
 	desk    *watch   // on the desk, from before it enters; nil: there was none
@@ -133,10 +134,11 @@ func (s *session) sure(a *arrival, container *zk.Stat) bool {
 	return true
 }
 
-// holds reports that of a claim which is alone in its line, or after which nobody has
-// come since it was seen to have room.
+// holds reports that of a claim which is alone in its line, or before which nobody has
+// come since it was seen to have room. The version says that of those who came by a
+// Multi, and refuses ours; not all do.
 func (a *arrival) holds(container *zk.Stat) bool {
-	return container.NumChildren == 1 || a.version >= 0 && container.Czxid == a.made
+	return container.NumChildren == 1 || a.version >= 0 && container.Czxid == a.made && comers(container) == a.came+2
 }
 
 // undo ends what entered where one was refused, or could not be held.

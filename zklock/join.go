@@ -43,8 +43,8 @@ func (s *session) join(ctx context.Context, as []*arrival) (stats []*zk.Stat, ag
 	}
 }
 
-// multi sends the Multi. Its outcome is noted in the spots even when ctx ends
-// first, so that a later call finds it.
+// multi sends the Multi, or the create that does. Its outcome is noted in the spots
+// even when ctx ends first, so that a later call finds it.
 func (s *session) multi(ctx context.Context, as []*arrival) ([]zk.MultiResponse, error) {
 	if err := s.l.ready(ctx, s.f); err != nil {
 		return nil, err
@@ -58,18 +58,25 @@ func (s *session) multi(ctx context.Context, as []*arrival) ([]zk.MultiResponse,
 	for _, a := range as {
 		a.sp.entered = entered
 	}
+	tail := s.joinsTailLocked(as)
 	s.mu.Unlock()
-	unsent := s.l.send(ctx, s.f, letter{opMulti, multiFrame(s.ops(as)), func(body []byte, failed error) {
+	x, read := letter{op: opMulti}, readMulti
+	if ops := s.ops(as); tail {
+		x.op, x.frame, read = opCreate2, createFrame(ops[0].(*zk.CreateRequest)), readCreate
+	} else {
+		x.frame = multiFrame(ops)
+	}
+	x.tell = func(body []byte, failed error) {
 		if err = failed; err == nil {
-			res, err = readMulti(body)
+			res, err = read(body)
 		}
 		err = s.l.judge(s.f, err)
 		s.entered(as, res, err)
 		if err != nil || len(as) > 1 || !s.follow(as[0], res, entered) {
 			close(entered)
 		}
-	}})
-	if unsent != nil {
+	}
+	if unsent := s.l.send(ctx, s.f, x); unsent != nil {
 		s.unsent(as)
 		close(entered)
 		return nil, unsent
@@ -102,7 +109,7 @@ func (s *session) ops(as []*arrival) []any {
 	return ops
 }
 
-// entered notes what came of a Multi.
+// entered notes what came of a Multi, or of a create.
 func (s *session) entered(as []*arrival, res []zk.MultiResponse, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +124,13 @@ func (s *session) entered(as []*arrival, res []zk.MultiResponse, err error) {
 			sp.unsure = true
 		}
 	}
-	if err == nil && len(as) > 0 {
-		s.e.ticked(res[1].Stat.Mtime)
+	if err != nil {
+		s.long = longLine{}
+		return
+	}
+	s.e.ticked(res[1].Stat.Mtime)
+	if n := res[1].Stat.NumChildren; n > 0 {
+		s.countedLocked(as[0].Name, n)
 	}
 }
 
@@ -143,7 +155,9 @@ func (s *session) follow(a *arrival, res []zk.MultiResponse, entered chan<- stru
 		close(entered)
 	}
 	if err := s.l.post(s.f, x); err != nil {
-		x.tell(nil, err)
+		a.ahead = nil
+		s.l.forget(key, w, err)
+		return false
 	}
 	return true
 }

@@ -17,10 +17,11 @@ import (
 // A line is the claims of one name in their order.
 type line struct {
 	path    string
-	there   bool  // the container is
-	made    int64 // the zxid that made it
-	version int32 // of the container, raised by every claim that enters
-	changes int32 // of its children
+	there   bool   // the container is
+	made    int64  // the zxid that made it
+	version int32  // of the container, raised by every claim that enters by a Multi
+	came    uint32 // see comers
+	changes int32  // of its children
 	all     []child
 }
 
@@ -41,10 +42,17 @@ func (e *Engine) read(ctx context.Context, l *link, f *life, name string) (*line
 		return nil, err
 	}
 	n.there, n.made, n.version, n.changes = true, stat.Czxid, stat.Version, stat.Cversion
+	n.came = comers(stat)
 	if err := n.take(nodes); err != nil {
 		return nil, fmt.Errorf("lock %q: %w", name, err)
 	}
 	return n, e.order(ctx, l, f, n)
+}
+
+// comers is twice the number of children that a container ever had, as far as 32 bits
+// go: the version of its children is shown as that, less the number there is.
+func comers(container *zk.Stat) uint32 {
+	return uint32(container.Cversion) + uint32(container.NumChildren)
 }
 
 // take reads the names of the children.

@@ -20,6 +20,7 @@ type link struct {
 	conn *zk.Conn
 	dial zk.Dialer
 	once bool // for one life only: after its end there is no further one
+	own  bool // the engine made it: nobody else has watches there
 	ask  time.Duration
 	tell zk.EventCallback // the user's, may be nil
 
@@ -121,7 +122,7 @@ func (l *link) closing(t *tap) {
 	}
 	l.mu.Unlock()
 	for _, r := range asked {
-		r.answer(l, nil, zk.ErrConnectionClosed)
+		r.done(l, nil, zk.ErrConnectionClosed)
 	}
 }
 

@@ -109,6 +109,9 @@ func (s *session) shortcut(ctx context.Context, a *arrival, children int32) (dri
 	}
 	w, err := s.l.settled(ctx, s.f, a.ahead, true)
 	if errors.Is(err, zk.ErrNoNode) {
+		s.mu.Lock()
+		s.long = longLine{} // it may well be short by now
+		s.mu.Unlock()
 		return driver.Standing{}, false, nil
 	}
 	if err != nil {

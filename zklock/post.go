@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -18,7 +16,18 @@ import (
 // The library sees none of it: such requests have xids that it never uses, and the
 // tap keeps their answers.
 
-// lastOurs is the highest xid of ours; they go down from here. The library's are
+// A letter is such a request.
+type letter struct {
+	op    int32
+	frame []byte
+	tell  told
+}
+
+// told is called once with the body of an answer, or an error. It must not block, and
+// the body is gone when it returns.
+type told func(body []byte, err error)
+
+// lastOurs is the highest xid of a letter; they go down from here. The library's are
 // positive but for a few small ones.
 const lastOurs = -1 << 30
 
@@ -26,21 +35,10 @@ const lastOurs = -1 << 30
 // so much fits in between, whether or not the server reads it.
 const room = 16 << 10
 
-// told is called once with the body of an answer, or an error. It must not block, and
-// the body is gone when it returns.
-type told func(body []byte, err error)
-
 var (
 	errDown = errors.New("there is no connection")
 	errMute = errors.New("the library has yet to say who we are")
 )
-
-// A letter is a request that goes past the library.
-type letter struct {
-	op    int32
-	frame []byte
-	tell  told
-}
 
 // post sends a letter on the present connection for f, or for any life if f is nil. An
 // error says that it was not sent, and nobody is told.
@@ -87,7 +85,7 @@ func (l *link) send(ctx context.Context, f *life, x letter) error {
 		switch err {
 		case errDown:
 			err = l.ready(ctx, f)
-		case errMute: // whatever the library sends comes after that
+		case errMute: // whatever else the library sends comes after that
 			err = l.do(ctx, f, func(c *zk.Conn) error {
 				_, _, err := c.Exists("/")
 				return err
@@ -122,8 +120,8 @@ func (l *link) exchange(ctx context.Context, f *life, op int32, frame []byte, re
 	}
 }
 
-// put writes a frame of ours. A connection that does not take it is of no use to the
-// library either.
+// put writes the frame of a letter. A connection that does not take it is of no use to
+// the library either.
 func (t *tap) put(frame []byte) {
 	if _, err := t.write(frame); err != nil {
 		t.Close()
@@ -134,60 +132,4 @@ func (t *tap) write(frame []byte) (int, error) {
 	t.writing.Lock() // a frame in one piece, whatever kind of connection this is
 	defer t.writing.Unlock()
 	return t.Conn.Write(frame)
-}
-
-// ours takes an answer to a request of ours out of what the library reads, and reports
-// whether there was one. It waits for the next frame, as a read would.
-func (t *tap) ours() bool {
-	if !t.greeted || t.fill > 0 || t.skip > 0 {
-		return false
-	}
-	head, err := t.r.Peek(len(t.head))
-	if err != nil || int32(binary.BigEndian.Uint32(head[4:])) > lastOurs {
-		return false // Read says what is wrong
-	}
-	size := 4 + int(binary.BigEndian.Uint32(head))
-	if size < len(t.head) || size > maxReply {
-		t.Close()
-		return false
-	}
-	frame, err := t.frame(size)
-	if err != nil {
-		return false
-	}
-	r := t.l.received(t, frame[4:len(t.head)])
-	if code := int32(binary.BigEndian.Uint32(frame[16:])); code != 0 {
-		r.answer(t.l, nil, errorOf(code))
-	} else {
-		r.answer(t.l, frame[len(t.head):], nil)
-	}
-	if size <= t.r.Size() {
-		_, _ = t.r.Discard(size)
-	}
-	if t.r.Buffered() == 0 && t.patience > 0 { // as the library does with each of its own
-		_ = t.Conn.SetReadDeadline(time.Now().Add(t.patience))
-	}
-	return true
-}
-
-// maxReply is the largest answer that is read.
-const maxReply = 16 << 20
-
-// frame returns the next frame: where it fits, that is still to be discarded.
-func (t *tap) frame(size int) ([]byte, error) {
-	if size <= t.r.Size() {
-		return t.r.Peek(size)
-	}
-	b := make([]byte, size)
-	_, err := io.ReadFull(t.r, b)
-	return b, err
-}
-
-// answer tells who asked.
-func (r request) answer(l *link, body []byte, err error) {
-	if r.tell == nil {
-		return // not ours
-	}
-	defer l.posts.Done()
-	r.tell(body, err)
 }

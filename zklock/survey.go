@@ -96,8 +96,8 @@ func (s *session) try(ctx context.Context, a *arrival, lines map[string]*line) (
 		last := len(n.all) - 1
 		v := n.judge(last)
 		if v.held && !n.clashes(last) {
-			a.version, a.made = n.version, n.made
-			n.version++ // for a second claim of this call on the same name
+			a.version, a.made, a.came = n.version, n.made, n.came
+			n.version, n.came = n.version+1, n.came+2 // for a second claim of this call on the same name
 			return nil, nil
 		}
 		if !certain {

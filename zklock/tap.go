@@ -16,6 +16,7 @@ const (
 	opSync     = 9
 	opGetData  = 4
 	opMulti    = 14
+	opCreate2  = 15 // and tells when, by zxid
 	opCreateIn = 19 // a container
 	opAuth     = 100
 	opWatches  = 101
@@ -29,7 +30,7 @@ const (
 // does not: a leader that was deposed and has not noticed answers it by itself.
 func writes(op int32) bool {
 	switch op {
-	case opCreate, opDelete, opSetData, opMulti, opCreateIn:
+	case opCreate, opCreate2, opDelete, opSetData, opMulti, opCreateIn:
 		return true
 	}
 	return false
@@ -37,24 +38,24 @@ func writes(op int32) bool {
 
 // A tap is one TCP connection as the client library uses it. It reads along, for
 // what the library does not tell: the negotiated timeout, when each request was
-// sent, and which were answered.
+// sent, and which were answered. And it carries letters, see post.
 type tap struct {
 	net.Conn
 	l     *link
 	r     *bufio.Reader // the library reads each reply in two pieces
 	limit time.Duration // for the handshake
 
-	writing sync.Mutex
+	writing sync.Mutex // held while a frame is written
 
 	// used by the library's reading goroutine alone
-	head [20]byte      // the beginning of the frame at hand
-	fill int           // how much of it there is
-	skip int           // how much of the frame is left
-	free bool          // replies are passed on as they come
-	gate chan struct{} // closed when the watches of earlier connections have been set again; nil: there are none
-
+	head     [20]byte      // the beginning of the frame at hand
+	fill     int           // how much of it there is
+	skip     int           // how much of the frame is left
 	greeted  bool          // the handshake is over
 	patience time.Duration // how long the library waits for the next frame
+	waits    time.Time     // since when, as far as the connection knows
+	free     bool          // replies are passed on as they come
+	gate     chan struct{} // closed when the watches of earlier connections have been set again; nil: there are none
 
 	// guarded by l.mu
 	begun   bool // the first frame was sent
@@ -80,7 +81,7 @@ func (t *tap) Write(frame []byte) (int, error) {
 }
 
 func (t *tap) Read(p []byte) (int, error) {
-	for t.ours() {
+	for t.mail() {
 	}
 	t.hold()
 	n, err := t.r.Read(p)
@@ -97,13 +98,7 @@ const maxHold = 250 * time.Millisecond
 // beside the goroutine that writes it, and one that is too high hides from the server
 // which watches should have fired meanwhile.
 func (t *tap) hold() {
-	if t.free || t.fill > 0 || t.skip > 0 {
-		return
-	}
-	t.l.mu.Lock()
-	shaken := t.shaken
-	t.l.mu.Unlock()
-	if !shaken {
+	if t.free || !t.greeted || t.fill > 0 || t.skip > 0 {
 		return
 	}
 	if t.gate == nil {
@@ -127,14 +122,11 @@ func (t *tap) hold() {
 // seven session timeouts for its first bytes and any time for the rest, so that
 // one server that is stopped would cost the session.
 func (t *tap) SetReadDeadline(at time.Time) error {
-	t.l.mu.Lock()
-	shaken := t.shaken
-	t.l.mu.Unlock()
-	t.patience = 0
+	t.waits, t.patience = time.Now(), 0
 	if !at.IsZero() {
-		t.patience = time.Until(at)
+		t.patience = at.Sub(t.waits)
 	}
-	if limit := time.Now().Add(t.limit); !shaken && (at.IsZero() || at.After(limit)) {
+	if limit := t.waits.Add(t.limit); !t.greeted && (at.IsZero() || at.After(limit)) {
 		at = limit
 	}
 	return t.Conn.SetReadDeadline(at)

@@ -139,6 +139,11 @@ func (l *link) arming(key watchKey, w *watch) letter {
 	}}
 }
 
+// keptLocked reports whether the library has a watch for us on a node.
+func (l *link) keptLocked(path string) bool {
+	return l.kept[watchKey{path, onChildren}] || l.kept[watchKey{path, onBirth}]
+}
+
 // keep notes whether the library has a watch for us.
 func (l *link) keep(key watchKey, kept bool) {
 	l.mu.Lock()

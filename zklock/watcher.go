@@ -58,8 +58,7 @@ func (e *Engine) departures(ctx context.Context, path string) (count, *watch, er
 	}
 }
 
-// countOf reckons with how ZooKeeper shows the version of the children: twice the
-// number that ever came, less the number that is there.
+// countOf is half of comers less the number that is there.
 func countOf(stat *zk.Stat) count {
 	return count{stat.Czxid, (int64(uint32(stat.Cversion)) - int64(stat.NumChildren)) / 2}
 }

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
@@ -14,12 +15,28 @@ func newFrame() []byte { return make([]byte, frameHead, 512) }
 
 func putInt(b []byte, n int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(n)) }
 
-func putText[T string | []byte](b []byte, text T) []byte {
-	return append(putInt(b, int32(len(text))), text...)
+func putText(b []byte, text string) []byte { return append(putInt(b, int32(len(text))), text...) }
+
+func putData(b, data []byte) []byte {
+	if data == nil {
+		return putInt(b, -1)
+	}
+	return append(putInt(b, int32(len(data))), data...)
 }
 
 // getFrame asks for a node's data and sets a watch on it.
 func getFrame(path string) []byte { return append(putText(newFrame(), path), 1) }
+
+func createFrame(c *zk.CreateRequest) []byte { return putCreate(newFrame(), c) }
+
+func putCreate(b []byte, c *zk.CreateRequest) []byte {
+	b = putData(putText(b, c.Path), c.Data)
+	b = putInt(b, int32(len(c.Acl)))
+	for _, a := range c.Acl {
+		b = putText(putText(putInt(b, a.Perms), a.Scheme), a.ID)
+	}
+	return putInt(b, c.Flags)
+}
 
 func deleteFrame(d *zk.DeleteRequest) []byte { return putDelete(newFrame(), d) }
 
@@ -31,14 +48,9 @@ func multiFrame(ops []any) []byte {
 	for _, op := range ops {
 		switch op := op.(type) {
 		case *zk.CreateRequest:
-			b = putText(putText(putPart(b, opCreate), op.Path), op.Data)
-			b = putInt(b, int32(len(op.Acl)))
-			for _, a := range op.Acl {
-				b = putText(putText(putInt(b, a.Perms), a.Scheme), a.ID)
-			}
-			b = putInt(b, op.Flags)
+			b = putCreate(putPart(b, opCreate), op)
 		case *zk.SetDataRequest:
-			b = putInt(putText(putText(putPart(b, opSetData), op.Path), op.Data), op.Version)
+			b = putInt(putData(putText(putPart(b, opSetData), op.Path), op.Data), op.Version)
 		case *zk.DeleteRequest:
 			b = putDelete(putPart(b, opDelete), op)
 		default:
@@ -92,8 +104,9 @@ func (r *reply) stat() *zk.Stat {
 	}
 }
 
-// errShort says that a server answered something else than was asked.
-var errShort = fmt.Errorf("zklock: an answer that cannot be read: %w", zk.ErrAPIError)
+// errShort says that a server answered something else than was asked: what it did is
+// not known.
+var errShort = errors.New("zklock: an answer that cannot be read")
 
 func (r *reply) err() error {
 	if r.short {
