@@ -24,10 +24,15 @@
 // half tells how many children there are and the zxid of the whole: if there is
 // one child, it is ours, and holds, with that zxid as its token. An exclusive
 // claim on a busy name watches the child whose number is one less, which is the
-// one right ahead; if that has gone or is shared, it reads the line. Leaving from
+// one right ahead; if that has gone or is shared, it reads the line. Where a line
+// was long a moment ago, an exclusive claim enters by a plain create, which costs the
+// servers less and tells its zxid, but not how many are ahead. Leaving from
 // an exclusive hold that was waited for writes the child before it deletes it, in
 // one Multi: whoever watches it is told "changed" and not "deleted", and so knows
 // without a question that everybody ahead is gone.
+//
+// These requests go past the client library on its own connection, see post.go. It
+// makes the others, and the connections.
 //
 // # Life
 //

@@ -49,7 +49,7 @@ func rows(t testing.TB, addr string, pid int) []contest.Row {
 		},
 		{Work: contest.Rivals(16, pid), Length: 700 * time.Millisecond, Who: both, Bounds: []contest.Bound{{
 			Who: mine.Name, Than: stock.Name, Factor: 1.5,
-			Why: "a turn takes three requests and zk.Lock's takes five, but two of each are writes, which cost the server about three times what a read does; the same three requests sent by hand, with no lock around them, reach about 1.6",
+			Why: "a turn takes three requests and zk.Lock's takes five, but two of each are writes, which cost the server about three times what a read does, see server-µs",
 		}}},
 		{Work: contest.Together(64), Length: 700 * time.Millisecond, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 50}}},
 		{Work: contest.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: both},
