@@ -28,7 +28,7 @@ type link struct {
 	cancel context.CancelFunc
 	events <-chan zk.Event // closed by the library when its goroutines have ended; nil: the user's
 	crew   *crew.Crew      // makes the calls of the library; close waits for them
-	posts  sync.WaitGroup  // requests of ours that are not answered; the same
+	posts  sync.WaitGroup  // letters that are not answered; the same
 
 	mu       sync.Mutex    // guards what follows, and what says so in taps and lives
 	tap      *tap          // the present connection; nil: none
@@ -40,7 +40,7 @@ type link struct {
 	changed  chan struct{} // closed and replaced whenever any of these changes
 	watches  map[watchKey]*watch
 	kept     map[watchKey]bool // watches that the library has for us, and sets again on the next connection
-	xid      int32             // of the last request of ours
+	xid      int32             // of the last letter
 	zxid     int64             // the highest in an answer to one
 	known    bool              // the library says who we are on every further connection
 	shut     bool              // close was called
@@ -49,7 +49,7 @@ type link struct {
 }
 
 func newLink(dial zk.Dialer, servers int) *link {
-	l := &link{dial: dial, crew: crew.New(maxAbreast), servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}, kept: map[watchKey]bool{}, xid: lastOurs}
+	l := &link{dial: dial, crew: crew.New(maxAbreast), servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}, kept: map[watchKey]bool{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if l.dial == nil {
 		l.dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
@@ -149,12 +149,12 @@ func (l *link) cut() {
 func (l *link) sending(t *tap, frame []byte) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(frame) < 16 && (!t.begun || len(frame) < frameHead) {
-		return frame // of nothing that is known
-	}
 	if !t.begun {
 		t.begun, t.shook = true, now()
 		return l.greetingLocked(frame)
+	}
+	if len(frame) < frameHead {
+		return frame
 	}
 	xid, op := int32(binary.BigEndian.Uint32(frame[4:])), int32(binary.BigEndian.Uint32(frame[8:]))
 	t.askedLocked(request{xid: xid, op: op, size: len(frame), sent: now()})
@@ -173,7 +173,7 @@ func (l *link) sending(t *tap, frame []byte) []byte {
 // greetingLocked is the handshake with the highest zxid that is known here, so that no
 // server is taken that is behind an answer which the library has not seen.
 func (l *link) greetingLocked(frame []byte) []byte {
-	if int64(binary.BigEndian.Uint64(frame[8:])) >= l.zxid {
+	if len(frame) < 16 || int64(binary.BigEndian.Uint64(frame[8:])) >= l.zxid {
 		return frame
 	}
 	frame = append([]byte(nil), frame...)

@@ -58,7 +58,9 @@ func (l *link) post(f *life, x letter) error {
 		l.mu.Unlock()
 		return err
 	}
-	l.xid--
+	if l.xid = min(l.xid, lastOurs) - 1; l.xid > 0 { // below the lowest is the highest
+		l.xid = lastOurs
+	}
 	binary.BigEndian.PutUint32(x.frame, uint32(len(x.frame)-4))
 	binary.BigEndian.PutUint32(x.frame[4:], uint32(l.xid))
 	binary.BigEndian.PutUint32(x.frame[8:], uint32(x.op))

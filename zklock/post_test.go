@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -103,6 +104,25 @@ func TestALetterHearsOfTheEndOfItsConnection(t *testing.T) {
 		t.Errorf("told once more, of %v", <-told)
 	}
 	l.posts.Wait() // or the test does not end
+}
+
+func TestLettersGoOnWhenTheirNumbersHaveRunOut(t *testing.T) {
+	t.Parallel()
+	tap, _ := tapped(t)
+	l := posting(tap)
+	l.xid = math.MinInt32 + 1
+	for range 3 {
+		if err := l.post(nil, letter{opGetData, getFrame("/node"), func([]byte, error) {}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, want := range []int32{math.MinInt32, lastOurs, lastOurs - 1} {
+		if got := tap.asked[i].xid; got != want {
+			t.Errorf("letter %d has number %d, not %d", i, got, want)
+		}
+	}
 }
 
 func TestALetterIsForOneLife(t *testing.T) {
