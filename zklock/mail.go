@@ -44,10 +44,9 @@ func (t *tap) answer(size int) bool {
 	}
 	var frame []byte
 	var err error
-	if size <= t.r.Size() {
-		if frame, err = t.r.Peek(size); err == nil {
-			defer t.r.Discard(size)
-		}
+	fits := size <= t.r.Size()
+	if fits {
+		frame, err = t.r.Peek(size)
 	} else {
 		frame = make([]byte, size)
 		_, err = io.ReadFull(t.r, frame)
@@ -60,6 +59,9 @@ func (t *tap) answer(size int) bool {
 		r.done(t.l, nil, errorOf(code))
 	} else {
 		r.done(t.l, frame[len(t.head):], nil)
+	}
+	if fits {
+		_, _ = t.r.Discard(size)
 	}
 	return true
 }

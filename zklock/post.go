@@ -84,10 +84,10 @@ func (l *link) send(ctx context.Context, f *life, x letter) error {
 			return err
 		}
 		err := l.post(f, x)
-		switch err {
-		case errDown:
+		switch {
+		case errors.Is(err, errDown):
 			err = l.ready(ctx, f)
-		case errMute: // whatever else the library sends comes after that
+		case errors.Is(err, errMute): // whatever else the library sends comes after that
 			err = l.do(ctx, f, func(c *zk.Conn) error {
 				_, _, err := c.Exists("/")
 				return err
