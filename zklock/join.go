@@ -60,15 +60,20 @@ func (s *session) multi(ctx context.Context, as []*arrival) ([]zk.MultiResponse,
 	}
 	tail := s.joinsTailLocked(as)
 	s.mu.Unlock()
-	x, read := letter{op: opMulti}, readMulti
-	if ops := s.ops(as); tail {
-		x.op, x.frame, read = opCreate2, createFrame(ops[0].(*zk.CreateRequest)), readCreate
+	ops := s.ops(as)
+	x := letter{op: opMulti}
+	if tail {
+		x.op, x.frame = opCreate2, createFrame(ops[0].(*zk.CreateRequest))
 	} else {
 		x.frame = multiFrame(ops)
 	}
 	x.tell = func(body []byte, failed error) {
-		if err = failed; err == nil {
-			res, err = read(body)
+		switch err = failed; {
+		case err != nil:
+		case tail:
+			res, err = readCreate(body)
+		default:
+			res, err = readMulti(body, ops)
 		}
 		err = s.l.judge(s.f, err)
 		s.entered(as, res, err)

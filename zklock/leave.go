@@ -70,7 +70,7 @@ func (s *session) delete(ctx context.Context, ops ...any) error {
 		err = s.l.exchange(ctx, s.f, opDelete, deleteFrame(d), nil)
 	} else {
 		err = s.l.exchange(ctx, s.f, opMulti, multiFrame(ops), func(body []byte) error {
-			_, err := readMulti(body)
+			_, err := readMulti(body, ops)
 			return err
 		})
 	}

@@ -39,17 +39,17 @@ type link struct {
 	cause    error         // of the last failure
 	changed  chan struct{} // closed and replaced whenever any of these changes
 	watches  map[watchKey]*watch
-	kept     map[watchKey]bool // watches that the library has for us, and sets again on the next connection
-	xid      int32             // of the last letter
-	zxid     int64             // the highest in an answer to one
-	known    bool              // the library says who we are on every further connection
-	shut     bool              // close was called
-	refuse   bool              // no further connection
-	parted   bool              // the servers have confirmed the end
+	kept     map[watchKey]int // how many watches the library has for us, or may have; it sets them again on the next connection
+	xid      int32            // of the last letter
+	zxid     int64            // the highest in an answer to one
+	known    bool             // the library says who we are on every further connection
+	shut     bool             // close was called
+	refuse   bool             // no further connection
+	parted   bool             // the servers have confirmed the end
 }
 
 func newLink(dial zk.Dialer, servers int) *link {
-	l := &link{dial: dial, crew: crew.New(maxAbreast), servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}, kept: map[watchKey]bool{}}
+	l := &link{dial: dial, crew: crew.New(maxAbreast), servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}, kept: map[watchKey]int{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if l.dial == nil {
 		l.dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
@@ -272,6 +272,7 @@ func (l *link) endLocked() {
 	}
 	l.refuse = l.refuse || l.once
 	clear(l.kept) // the library gives up its watches too
+	l.zxid = 0    // and what it has seen
 	l.fireLocked()
 	l.changeLocked()
 }

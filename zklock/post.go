@@ -53,6 +53,8 @@ func (l *link) post(f *life, x letter) error {
 		err = errDown
 	case t.mute:
 		err = errMute
+	case len(x.frame) > maxFrame:
+		err = zk.ErrShortBuffer // as the library says; the server would end the connection
 	}
 	if err != nil {
 		l.mu.Unlock()

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,6 +106,73 @@ func TestALetterHearsOfTheEndOfItsConnection(t *testing.T) {
 		t.Errorf("told once more, of %v", <-told)
 	}
 	l.posts.Wait() // or the test does not end
+}
+
+// The library reads what the tap could not: whatever there is of an answer when the
+// connection ends, somebody waits for it.
+func TestHalfAnAnswerToALetterIsTheEndOfIt(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 4, 19, 20, 21, 30} {
+		tap, far := tapped(t)
+		l := posting(tap)
+		told := make(chan error, 2)
+		if err := l.post(nil, letter{opGetData, getFrame("/node"), func(_ []byte, err error) { told <- err }}); err != nil {
+			t.Fatal(err)
+		}
+		go func() { // ends with the pipe
+			_, _ = far.Write(answerTo(1, 3, make([]byte, 20)...)[:n])
+			far.Close()
+		}()
+		b := make([]byte, 100)
+		_, err := io.ReadFull(tap, b[:4]) // as the library does
+		if err == nil {
+			_, err = io.ReadFull(tap, b[:binary.BigEndian.Uint32(b)])
+		}
+		if err == nil {
+			t.Errorf("%d bytes of an answer are taken for all", n)
+		}
+		tap.Close()
+		l.posts.Wait() // or the test does not end
+		if err := <-told; !unknown(classify(err)) {
+			t.Errorf("%d bytes of an answer: told of %v, by which it was not carried out", n, err)
+		}
+	}
+}
+
+// A server ends the connection of who sends more than it reads.
+func TestALetterThatIsTooLongIsNotSent(t *testing.T) {
+	t.Parallel()
+	s := open(t, connect(t, []string{one(t)}, Path(pathOf(t))), time.Minute)
+	cs := make([]driver.Claim, 1000)
+	for i := range cs {
+		cs[i] = mutex()
+		cs[i].Name, cs[i].Note = fmt.Sprint("job", i), strings.Repeat("n", driver.MaxNote)
+	}
+	s.l.mu.Lock()
+	tap := s.l.tap
+	s.l.mu.Unlock()
+	if _, err := s.EnterAll(t.Context(), cs); err == nil || unknown(err) {
+		t.Errorf("entering a thousand claims: %v", err)
+	}
+	hold(t, s, mutex())
+	s.l.mu.Lock()
+	defer s.l.mu.Unlock()
+	if s.l.tap != tap {
+		t.Error("it has cost the connection")
+	}
+}
+
+func TestAWatchThatFailsIsOneLess(t *testing.T) {
+	t.Parallel()
+	tap, _ := tapped(t)
+	key := watchKey{"/name", onChildren}
+	for _, n := range []int{1, 1, -1} { // set, then again on a connection that ends
+		tap.l.keep(key, n)
+	}
+	if tap.l.mu.Lock(); !tap.l.keptLocked(key.path) {
+		t.Error("the first is forgotten")
+	}
+	tap.l.mu.Unlock()
 }
 
 func TestLettersGoOnWhenTheirNumbersHaveRunOut(t *testing.T) {
@@ -297,16 +366,17 @@ func TestLettersAreWhatTheLibraryWouldSend(t *testing.T) {
 func TestAnAnswerThatIsTooShortIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	stat := make([]byte, 68)
-	part := func(op int32) []byte { return putPart(nil, op) }
-	end := append(putInt(nil, -1), 1, 0xff, 0xff, 0xff, 0xff)
+	part := func(op int32) []byte { return putInt(append(putInt(nil, op), 0), -1) }
+	end := putInt(append(putInt(nil, -1), 1), -1)
+	ops := []any{&zk.CreateRequest{}, &zk.SetDataRequest{}, &zk.DeleteRequest{}}
+	multi := func(b []byte) error { _, err := readMulti(b, ops); return err }
 	for name, test := range map[string]struct {
 		body []byte
 		read func([]byte) error
 	}{
 		"data":   {slices.Concat(putText(nil, "data"), stat), func(b []byte) error { _, _, err := readData(b); return err }},
 		"create": {slices.Concat(putText(nil, "/path"), stat), func(b []byte) error { _, err := readCreate(b); return err }},
-		"Multi": {slices.Concat(part(opCreate), putText(nil, "/path"), part(opSetData), stat, part(opDelete), end),
-			func(b []byte) error { _, err := readMulti(b); return err }},
+		"Multi":  {slices.Concat(part(opCreate), putText(nil, "/path"), part(opSetData), stat, part(opDelete), end), multi},
 	} {
 		if err := test.read(test.body); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -318,7 +388,17 @@ func TestAnAnswerThatIsTooShortIsNoAnswer(t *testing.T) {
 		}
 	}
 	refused := slices.Concat(part(-1), putInt(nil, 0), part(-1), putInt(nil, -101), part(-1), putInt(nil, -2), end)
-	if parts, err := readMulti(refused); !errors.Is(err, zk.ErrNoNode) || failed(parts) != 1 {
+	if parts, err := readMulti(refused, ops); !errors.Is(err, zk.ErrNoNode) || failed(parts) != 1 {
 		t.Errorf("a Multi that fails in its second part: %+v, %v", parts, err)
+	}
+	for name, body := range map[string][]byte{
+		"no part":     end,
+		"two of them": slices.Concat(part(opCreate), putText(nil, "/path"), part(opSetData), stat, end),
+		"one more":    slices.Concat(part(opCreate), putText(nil, "/path"), part(opSetData), stat, part(opDelete), part(opDelete), end),
+		"other ones":  slices.Concat(part(opCreate), putText(nil, "/path"), part(opDelete), part(opDelete), end),
+	} {
+		if err := multi(body); !errors.Is(err, errShort) {
+			t.Errorf("an answer with %s: %v", name, err)
+		}
 	}
 }

@@ -3,11 +3,15 @@ package zklock
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/faultproxy"
@@ -71,6 +75,38 @@ func (s *sailor) strike() {
 	s.way.Heal()
 }
 
+// A frayed connection ends after so many bytes from the server, in the middle of a
+// frame as likely as not.
+type frayed struct {
+	net.Conn
+	left int
+}
+
+func (c *frayed) Read(b []byte) (int, error) {
+	if c.left == 0 {
+		c.Close()
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := c.Conn.Read(b[:min(len(b), c.left)])
+	c.left -= n
+	return n, err
+}
+
+// fraying returns a dialer of such connections, of up to 64 KiB each.
+func fraying(seed uint64) zk.Dialer {
+	var mu sync.Mutex
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	return func(network, addr string, timeout time.Duration) (net.Conn, error) {
+		conn, err := net.DialTimeout(network, addr, timeout)
+		if err != nil {
+			return nil, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return &frayed{conn, 1000 + rnd.IntN(64<<10)}, nil
+	}
+}
+
 // storm has clients sail for so long, while their ways are struck at random.
 func storm(t *testing.T, length time.Duration) {
 	const crew, ttl = 10, 2 * time.Second
@@ -83,7 +119,7 @@ func storm(t *testing.T, length time.Duration) {
 	var all, strikes sync.WaitGroup
 	for i := range crew {
 		s := &sailor{way: faultproxy.New(t, one(t)), rnd: rand.New(rand.NewPCG(seed, uint64(i)))}
-		s.client = pawl.New(connect(t, []string{s.way.Addr()}, Path(path)), pawl.WithTTL(ttl))
+		s.client = pawl.New(connect(t, []string{s.way.Addr()}, Path(path), Dial(fraying(s.rnd.Uint64()))), pawl.WithTTL(ttl))
 		t.Cleanup(s.way.Heal)
 		all.Go(func() { s.sail(ctx, a) })
 		storm := &sailor{way: s.way, rnd: rand.New(rand.NewPCG(seed, uint64(crew+i)))}

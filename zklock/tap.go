@@ -3,6 +3,7 @@ package zklock
 import (
 	"bufio"
 	"encoding/binary"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -156,7 +157,7 @@ func (t *tap) feed(b []byte) {
 		}
 		t.fill = 0
 		t.skip = max(0, int(binary.BigEndian.Uint32(t.head[:]))-16)
-		t.l.received(t, t.head[4:])
+		t.l.received(t, t.head[4:]).done(t.l, nil, io.ErrUnexpectedEOF) // of a letter, half an answer
 		t.greeted = true
 	}
 }

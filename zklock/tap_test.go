@@ -24,7 +24,7 @@ func tapped(t *testing.T, kept ...watchKey) (*tap, net.Conn) {
 	t.Cleanup(func() { near.Close(); far.Close() })
 	l := newLink(func(string, string, time.Duration) (net.Conn, error) { return near, nil }, 1)
 	for _, key := range kept {
-		l.keep(key, true)
+		l.keep(key, 1)
 	}
 	if _, err := l.connect("tcp", "server", time.Second); err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func (l *link) arm(ctx context.Context, f *life, key watchKey, w *watch) error {
 	if err := l.ready(ctx, f); err != nil {
 		return err
 	}
-	l.keep(key, true)
+	l.keep(key, 1)
 	started := l.start(func() {
 		var err error
 		switch key.kind {
@@ -113,7 +113,7 @@ func (l *link) arm(ctx context.Context, f *life, key watchKey, w *watch) error {
 			w.there, w.stat, _, err = l.conn.ExistsW(key.path)
 		}
 		if err != nil {
-			l.keep(key, false)
+			l.keep(key, -1)
 			l.forget(key, w, err)
 			return
 		}
@@ -141,16 +141,14 @@ func (l *link) arming(key watchKey, w *watch) letter {
 
 // keptLocked reports whether the library has a watch for us on a node.
 func (l *link) keptLocked(path string) bool {
-	return l.kept[watchKey{path, onChildren}] || l.kept[watchKey{path, onBirth}]
+	return l.kept[watchKey{path, onChildren}]+l.kept[watchKey{path, onBirth}] > 0
 }
 
-// keep notes whether the library has a watch for us.
-func (l *link) keep(key watchKey, kept bool) {
+// keep notes that the library has a watch more or less for us.
+func (l *link) keep(key watchKey, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if kept {
-		l.kept[key] = true
-	} else {
+	if l.kept[key] += n; l.kept[key] <= 0 {
 		delete(l.kept, key)
 	}
 }

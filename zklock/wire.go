@@ -46,22 +46,31 @@ func putDelete(b []byte, d *zk.DeleteRequest) []byte { return putInt(putText(b, 
 func multiFrame(ops []any) []byte {
 	b := newFrame()
 	for _, op := range ops {
+		b = putInt(append(putInt(b, opOf(op)), 0), -1)
 		switch op := op.(type) {
 		case *zk.CreateRequest:
-			b = putCreate(putPart(b, opCreate), op)
+			b = putCreate(b, op)
 		case *zk.SetDataRequest:
-			b = putInt(putData(putText(putPart(b, opSetData), op.Path), op.Data), op.Version)
+			b = putInt(putData(putText(b, op.Path), op.Data), op.Version)
 		case *zk.DeleteRequest:
-			b = putDelete(putPart(b, opDelete), op)
-		default:
-			panic(fmt.Sprintf("zklock: %T in a Multi", op))
+			b = putDelete(b, op)
 		}
 	}
 	return putInt(append(putInt(b, -1), 1), -1) // there are no more
 }
 
-// putPart begins a part of a Multi.
-func putPart(b []byte, op int32) []byte { return putInt(append(putInt(b, op), 0), -1) }
+// opOf is the number of a part of a Multi.
+func opOf(part any) int32 {
+	switch part.(type) {
+	case *zk.CreateRequest:
+		return opCreate
+	case *zk.SetDataRequest:
+		return opSetData
+	case *zk.DeleteRequest:
+		return opDelete
+	}
+	panic(fmt.Sprintf("zklock: %T in a Multi", part))
+}
 
 // A reply is what is left to read of one. It reads zeros where it is too short.
 type reply struct {
@@ -123,7 +132,7 @@ func readData(body []byte) (data []byte, stat *zk.Stat, err error) {
 }
 
 // readMulti returns what came of each part, and the first error among them.
-func readMulti(body []byte) (parts []zk.MultiResponse, err error) {
+func readMulti(body []byte, ops []any) (parts []zk.MultiResponse, err error) {
 	const opError = -1
 	for r := (reply{rest: body}); ; {
 		op, last := r.int32(), r.take(1)
@@ -131,20 +140,22 @@ func readMulti(body []byte) (parts []zk.MultiResponse, err error) {
 		if r.short {
 			return nil, errShort
 		}
+		if (last[0] != 0) != (len(parts) == len(ops)) {
+			return nil, errShort
+		}
 		if last[0] != 0 {
 			return parts, err
 		}
 		var part zk.MultiResponse
-		switch op {
-		case opCreate:
-			part.String = string(r.text())
-		case opSetData:
-			part.Stat = r.stat()
-		case opDelete:
-		case opError:
+		switch asked := opOf(ops[len(parts)]); {
+		case op == opError:
 			part.Error = errorOf(r.int32())
-		default:
+		case op != asked:
 			return nil, errShort
+		case op == opCreate:
+			part.String = string(r.text())
+		case op == opSetData:
+			part.Stat = r.stat()
 		}
 		if err == nil {
 			err = part.Error
