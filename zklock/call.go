@@ -44,7 +44,7 @@ func (l *link) ready(ctx context.Context, f *life) error {
 // not go through the hook.
 func (l *link) hooked(ctx context.Context) error {
 	l.mu.Lock()
-	blind := l.tap == nil && l.conn.State() == zk.StateHasSession
+	blind := !l.dialed && l.conn.State() == zk.StateHasSession
 	l.mu.Unlock()
 	if blind {
 		return errors.New("zklock: the connection has another dialer than its hook's: pass the hook's option last")

@@ -37,6 +37,31 @@ func TestAConnectionOfAnotherHookIsRefused(t *testing.T) {
 	}
 }
 
+// Between the end of a connection and the library's word on it there is none, and yet
+// it is the hook's.
+func TestAConnectionThatHasJustEndedIsNotTakenForAnothers(t *testing.T) {
+	t.Parallel()
+	hook := Hooks()
+	conn := user(t, one(t), 10*time.Second, hook)
+	if _, _, err := conn.Exists("/"); err != nil { // it has a session
+		t.Fatal(err)
+	}
+	l := hook.l
+	l.mu.Lock()
+	tap := l.tap
+	l.tap, l.up = nil, false
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := l.hooked(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without a connection: %v", err)
+	}
+	tap.Close()
+	if err := l.hooked(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAConnectionWithAnotherDialerIsRefused(t *testing.T) {
 	t.Parallel()
 	hook := Hooks()

@@ -31,6 +31,7 @@ type link struct {
 	posts  sync.WaitGroup  // letters that are not answered; the same
 
 	mu       sync.Mutex    // guards what follows, and what says so in taps and lives
+	dialed   bool          // the library has asked for a connection
 	tap      *tap          // the present connection; nil: none
 	life     *life         // the present one; nil before the first
 	up       bool          // the library may send
@@ -75,6 +76,7 @@ func (l *link) changeLocked() {
 // connect is the library's dialer.
 func (l *link) connect(network, addr string, timeout time.Duration) (net.Conn, error) {
 	l.mu.Lock()
+	l.dialed = true
 	refuse := l.refuse
 	l.mu.Unlock()
 	if refuse {
