@@ -104,8 +104,15 @@ type Engine interface {
 	Open(ctx context.Context, o SessionOptions) (Session, error)
 
 	// List yields the claims, held and waiting, on names that begin with prefix,
-	// line by line in the line's order. It takes no locks and may be a little old.
+	// line by line in the line's order. It takes no locks, may be a little old, and
+	// may take as long as the store needs to go through all its keys.
 	List(ctx context.Context, prefix string) iter.Seq2[Entry, error]
+
+	// Line returns the claims of one name, in the line's order, as List would show
+	// them. It is one step that costs the same however many other names and keys
+	// the store has: the core, the recipes and the command ask it while they work,
+	// and List only when a person wants to see everything.
+	Line(ctx context.Context, name string) ([]Entry, error)
 
 	// Evict breaks exactly the claim that e shows: same name, ID, Try and Token.
 	// It answers ErrGone if that claim is no longer there. The holder learns it

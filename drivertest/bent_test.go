@@ -28,6 +28,7 @@ type bent struct {
 	closeS   func(ctx context.Context, s *bentSession) error
 	closeE   func() error
 	list     func(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error]
+	lineOf   func(ctx context.Context, name string) ([]driver.Entry, error)
 	evict    func(ctx context.Context, x driver.Entry) error
 	load     func(ctx context.Context, key string) ([]byte, uint64, error)
 	store    func(ctx context.Context, key string, value []byte, ifVersion uint64, keep time.Duration) (uint64, error)
@@ -71,6 +72,13 @@ func (b *bent) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, 
 		return b.list(ctx, prefix)
 	}
 	return b.Engine.List(ctx, prefix)
+}
+
+func (b *bent) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	if b.lineOf != nil {
+		return b.lineOf(ctx, name)
+	}
+	return b.Engine.Line(ctx, name)
 }
 
 func (b *bent) Evict(ctx context.Context, x driver.Entry) error {

@@ -15,6 +15,8 @@ var listCases = []lawCase{
 		why: "Holders first, then waiters as they came, each line in one piece."},
 	{name: "List yields exactly the names with the prefix", law: 13, run: listPrefix,
 		why: "A prefix is not a pattern: %, _, * and [ stand for themselves, and case counts."},
+	{name: "Line shows exactly the claims of its name", law: 13, run: lineOfName,
+		why: "The core decides by it what to end: every claim of the name as List shows it, in order, and none of a name that only looks alike."},
 	{name: "List can be left early", law: 9, run: listBreak,
 		why: "A caller that stops after the first entry must not leave a cursor or a goroutine behind."},
 	{name: "Left and Since are told by the engine's clock", law: 8, run: listTimes,
@@ -118,6 +120,57 @@ func listPrefix(s *stage) {
 	}
 	if everything != len(all) {
 		s.Errorf(`List("") shows %d of %d names`, everything, len(all))
+	}
+}
+
+func lineOfName(s *stage) {
+	a, b := s.join(), s.join()
+	names := nasty(s.letters())
+	want := map[string][]driver.Claim{}
+	for _, name := range names {
+		c := named(s.claim(), name)
+		a.hold(c)
+		want[name] = append(want[name], c)
+		if s.can.Queue {
+			for range 2 {
+				c := named(s.claim(), name)
+				b.stand(c)
+				want[name] = append(want[name], c)
+			}
+		}
+	}
+	for _, name := range names {
+		line := s.lineOf(name)
+		if len(line) != len(want[name]) {
+			s.Errorf("Line(%q) shows %d claims of %d:\n%s", name, len(line), len(want[name]), showEntries(line))
+			continue
+		}
+		for i, e := range line {
+			c := want[name][i]
+			if e.ID != c.ID || e.Try != c.Try || e.Name != name || e.Note != c.Note || e.Held != (i == 0) || e.Held != (e.Token > 0) && s.can.Fencing != driver.None {
+				s.Errorf("Line(%q) shows %+v at place %d, where %+v is", name, e, i, c)
+			}
+		}
+		listed := slices.DeleteFunc(s.list(name), func(e driver.Entry) bool { return e.Name != name })
+		same := func(x, y driver.Entry) bool {
+			return x.Claim == y.Claim && x.Session == y.Session && x.Held == y.Held && x.Token == y.Token && x.Foreign == y.Foreign
+		}
+		if !slices.EqualFunc(line, listed, same) {
+			s.Errorf("Line(%q) shows\n%s\nand List\n%s", name, showEntries(line), showEntries(listed))
+		}
+	}
+	if line := s.lineOf(s.letters() + "/nobody"); len(line) != 0 {
+		s.Errorf("Line of a name that nobody has asked for shows\n%s", showEntries(line))
+	}
+	for _, name := range names {
+		for i := range want[name] {
+			c := want[name][len(want[name])-1-i]
+			p := b
+			if c == want[name][0] {
+				p = a
+			}
+			p.leave(c)
+		}
 	}
 }
 

@@ -103,6 +103,13 @@ func (l *lossy) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry,
 	return l.Engine.List(ctx, prefix)
 }
 
+func (l *lossy) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	if err := l.lost("Line"); err != nil {
+		return nil, err
+	}
+	return l.Engine.Line(ctx, name)
+}
+
 func (l *lossy) Evict(ctx context.Context, e driver.Entry) error {
 	err := l.Engine.Evict(ctx, e)
 	if lost := l.lost("Evict"); lost != nil {

@@ -101,6 +101,13 @@ func mapTokens(b *bent, to func(uint64) uint64) {
 			}
 		}
 	}
+	b.lineOf = func(ctx context.Context, name string) ([]driver.Entry, error) {
+		line, err := b.Engine.Line(ctx, name)
+		for i := range line {
+			line[i].Token = shown(line[i].Token)
+		}
+		return line, err
+	}
 	b.evict = func(ctx context.Context, x driver.Entry) error {
 		for _, e := range b.line(x.Name) {
 			if e.ID == x.ID && shown(e.Token) == x.Token {
@@ -163,6 +170,23 @@ var endMutants = []mutant{
 			return listWhere(b, func(e driver.Entry) bool {
 				return strings.HasPrefix(strings.ToLower(e.Name), strings.ToLower(prefix))
 			})
+		}
+	}},
+	{"line is that of all names with the prefix", 13, func(b *bent) {
+		b.lineOf = func(ctx context.Context, name string) (line []driver.Entry, err error) {
+			for e, err := range b.Engine.List(ctx, name) {
+				if err != nil {
+					return nil, err
+				}
+				line = append(line, e)
+			}
+			return line, nil
+		}
+	}},
+	{"line shows the holder alone", 13, func(b *bent) {
+		b.lineOf = func(ctx context.Context, name string) ([]driver.Entry, error) {
+			line, err := b.Engine.Line(ctx, name)
+			return line[:min(1, len(line))], err
 		}
 	}},
 	{"list is in no order", 2, func(b *bent) {

@@ -225,6 +225,19 @@ func (s *stage) list(prefix string) []driver.Entry {
 	return all
 }
 
+// lineOf returns what Line shows of a name.
+func (s *stage) lineOf(name string) (line []driver.Entry) {
+	s.Helper()
+	err := again(s.ctx, s.lossy, func() (err error) {
+		line, err = s.engine.Line(s.ctx, name)
+		return err
+	})
+	if err != nil {
+		s.Fatalf("Line(%q): %v", name, err)
+	}
+	return line
+}
+
 // line returns what is listed for the case's one name.
 func (s *stage) line() []driver.Entry {
 	s.Helper()

@@ -150,3 +150,17 @@ func (l *lister) leftOf(ctx context.Context, lease int64) time.Duration {
 	l.left[lease] = left
 	return left
 }
+
+// Line returns the claims of one name.
+func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	var line []driver.Entry
+	for x, err := range e.List(ctx, name) {
+		if err != nil {
+			return nil, err
+		}
+		if x.Name == name {
+			line = append(line, x)
+		}
+	}
+	return line, nil
+}

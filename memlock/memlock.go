@@ -98,16 +98,35 @@ func (e *Engine) snapshot(prefix string) []driver.Entry {
 	defer e.mu.Unlock()
 	now := time.Now()
 	var all []driver.Entry
-	for name, l := range e.lines {
-		if !strings.HasPrefix(name, prefix) {
-			continue
-		}
-		e.settleLocked(name, l, now)
-		for _, s := range l.spots {
-			all = append(all, s.entry(now))
+	for name := range e.lines {
+		if strings.HasPrefix(name, prefix) {
+			all = append(all, e.entriesLocked(name, now)...)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b driver.Entry) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Line returns the claims of one name.
+func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.entriesLocked(name, time.Now()), nil
+}
+
+func (e *Engine) entriesLocked(name string, now time.Time) []driver.Entry {
+	l := e.lines[name]
+	if l == nil {
+		return nil
+	}
+	e.settleLocked(name, l, now)
+	all := make([]driver.Entry, len(l.spots))
+	for i, s := range l.spots {
+		all[i] = s.entry(now)
+	}
 	return all
 }
 

@@ -190,3 +190,17 @@ func (e *Engine) engine(name string) driver.Engine {
 	i := slices.IndexFunc(e.nodes, func(n Node) bool { return n.Name == name })
 	return e.nodes[i].Engine
 }
+
+// Line returns the claims of one name.
+func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	var line []driver.Entry
+	for x, err := range e.List(ctx, name) {
+		if err != nil {
+			return nil, err
+		}
+		if x.Name == name {
+			line = append(line, x)
+		}
+	}
+	return line, nil
+}

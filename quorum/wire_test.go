@@ -117,6 +117,14 @@ func (l *link) Open(ctx context.Context, o driver.SessionOptions) (driver.Sessio
 	return &linked{Session: s, Voter: s.(driver.Voter), l: l}, nil
 }
 
+func (l *link) Line(ctx context.Context, name string) (line []driver.Entry, err error) {
+	err = l.call(ctx, func(ctx context.Context) (err error) {
+		line, err = l.node.Line(ctx, name)
+		return err
+	})
+	return line, err
+}
+
 func (l *link) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
 		if err := l.net.travel(ctx, l.i); err != nil {

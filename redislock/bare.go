@@ -196,3 +196,17 @@ func (e *bare) wrongKey(name string, err error) error {
 	}
 	return fault(err)
 }
+
+// Line returns the claims of one name.
+func (e *bare) Line(ctx context.Context, name string) (line []driver.Entry, err error) {
+	if err := cmp.Or(ctx.Err(), e.bad); err != nil {
+		return nil, err
+	}
+	e.listNames(ctx, []string{name}, func(x driver.Entry, fault error) bool {
+		if err = fault; err == nil {
+			line = append(line, x)
+		}
+		return err == nil
+	})
+	return line, err
+}

@@ -103,6 +103,14 @@ func (n *node) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, 
 	return e.List(ctx, prefix)
 }
 
+func (n *node) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	e, err := n.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.Line(ctx, name)
+}
+
 func (n *node) Evict(ctx context.Context, x driver.Entry) error {
 	e, err := n.reach(ctx)
 	if err != nil {

@@ -113,3 +113,17 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	}
 	return nil
 }
+
+// Line returns the claims of one name.
+func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	var line []driver.Entry
+	for x, err := range e.List(ctx, name) {
+		if err != nil {
+			return nil, err
+		}
+		if x.Name == name {
+			line = append(line, x)
+		}
+	}
+	return line, nil
+}

@@ -154,3 +154,17 @@ func fetch(ctx context.Context, l *link, f *life, path string, c child) (*found,
 	}
 	return &found{child: c, details: d, stat: stat, foreign: !ok}, nil
 }
+
+// Line returns the claims of one name.
+func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	var line []driver.Entry
+	for x, err := range e.List(ctx, name) {
+		if err != nil {
+			return nil, err
+		}
+		if x.Name == name {
+			line = append(line, x)
+		}
+	}
+	return line, nil
+}
