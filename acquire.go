@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -17,11 +18,18 @@ var errWaited = errors.New("waited long enough")
 // like a busy lock. One lost reply is forgiven all the same.
 const maxRepeats = 2
 
+// maxTry bounds how long a caller that does not want to wait is kept by a store that
+// does not answer, where its TTL is longer.
+const maxTry = 10 * time.Second
+
 // A quest is one acquire: what it asks, how it stands, and what went wrong last.
 type quest struct {
 	c     *Client
-	cl    *claim
-	try   bool // hold it now or not at all
+	o     *options
+	cl    *claim  // nil once its place went to another
+	try   bool    // hold it now or not at all
+	began instant // when the store was first asked; 0: not yet
+	known bool    // last is what the store said, to this quest or to one that waits for the same
 	last  driver.Standing
 	at    instant // when last was learnt; 0: by another quest, or just now
 	fault error   // why the store could not be asked; nil once it answered
@@ -84,13 +92,18 @@ func (q *quest) resume(ctx context.Context) error {
 
 // seat gives the claim a session, if it has none or its own has ended.
 func (q *quest) seat(ctx context.Context) error {
+	if q.began == 0 {
+		q.began = q.c.now()
+	}
 	for q.cl.s == nil || q.cl.s.ended() {
 		if s := q.cl.s; s != nil {
 			s.part(q.cl)
 			q.cl = q.cl.anew() // a claim never moves: its old session's calls may still look at it
 		}
 		q.cl.identify()
-		s, err := q.c.session(ctx, q.cl)
+		call := newCall(ctx, time.Now().Add(q.limit()))
+		s, err := q.c.session(call, q.cl)
+		call.end()
 		if err == nil {
 			q.cl.s = s
 			return nil
@@ -102,15 +115,44 @@ func (q *quest) seat(ctx context.Context) error {
 	return nil
 }
 
+// limit bounds one call. A grant that comes later than a TTL would be worth nothing.
+func (q *quest) limit() time.Duration {
+	if !q.try {
+		return q.o.ttl
+	}
+	return tryLimit(q.o.ttl)
+}
+
+// tryLimit bounds one call of a caller that does not want to wait: with its repeats it
+// takes a TTL or maxTry, but no call has less than a second where the TTL is longer.
+func tryLimit(ttl time.Duration) time.Duration {
+	return max(min(ttl, maxTry)/(1+maxRepeats), min(ttl, time.Second))
+}
+
+// noAnswer is the error of a call that its own limit ended.
+func noAnswer(limit time.Duration) error {
+	return fmt.Errorf("%w: no answer within %v", driver.ErrUnreachable, limit)
+}
+
 func (q *quest) enter(ctx context.Context) (driver.Standing, error) {
-	st, err := q.cl.s.enter(ctx, q.cl)
+	st, err := q.cl.s.enter(ctx, q.cl, q.limit())
 	if err == nil {
-		q.fault, q.fails, q.gone, q.last = nil, 0, 0, st
-		if !st.Held && !q.try {
-			q.at = q.c.now()
-		}
+		q.gone = 0
+		q.learn(st)
 	}
 	return st, err
+}
+
+// learn takes in what the store said of the claim. Goroutines that wait for the same
+// inside the process wait for the same holder.
+func (q *quest) learn(st driver.Standing) {
+	q.fault, q.fails, q.last, q.known = nil, 0, st, true
+	if !st.Held && !q.try {
+		q.at = q.c.now()
+		if g := q.cl.gate; g != nil {
+			g.learn(st)
+		}
+	}
 }
 
 // await waits in line until the claim is held (done), or must be entered anew.
@@ -134,7 +176,7 @@ func (q *quest) await(ctx context.Context) (done bool, err error) {
 			}
 			continue
 		}
-		q.fault, q.fails, q.last, q.at = nil, 0, st, q.c.now()
+		q.learn(st)
 		if st.Held {
 			if q.cl.o.fixed && q.cl.s.renew(ctx, q.cl) {
 				q.cl.s.retry(q.cl)
@@ -176,7 +218,6 @@ func (q *quest) granted(st driver.Standing) bool {
 // trouble deals with a call that failed: nil says to try again.
 func (q *quest) trouble(ctx context.Context, err error) error {
 	if hasEnded(ctx) {
-		q.fault = nil // it is ours, not the store's
 		return q.stop(ctx)
 	}
 	if s := q.cl.s; s != nil && s.ended() {
@@ -191,7 +232,10 @@ func (q *quest) trouble(ctx context.Context, err error) error {
 		}
 	}
 	late := errors.Is(err, context.DeadlineExceeded) // the call's own limit: ctx has not ended
-	if !late && !errors.Is(err, driver.ErrUnreachable) && !errors.Is(err, driver.ErrGone) {
+	if late && !errors.Is(err, driver.ErrUnreachable) {
+		err = noAnswer(q.limit())
+	}
+	if !errors.Is(err, driver.ErrUnreachable) && !errors.Is(err, driver.ErrGone) {
 		q.abandon()
 		return err
 	}
@@ -256,21 +300,55 @@ func (q *quest) promised() instant {
 	return q.cl.promise
 }
 
-// stopped is the error of a quest that ctx ended.
+// stopped is the error of a quest that ctx ended. It says that the lock is held only
+// if the store said so, and that the store is silent where it is.
 func (q *quest) stopped(ctx context.Context) error {
 	cause := context.Cause(ctx)
+	waited := errors.Is(cause, errWaited)
 	switch {
 	case errors.Is(cause, ErrClosed):
 		return ErrClosed
-	case errors.Is(cause, errWaited):
+	case waited:
 		cause = ErrHeld
 	default:
 		cause = ctx.Err()
 	}
-	if q.fault != nil {
-		return errors.Join(q.held(cause), q.fault)
+	silence := q.silence()
+	switch {
+	case q.known && silence != nil:
+		return errors.Join(q.held(cause), silence)
+	case q.known:
+		return q.held(cause)
+	case waited && silence == nil:
+		return fmt.Errorf("%w: no answer before the wait was over", driver.ErrUnreachable)
+	case waited:
+		return silence
+	case silence == nil:
+		return fmt.Errorf("%w before the store answered", cause)
 	}
-	return q.held(cause)
+	return fmt.Errorf("%w; %w", cause, silence)
+}
+
+// silence is what is wrong with the store, if it does not answer: it has failed, has
+// never answered this quest for a while, or not even a beat in the time of two.
+func (q *quest) silence() error {
+	if q.fault != nil {
+		return q.fault
+	}
+	ttl := q.o.ttl
+	now := q.c.now()
+	if !q.known {
+		if long := now.sub(q.began); q.began != 0 && long >= min(ttl/6, time.Second) {
+			return fmt.Errorf("%w: no answer for %v", driver.ErrUnreachable, long.Round(time.Millisecond))
+		}
+		return nil
+	}
+	if s, _ := q.c.find(ttl); s != nil {
+		if long := s.silent(); long > 2*ttl/3 {
+			return fmt.Errorf("%w: no answer for %v", driver.ErrUnreachable, long.Round(time.Millisecond))
+		}
+	}
+	return nil
 }
 
 // abandon leaves the line.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -383,4 +384,33 @@ func TestErrorsReadWell(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
+}
+
+// An option is a value: applied twice, or used for many locks, it does the same each time.
+func TestOptionsArePureAndAppliedOnce(t *testing.T) {
+	var events atomic.Int64
+	count := WithObserver(ObserverFunc(func(e Event) {
+		if e.Kind == Acquired {
+			events.Add(1)
+		}
+	}))
+	c, err := Open(t.Context(), "mem:", count, WithLogger(nil), WithObserver(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i := range 2000 {
+		if err := must(t)(c.Mutex("a").Lock(t.Context())).Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if n := events.Swap(0); n != 1 {
+			t.Fatalf("lock %d was told %d times", i, n)
+		}
+		if err := must(t)(c.Mutex("a", count, WithLogger(nil)).Lock(t.Context())).Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if n := events.Swap(0); n != 2 { // the client's and the lock's
+			t.Fatalf("lock %d with the option once more was told %d times", i, n)
+		}
+	}
 }

@@ -120,7 +120,9 @@ func (b *bundle) take(ctx context.Context, c *Client) (at int, err error) {
 
 // seat gives all claims one session, if it is one that can enter them at once.
 func (b *bundle) seat(ctx context.Context, c *Client) (err error) {
-	if b.s, err = c.session(ctx, b.cls[0]); err != nil {
+	call := newCall(ctx, time.Now().Add(tryLimit(b.cls[0].o.ttl)))
+	defer call.end()
+	if b.s, err = c.session(call, b.cls[0]); err != nil {
 		return errInOrder // who takes them in order knows what to do about it
 	}
 	seated := 1
@@ -140,9 +142,12 @@ func (b *bundle) seat(ctx context.Context, c *Client) (err error) {
 // enter makes the step, and again where no answer came: it is the same one.
 func (b *bundle) enter(ctx context.Context) (out []driver.Standing, err error) {
 	for fails := 0; ; fails++ {
-		out, err = b.s.enterAll(ctx, b.m, b.cls)
-		late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrUnreachable)
-		if err == nil || !late || ctx.Err() != nil || fails == maxRepeats {
+		limit := tryLimit(b.cls[0].o.ttl)
+		out, err = b.s.enterAll(ctx, b.m, b.cls, limit)
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnreachable) {
+			err = noAnswer(limit)
+		}
+		if !errors.Is(err, driver.ErrUnreachable) || ctx.Err() != nil || fails == maxRepeats {
 			return out, err
 		}
 		pause := time.NewTimer(time.Millisecond<<fails + rand.N(time.Millisecond))
@@ -155,13 +160,13 @@ func (b *bundle) enter(ctx context.Context) (out []driver.Standing, err error) {
 }
 
 // enterAll asks the engine once.
-func (s *session) enterAll(ctx context.Context, m driver.Multi, cls []*claim) ([]driver.Standing, error) {
+func (s *session) enterAll(ctx context.Context, m driver.Multi, cls []*claim, limit time.Duration) ([]driver.Standing, error) {
 	sent, at := s.c.both()
 	asked := make([]driver.Claim, len(cls))
 	for i, cl := range cls {
 		asked[i], cl.sent = cl.Claim, sent
 	}
-	call := newCall(ctx, at.Add(s.ttl)) // a later grant would be worth nothing
+	call := newCall(ctx, at.Add(limit))
 	out, err := m.EnterAll(call, asked)
 	call.end()
 	if err != nil {
@@ -177,7 +182,7 @@ func (s *session) enterAll(ctx context.Context, m driver.Multi, cls []*claim) ([
 	defer s.mu.Unlock()
 	for i, cl := range cls {
 		if out[i].Held {
-			s.promiseLocked(cl, sent, out[i].Valid)
+			s.answeredLocked(cl, out[i])
 		}
 	}
 	return out, nil

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"iter"
 	"os"
 	"os/user"
@@ -51,12 +50,16 @@ type Client struct {
 // New returns a client on an engine, which Close leaves open. A nonsensical
 // option is reported by the first call.
 func New(engine driver.Engine, opts ...Option) *Client {
+	return newClient(engine, defaults().with(opts))
+}
+
+func newClient(engine driver.Engine, o options) *Client {
 	c := &Client{
 		clock:    clock{asleep: machineAsleep},
 		engine:   engine,
 		features: engine.Features(),
 		kind:     kindOf(engine),
-		defaults: options{ttl: defaultTTL, note: whoami()}.with(opts),
+		defaults: o,
 		opening:  make(chan struct{}, 1),
 		done:     make(chan struct{}),
 		shared:   map[time.Duration]*session{},
@@ -118,6 +121,22 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 	}
 }
 
+// Line returns the claims on one name, held and waiting, in the line's order. It is
+// one step, however many other names the store has.
+func (c *Client) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	if err := checkName(name); err != nil {
+		return nil, c.fail("line", name, err)
+	}
+	if c.ctx.Err() != nil {
+		return nil, c.fail("line", name, ErrClosed)
+	}
+	line, err := c.engine.Line(ctx, name)
+	if err != nil {
+		return nil, c.fail("line", name, c.whyNot(err))
+	}
+	return line, nil
+}
+
 // Evict breaks exactly the claim that e, from List, shows. It does not stop the
 // holder's work: the holder is told, and its token is stale from now on.
 // ErrNotHeld says that the claim is not there any more, or has changed.
@@ -174,97 +193,6 @@ func (c *Client) all() []*session {
 		all = append(all, s)
 	}
 	return all
-}
-
-// session gives cl a session for its TTL: the shared one, or one of its own for
-// a lease without renewal, which must not be prolonged by another's beats.
-func (c *Client) session(ctx context.Context, cl *claim) (*session, error) {
-	if cl.o.fixed {
-		s, err := c.open(ctx, cl.o.ttl, true)
-		if err == nil && !s.join(cl) {
-			err = driver.ErrGone
-		}
-		return s, err
-	}
-	for {
-		if s := c.find(cl.o.ttl); s != nil {
-			if err := s.overwhelmed(); err != nil {
-				return nil, err
-			}
-			if s.join(cl) {
-				return s, nil
-			}
-		}
-		select {
-		case c.opening <- struct{}{}: // one opener at a time
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		var err error
-		if s := c.find(cl.o.ttl); s == nil || s.ended() {
-			_, err = c.open(ctx, cl.o.ttl, false)
-		}
-		<-c.opening
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (c *Client) find(ttl time.Duration) *session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.shared[ttl]
-}
-
-func (c *Client) open(ctx context.Context, ttl time.Duration, fixed bool) (*session, error) {
-	if err := c.roomFor(fixed); err != nil {
-		return nil, err
-	}
-	id, sent := newID(), c.now()
-	call, cancel := context.WithTimeout(ctx, ttl)
-	defer cancel()
-	d, err := c.engine.Open(call, driver.SessionOptions{ID: id, TTL: ttl, Note: c.defaults.note})
-	if err != nil {
-		return nil, err
-	}
-	if got := d.TTL(); got < ttl {
-		_ = d.Close(call)
-		return nil, fmt.Errorf("%w: TTL of %v, the store keeps at most %v", ErrInvalid, ttl, got)
-	}
-	s := newSession(c, d, id, fixed, sent)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sessions[s] = struct{}{}
-	if !fixed {
-		c.shared[ttl] = s
-	}
-	c.keepers.Add(1)
-	go s.keep() // Close waits for it, by keepers
-	return s, nil
-}
-
-// roomFor refuses a further session when too many TTLs are in use; one that is
-// idle ends by itself.
-func (c *Client) roomFor(fixed bool) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !fixed && len(c.shared) >= maxSessions {
-		return fmt.Errorf("%w: more than %d different TTLs in use at a time", ErrInvalid, maxSessions)
-	}
-	return nil
-}
-
-// forget takes an ended session out of the maps.
-func (c *Client) forget(s *session) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.sessions, s)
-	for ttl, o := range c.shared {
-		if o == s {
-			delete(c.shared, ttl)
-		}
-	}
 }
 
 // kindOf names an engine by its package.

@@ -36,6 +36,8 @@ type gate struct {
 	running bool       // one of ours is in the engine's line, or on its way there
 	line    []*waiter
 	armed   bool // a timer will call turnOver
+
+	told *driver.Standing // what the store said to the one of ours that runs; nil: nothing yet
 }
 
 // A waiter is one goroutine in a gate's line.
@@ -90,7 +92,7 @@ func (g *gate) drop() {
 func (g *gate) lock(ctx *call, q *quest) (passed bool, err error) {
 	g.mu.Lock()
 	if !g.running && len(g.line) == 0 && !g.turnOpenLocked() {
-		g.running = true
+		g.running, g.told = true, nil
 		g.mu.Unlock()
 		return false, g.run(ctx, q, q.run)
 	}
@@ -98,6 +100,7 @@ func (g *gate) lock(ctx *call, q *quest) (passed bool, err error) {
 	g.line = append(g.line, w)
 	g.armLocked()
 	g.mu.Unlock()
+	q.began = g.c.now()
 	q.waits()
 	ends, closes := ctx.ends()
 	select {
@@ -106,7 +109,7 @@ func (g *gate) lock(ctx *call, q *quest) (passed bool, err error) {
 	case <-ends:
 	case <-closes:
 	}
-	q.last = g.withdraw(w)
+	q.last, q.known = g.withdraw(w)
 	q.cl = nil
 	return false, q.stopped(ctx)
 }
@@ -116,7 +119,7 @@ func (g *gate) take(ctx context.Context, q *quest, t turn) (passed bool, err err
 	if t.cl == nil {
 		return false, g.run(ctx, q, q.run)
 	}
-	q.cl, q.last = t.cl, t.last
+	q.cl, q.last, q.known = t.cl, t.last, t.cl.is(waiting)
 	switch {
 	case t.passed:
 		return true, nil
@@ -166,6 +169,13 @@ func (g *gate) adoptLocked(cl *claim) {
 	}
 	g.current = cl
 	g.armLocked()
+}
+
+// learn keeps what the store said to the one of ours that waits in its line.
+func (g *gate) learn(st driver.Standing) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.told = &st
 }
 
 // holder returns the entry of the claim that this process holds, if it does.
@@ -233,18 +243,21 @@ func (g *gate) bequeath(q *quest) bool {
 
 // withdraw takes w, whose ctx has ended, out of the line. If its turn came in
 // the same moment, the turn goes on to the next.
-func (g *gate) withdraw(w *waiter) driver.Standing {
+// It returns who holds the lock as far as this process knows.
+func (g *gate) withdraw(w *waiter) (st driver.Standing, known bool) {
 	g.mu.Lock()
-	st := driver.Standing{Ahead: -1}
+	st = driver.Standing{Ahead: -1}
 	if e, ok := g.holderLocked(); ok {
-		st.Holder = &e
+		st.Holder, known = &e, true
+	} else if g.running && g.told != nil {
+		st.Holder, known = g.told.Holder, true
 	}
 	for i, o := range g.line {
 		if o == w {
 			g.line = append(g.line[:i], g.line[i+1:]...)
 			st.Ahead = i + 1
 			g.mu.Unlock()
-			return st
+			return st, known
 		}
 	}
 	g.mu.Unlock()
@@ -259,7 +272,7 @@ func (g *gate) withdraw(w *waiter) driver.Standing {
 			t.cl.s.handBack(t.cl)
 		}
 	default:
-		q := &quest{c: g.c, cl: t.cl, last: t.last}
+		q := &quest{c: g.c, o: t.cl.o, cl: t.cl, last: t.last}
 		if g.bequeath(q) {
 			break
 		}
@@ -269,7 +282,7 @@ func (g *gate) withdraw(w *waiter) driver.Standing {
 		g.promoteLocked()
 		g.mu.Unlock()
 	}
-	return st
+	return st, known
 }
 
 // promoteLocked sends the first waiter to the engine's line, unless one of ours
@@ -280,7 +293,7 @@ func (g *gate) promoteLocked() {
 	case g.turnOpenLocked():
 		g.armLocked()
 	default:
-		g.running = true
+		g.running, g.told = true, nil
 		g.popLocked().turn <- turn{}
 	}
 }

@@ -80,7 +80,7 @@ func (s *session) keep() {
 		s.leaveDue(now)
 		if s.inUse() {
 			idle = now
-		} else if s.fixed || now.sub(idle) >= max(2*s.ttl, time.Minute) {
+		} else if s.ending() || now.sub(idle) >= max(2*s.ttl, time.Minute) {
 			s.retire()
 		}
 		timer.Reset(max(0, s.nextLook(now).sub(now)))
@@ -117,12 +117,21 @@ func (s *session) awaitLeft() {
 	}
 }
 
-func (s *session) inUseLocked() bool { return len(s.live) > 0 || len(s.leaving) > 0 || len(s.left) > 0 }
+func (s *session) inUseLocked() bool {
+	return len(s.live) > 0 || len(s.left) > 0 || len(s.leaving) > 0 && !s.spent
+}
 
 func (s *session) inUse() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.inUseLocked()
+}
+
+// ending reports whether the session ends as soon as nobody uses it.
+func (s *session) ending() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fixed || s.spent
 }
 
 // retire ends a session that nobody uses, unless somebody just came.
@@ -270,6 +279,9 @@ func (s *session) beat(b *beat) {
 // entered again, says nothing.
 func (s *session) takeLocked(b *beat, now instant, err error) (learnt bool) {
 	learnt = true
+	if err == nil {
+		s.heard = max(s.heard, b.sent)
+	}
 	for i, cl := range b.claims {
 		st := b.out[i]
 		if cl.state == ended || cl.ID != b.live[i].ID || cl.Try != b.live[i].Try {
@@ -290,6 +302,7 @@ func (s *session) takeLocked(b *beat, now instant, err error) (learnt bool) {
 			b.lost = append(b.lost, loss{cl: cl, why: cl.whyLocked(now)}) // an answer that came too late prolongs nothing
 		default:
 			cl.doubt = false
+			s.heard = max(s.heard, b.sent)
 			s.promised = max(s.promised, b.sent.add(st.Valid)) // who lives by the session lives by this
 			s.promiseLocked(cl, b.sent, st.Valid)
 			if cl.state == held {

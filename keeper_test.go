@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -268,14 +269,42 @@ func TestSessionsEndWhenIdle(t *testing.T) {
 	})
 }
 
-func TestTooManyTTLsAreRefused(t *testing.T) {
+// A program that computes its TTLs, as from deadlines, has as many as it has locks:
+// they share few sessions, and each lives for what was asked or up to a quarter more.
+func TestAnyNumberOfTTLsShareFewSessions(t *testing.T) {
 	bubble(t, func(t *testing.T, c *Client) {
-		for i := range maxSessions {
-			must(t)(c.Mutex("a", WithTTL(time.Duration(i+1)*time.Second)).Lock(t.Context())).Unlock()
+		var most int
+		for i := range 5000 {
+			ttl := time.Second + time.Duration(i)*17*time.Millisecond // up to 86 s
+			l := must(t)(c.Mutex(fmt.Sprint("name ", i), WithTTL(ttl)).Lock(t.Context()))
+			if left := time.Until(l.Deadline()); left < ttl*9/10 || left > ttl*5/4 {
+				t.Fatalf("a lock with a TTL of %v lives for %v", ttl, left)
+			}
+			if i%2 == 0 {
+				defer l.Unlock()
+			} else if err := l.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+			most = max(most, len(c.all()))
 		}
-		_, err := c.Mutex("a", WithTTL(time.Hour)).Lock(t.Context())
-		wantErr(t, err, ErrInvalid)
+		if most > 2*exactSessions {
+			t.Errorf("%d sessions", most)
+		}
 	})
+}
+
+func TestSteppedTTLsAreNeverShorterAndAtMostAQuarterLonger(t *testing.T) {
+	steps := map[time.Duration]bool{}
+	for ttl := minTTL; ttl < maxTTL; ttl += ttl/100 + time.Millisecond {
+		got := stepped(ttl)
+		if got < ttl || got-ttl > ttl/4 || stepped(got) != got {
+			t.Fatalf("%v becomes %v", ttl, got)
+		}
+		steps[got] = true
+	}
+	if len(steps) > 140 {
+		t.Errorf("%d steps", len(steps))
+	}
 }
 
 // With every beat stuck the keeper waits for the deadline, it does not spin.

@@ -68,24 +68,27 @@ func (x *leaseContext) end(why error) {
 	}
 }
 
-// workContext is what Do runs its function with: it ends with the lease, and
-// with the context that Do was called with.
+// workContext is what Do runs its function with: it ends with the context that Do
+// was called with, by that one's own error, and with the lease.
 type workContext struct {
-	context.Context
-	lease  *Lease
-	caller context.Context
+	context.Context // the caller's, ended also by cancel
+	cancel          context.CancelCauseFunc
+	lease           *Lease
 }
 
-// Deadline returns the caller's.
-func (x *workContext) Deadline() (time.Time, bool) { return x.caller.Deadline() }
-
-// Err reports whether the lease or the caller's context has ended.
+// Err reports whether the lease or the caller's context has ended, by the clock if
+// need be.
 func (x *workContext) Err() error {
-	if err := x.lease.ctx.Err(); err != nil {
-		return err
+	if x.Context.Err() == nil && x.lease.ctx.Err() != nil {
+		x.cancel(context.Cause(&x.lease.ctx)) // whoever does it may not have come to this
 	}
-	if err := x.Context.Err(); err != nil {
-		return err
+	return x.Context.Err()
+}
+
+// Value returns the lease itself to this package, and what ctx carries to others.
+func (x *workContext) Value(key any) any {
+	if key == (ownerKey{}) {
+		return x.lease
 	}
-	return x.caller.Err()
+	return x.Context.Value(key)
 }

@@ -19,39 +19,42 @@ const maxBlock = 5 * time.Second
 // on its way, arrive after a Leave that found nothing, and stand in line for as
 // long as the session lives.
 type departure struct {
-	claim   driver.Claim
-	after   instant // not to be left before this
-	watch   instant // when the last unanswered Enter can no longer arrive; 0: there was none
-	busy    bool    // a Leave is under way
-	again   instant // when to repeat
-	since   instant // when it was put on the list
-	tries   int     // Leaves that did not settle it
-	refused bool    // the last one was refused, as by a right that was taken away
+	claim driver.Claim
+	after instant // not to be left before this
+	watch instant // when the last unanswered Enter can no longer arrive; 0: there was none
+	busy  bool    // a Leave is under way
+	again instant // when to repeat
+	since instant // when it was put on the list
+	tries int     // Leaves that did not settle it
 }
 
 // maxLeaving is how many departures a store that does not answer may owe us
-// before nothing further is asked of it. None can be forgotten instead: where a
-// claim lives by its session, and only replies are lost, it would live on.
+// before nothing further is asked of it.
 const maxLeaving = 256
 
-// overwhelmed reports that the store has not answered for a TTL and owes too much.
+// maxLeavers is how many Leaves of departures are under way at a time.
+const maxLeavers = 8
+
+// overwhelmed reports that the store owes too much and is silent: no call that was
+// sent within the last TTL was answered, not even a beat. Departures alone refuse
+// nothing, however many they are: on a store that answers they are settled in time.
 func (s *session) overwhelmed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.leaving) < maxLeaving {
+	silent := s.silentLocked()
+	if len(s.leaving) < maxLeaving || silent <= s.ttl {
 		return nil
 	}
-	now := s.c.now()
-	if !slices.ContainsFunc(s.leaving, func(d *departure) bool { return now.sub(d.since) > s.ttl }) {
-		return nil
-	}
-	return fmt.Errorf("%w: %d earlier calls are not settled yet", driver.ErrUnreachable, len(s.leaving))
+	return fmt.Errorf("%w: no answer for %v, %d earlier calls are not settled yet",
+		driver.ErrUnreachable, silent.Round(time.Millisecond), len(s.leaving))
 }
 
-// hopeless reports whether a departure need not be tried any more: it is refused
-// for good, and was for long enough that a mistake would have been mended.
-func (s *session) hopeless(d *departure, now instant) bool {
-	return d.refused && now >= d.since.add(2*s.ttl)
+// overdue reports whether a departure need not be tried any more. Nobody has
+// prolonged the claim since it was put on the list, so it has expired: an Enter
+// that lands at the last moment lives for one TTL, and so does a claim whose last
+// beat is as late. Where claims live by their session, see leaveDue.
+func (s *session) overdue(d *departure, now instant) bool {
+	return !d.busy && now >= max(d.since, d.watch).add(2*s.ttl)
 }
 
 func (d *departure) due() instant {
@@ -109,7 +112,11 @@ func (s *session) leaveDue(now instant) {
 		s.leaving = nil // the session's end ends them too
 		return
 	}
-	s.leaving = slices.DeleteFunc(s.leaving, func(d *departure) bool { return !d.busy && s.hopeless(d, now) })
+	before := len(s.leaving)
+	s.leaving = slices.DeleteFunc(s.leaving, func(d *departure) bool { return s.overdue(d, now) })
+	if len(s.leaving) < before && !s.expires {
+		s.spent = true // what could not be left ends with the session, so it must end
+	}
 	var due []*departure
 	for _, d := range s.leaving {
 		if now >= d.due() {
@@ -117,25 +124,27 @@ func (s *session) leaveDue(now instant) {
 			due = append(due, d)
 		}
 	}
-	if len(due) > 0 {
-		s.calls.Go(func() { s.leaveAll(due) }) // finish waits for it
+	for some := range slices.Chunk(due, 1+len(due)/maxLeavers) {
+		s.calls.Go(func() { s.leaveAll(some) }) // finish waits for it
 	}
 }
 
 // leaveAll leaves one after the other. A store that does not answer one is not
 // asked for the others now.
 func (s *session) leaveAll(due []*departure) {
+	swept := map[string]instant{} // when a name was
 	for i, d := range due {
 		over := d.watch != 0 && s.c.now() >= d.watch
 		ctx, cancel := context.WithTimeout(s.ctx, s.ttl/6)
 		err := s.d.Leave(ctx, d.claim)
-		if over && (err == nil || errors.Is(err, driver.ErrGone)) {
-			err = s.sweep(ctx, d.claim)
+		if over && (err == nil || errors.Is(err, driver.ErrGone)) && swept[d.claim.Name] < d.watch {
+			swept[d.claim.Name] = s.c.now()
+			err = s.sweep(ctx, d.claim.Name)
 		}
 		cancel()
 		s.mu.Lock()
 		answered := err == nil || errors.Is(err, driver.ErrGone)
-		d.busy, d.refused = false, !answered && refused(err)
+		d.busy = false
 		switch now := s.c.now(); {
 		case answered && (d.watch == 0 || over):
 			s.leaving = slices.DeleteFunc(s.leaving, func(o *departure) bool { return o == d })
@@ -143,7 +152,7 @@ func (s *session) leaveAll(due []*departure) {
 			d.again = now.add(s.patience(d.tries))
 			d.tries++
 		}
-		if !answered && !d.refused {
+		if !answered && !refused(err) {
 			for _, o := range due[i+1:] {
 				o.busy, o.again = false, d.again
 			}
@@ -159,14 +168,15 @@ func (s *session) leaveAll(due []*departure) {
 // first, since an Enter that was overtaken by it mostly comes right behind.
 func (s *session) patience(tries int) time.Duration { return min(s.ttl/30<<min(tries, 4), s.ttl/3) }
 
-// sweep compares what the store has of this session under the claim's name with
-// what the core knows, and ends strangers.
-func (s *session) sweep(ctx context.Context, c driver.Claim) error {
-	for e, err := range s.c.engine.List(ctx, c.Name) {
-		if err != nil {
-			return err
-		}
-		if e.Name != c.Name || e.Session != s.id || s.knows(e.ID) {
+// sweep compares what the store has of this session under a name with what the
+// core knows, and ends strangers.
+func (s *session) sweep(ctx context.Context, name string) error {
+	line, err := s.c.engine.Line(ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, e := range line {
+		if e.Session != s.id || s.knows(e.ID) {
 			continue
 		}
 		if err := s.d.Leave(ctx, e.Claim); err != nil && !errors.Is(err, driver.ErrGone) {
@@ -203,16 +213,22 @@ func (s *session) knows(id string) bool {
 func (s *session) leftBy(cl *claim) {
 	s.mu.Lock()
 	s.left = slices.DeleteFunc(s.left, func(o *claim) bool { return o == cl })
-	awaited := s.fixed || s.dead // the session ends with it; otherwise the keeper need not hurry
+	awaited := s.fixed || s.spent || s.dead // the session ends with it; otherwise the keeper need not hurry
 	s.mu.Unlock()
 	if awaited {
 		s.poke()
 	}
 }
 
+// errGivenOrLost is the answer to a Leave whose first copy got none, and of which
+// the store knows nothing any more. That copy may have given the lock back; or the
+// claim was evicted before it came, or lost with the store's data, and somebody
+// else may have held the lock while its holder still worked.
+var errGivenOrLost = fmt.Errorf("%w: the store no longer knows it; an earlier call, which got no answer, may have given it back", ErrUnknown)
+
 // leave gives cl back while its caller waits, by the deadline at the latest.
-// ErrGone from the first Leave that was answered says that the claim was not
-// ours any more; after one that was not, it is the answer to that one.
+// ErrGone from the first Leave says that the claim was not ours any more; after one
+// that was not answered it says nothing.
 func (s *session) leave(cl *claim) error {
 	now, at := s.c.both()
 	bound := min(cl.deadline().sub(now), maxBlock)
@@ -222,11 +238,14 @@ func (s *session) leave(cl *claim) error {
 	for asked := false; ; asked = true {
 		err := s.d.Leave(ctx, cl.Claim)
 		switch {
-		case err == nil, asked && errors.Is(err, driver.ErrGone):
+		case err == nil:
 			s.settled(cl)
 			return nil
 		case errors.Is(err, driver.ErrGone):
 			s.settled(cl)
+			if asked {
+				return errGivenOrLost
+			}
 			return errBroken
 		}
 		if refused(err) {

@@ -210,7 +210,7 @@ func (k *lock) bound(ctx context.Context, try bool) *call {
 
 // claim obtains a held claim, through the gate where there is one.
 func (k *lock) claim(ctx *call, need int, try bool) (cl *claim, passed bool, err error) {
-	q := &quest{c: k.c, try: try, cl: k.newClaim(need, try)}
+	q := &quest{c: k.c, o: k.o, try: try, cl: k.newClaim(need, try)}
 	if need < k.limit || k.o.fair || k.o.fixed {
 		err = q.run(ctx)
 		return q.cl, false, err
@@ -257,14 +257,14 @@ func (l *Lease) announce(passed bool, start instant) {
 
 // do runs fn under a lease and gives it back, also if fn panics.
 func (l *Lease) do(ctx context.Context, fn func(context.Context, *Lease) error) (err error) {
-	work, cancel := context.WithCancelCause(l.Context())
-	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	work, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.Context(), func() { cancel(context.Cause(l.Context())) })
 	defer func() {
-		stop()
 		if uerr := l.Unlock(); uerr != nil && !errors.Is(uerr, ErrNotHeld) {
 			err = errors.Join(err, uerr)
 		}
-		cancel(nil)
+		stop()
+		cancel(context.Cause(l.Context()))
 	}()
-	return fn(&workContext{work, l, ctx}, l)
+	return fn(&workContext{work, cancel, l}, l)
 }

@@ -35,7 +35,7 @@ func Open(ctx context.Context, store string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return fail(err)
 	}
-	o := options{}.with(append(ttl, opts...))
+	o := defaults().with(append(ttl, opts...))
 	if o.err != nil {
 		return fail(o.err)
 	}
@@ -46,7 +46,7 @@ func Open(ctx context.Context, store string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return fail(err)
 	}
-	c := New(engine, append(ttl, opts...)...)
+	c := newClient(engine, o)
 	c.owned = true
 	return c, nil
 }

@@ -96,18 +96,29 @@ func WithNote(s string) Option {
 }
 
 // WithLogger reports events to l: trouble as warnings, the rest for debugging.
-// The default is to say nothing.
-func WithLogger(l *slog.Logger) Option { return WithObserver(logObserver{l}) }
+// The default, and that of a nil logger, is to say nothing.
+func WithLogger(l *slog.Logger) Option {
+	if l == nil {
+		return func(*options) {}
+	}
+	return WithObserver(logObserver{l})
+}
 
-// WithObserver adds an observer of events.
+// WithObserver adds an observer of events; nil adds none.
 func WithObserver(ob Observer) Option {
 	return func(o *options) {
-		if o.observer != nil && ob != nil {
-			ob = observers{o.observer, ob}
+		switch {
+		case ob == nil:
+		case o.observer == nil:
+			o.observer = ob
+		default:
+			o.observer = observers{o.observer, ob}
 		}
-		o.observer = ob
 	}
 }
+
+// defaults are the settings of a client that was given none.
+func defaults() options { return options{ttl: defaultTTL, note: whoami()} }
 
 func (o *options) refuse(format string, args ...any) {
 	if o.err == nil {

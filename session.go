@@ -9,9 +9,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// maxSessions bounds how many different TTLs a client may use at a time.
-const maxSessions = 64
-
 // A session is one driver session and the claims that live by it. Its keeper
 // (keeper.go) beats for them; what had no answer is settled in leaving.go.
 type session struct {
@@ -31,6 +28,9 @@ type session struct {
 
 	mu       sync.Mutex // guards the following, and the claims' fields that say so
 	dead     bool       // no further claim may join
+	spent    bool       // none may join either, but those that did stay until they end
+	expires  bool       // claims end by themselves when nobody beats for them, not only with the session
+	heard    instant    // when the last call that was answered had been sent
 	live     []*claim   // the claims that joined; beaten once their Enter was answered
 	held     int        // how many of live are held
 	ticking  bool       // the keeper looks often enough for held claims
@@ -48,18 +48,18 @@ func newSession(c *Client, d driver.Session, id string, fixed bool, sent instant
 	s := &session{
 		c: c, d: d, id: id, ttl: ttl, margin: min(ttl/10, 500*time.Millisecond), fixed: fixed,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
-		promised: sent.add(ttl),
-		rhythm:   rhythm{next: sent.add(ttl / 3)},
+		promised: sent.add(ttl), heard: sent,
+		rhythm: rhythm{next: sent.add(ttl / 3)},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// join makes cl a claim of s, unless s has ended.
+// join makes cl a claim of s, unless s has ended or is about to.
 func (s *session) join(cl *claim) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dead {
+	if s.dead || s.spent {
 		return false
 	}
 	cl.s, cl.state, cl.index = s, entering, len(s.live)
@@ -67,6 +67,13 @@ func (s *session) join(cl *claim) bool {
 	cl.leases = cl.one[:0]
 	cl.promise, cl.limit, cl.unanswered = 0, 0, 0
 	return true
+}
+
+// open reports whether claims may still join.
+func (s *session) open() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.dead && !s.spent
 }
 
 // rename gives cl an ID that the store has never seen.
@@ -111,7 +118,7 @@ func (s *session) endLocked(cl *claim) {
 	s.live[cl.index].index = cl.index
 	s.live[last] = nil
 	s.live = s.live[:last]
-	if last == 0 && s.fixed {
+	if last == 0 && (s.fixed || s.spent) {
 		s.poke() // the session ends with its only claim
 	}
 }
@@ -124,11 +131,12 @@ func (s *session) poke() {
 	}
 }
 
-// enter asks the engine for cl once. A claim whose answer is known joins the live.
-func (s *session) enter(ctx context.Context, cl *claim) (driver.Standing, error) {
+// enter asks the engine for cl once, for so long. A claim whose answer is known joins
+// the live.
+func (s *session) enter(ctx context.Context, cl *claim, limit time.Duration) (driver.Standing, error) {
 	sent, at := s.c.both()
 	cl.sent = sent
-	call := newCall(ctx, at.Add(s.ttl)) // a later grant would be worth nothing
+	call := newCall(ctx, at.Add(limit))
 	st, err := s.d.Enter(call, cl.Claim)
 	call.end()
 	if err != nil {
@@ -146,11 +154,28 @@ func (s *session) enter(ctx context.Context, cl *claim) (driver.Standing, error)
 	if s.dead {
 		return st, driver.ErrGone
 	}
-	s.promiseLocked(cl, cl.sent, st.Valid)
+	s.answeredLocked(cl, st)
 	if !st.Held && cl.state == entering {
 		cl.state = waiting
 	}
 	return st, nil
+}
+
+// silent is for how long no call was answered. While there is a session there are
+// beats, so it is short on a store that answers.
+func (s *session) silent() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.silentLocked()
+}
+
+func (s *session) silentLocked() time.Duration { return s.c.now().sub(s.heard) }
+
+// answeredLocked takes in what an answered Enter says of the store and promised.
+func (s *session) answeredLocked(cl *claim, st driver.Standing) {
+	s.heard = max(s.heard, cl.sent)
+	s.expires = st.Valid > 0
+	s.promiseLocked(cl, cl.sent, st.Valid)
 }
 
 // promiseLocked takes in what a call that was sent at sent promised. Valid 0

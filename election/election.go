@@ -121,11 +121,12 @@ func (e *Election) look(ctx context.Context) (Leader, error) {
 	if e.err != nil {
 		return Leader{}, e.err
 	}
-	for x, err := range e.c.List(ctx, e.lock) {
-		if err != nil {
-			return Leader{}, err
-		}
-		if x.Name == e.lock && x.Held {
+	line, err := e.c.Line(ctx, e.lock)
+	if err != nil {
+		return Leader{}, err
+	}
+	for _, x := range line {
+		if x.Held {
 			return Leader{Value: x.Note, Token: x.Token << 8, ID: x.ID}, nil
 		}
 	}

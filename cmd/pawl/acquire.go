@@ -203,20 +203,10 @@ func ancestors() (pids []int) {
 
 // place finds who holds the name, and how many stand before us.
 func place(ctx context.Context, c *pawl.Client, name, note string) (first *driver.Entry, ahead int) {
-	for e, err := range c.List(ctx, name) {
-		if err != nil {
-			return first, -1
-		}
-		if e.Name != name {
-			continue
-		}
-		if first == nil {
-			first = &e
-		}
-		if !e.Held && e.Note == note {
-			return first, ahead
-		}
-		ahead++
+	line, err := c.Line(ctx, name)
+	if err != nil || len(line) == 0 {
+		return nil, -1
 	}
-	return first, -1
+	at := slices.IndexFunc(line, func(e driver.Entry) bool { return !e.Held && e.Note == note })
+	return &line[0], at
 }

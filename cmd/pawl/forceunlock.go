@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,16 +84,12 @@ func (a *app) forceUnlock(ctx context.Context, c *pawl.Client, name, want string
 	return nil
 }
 
-func holders(ctx context.Context, c *pawl.Client, name string) (held []driver.Entry, err error) {
-	for e, err := range c.List(ctx, name) {
-		if err != nil {
-			return nil, err
-		}
-		if e.Name == name && e.Held {
-			held = append(held, e)
-		}
+func holders(ctx context.Context, c *pawl.Client, name string) ([]driver.Entry, error) {
+	line, err := c.Line(ctx, name)
+	if err != nil {
+		return nil, err
 	}
-	return held, nil
+	return slices.DeleteFunc(line, func(e driver.Entry) bool { return !e.Held }), nil
 }
 
 // confirm has the name typed by a person; a script must know the token.

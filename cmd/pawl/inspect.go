@@ -20,9 +20,13 @@ func (a *app) inspectCommand() *cobra.Command {
 			}
 			defer leave(c)
 			name := args[0]
-			all, err := claims(cmd.Context(), c, name, func(n string) bool { return n == name })
+			line, err := c.Line(cmd.Context(), name)
 			if err != nil {
 				return err
+			}
+			all := make([]claimView, len(line))
+			for i, e := range line {
+				all[i] = viewOf(e, i)
 			}
 			nodes := nodeViews(cmd.Context(), c, name)
 			if a.json {
