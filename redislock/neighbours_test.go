@@ -1,0 +1,78 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/election"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// Other programs have filled the server with three million keys, it stalls for three
+// seconds, and four hundred acquires give up meanwhile. With the stall the outage is
+// over, and nothing goes through the keys but what lists them for a person.
+func TestAStallOfAFilledServerIsOverWithTheStall(t *testing.T) {
+	t.Parallel()
+	const ttl, stall = 4 * time.Second, 3 * time.Second
+	s := testserver.Redis(t, "--enable-debug-command", "yes")
+	at := newConsole(t, s.Addr())
+	at.do("DEBUG", "POPULATE", "3000000", "neighbour")
+	c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
+	unlock(t, lock(t, c.Mutex("before")))
+	s.Pause()
+	began := time.Now()
+	var gaveUp sync.WaitGroup
+	for i := range 400 {
+		gaveUp.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), stall*4/5)
+			defer cancel()
+			_, err := c.Mutex(fmt.Sprint("stalled ", i)).Lock(ctx)
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, pawl.ErrUnreachable) {
+				t.Errorf("lock %d of a server that stands still: %v", i, err)
+			}
+		})
+	}
+	gaveUp.Wait()
+	time.Sleep(time.Until(began.Add(stall))) // the stall is what the test is about
+	s.Resume()
+	over := time.Now()
+	unlock(t, lock(t, c.Mutex("next")))
+	if took := time.Since(over); took > 2*time.Second {
+		t.Errorf("the next lock came %v after the stall", took)
+	} else {
+		t.Logf("the next lock came %v after the stall", took)
+	}
+	e := election.New(c, "leader")
+	for i := 0; time.Since(over) < 3*ttl; i++ { // until all that was unsettled is settled
+		for _, name := range []string{"next", fmt.Sprint("stalled ", i%400)} {
+			l, err := c.Mutex(name).TryLock(t.Context())
+			if err != nil && !errors.Is(err, pawl.ErrHeld) {
+				t.Fatalf("%v after the stall: %v", time.Since(over), err)
+			}
+			if err == nil {
+				unlock(t, l)
+			}
+		}
+		if _, err := e.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) {
+			t.Fatal(err)
+		}
+		time.Sleep(ttl / 100)
+	}
+	for i := range 400 {
+		line, err := c.Line(t.Context(), fmt.Sprint("stalled ", i))
+		if err != nil || len(line) > 0 {
+			t.Errorf("what is left of acquire %d: %+v, %v", i, line, err)
+		}
+	}
+	for _, stat := range strings.Fields(at.do("INFO", "commandstats")) {
+		if strings.HasPrefix(stat, "cmdstat_scan:") || strings.HasPrefix(stat, "cmdstat_keys:") {
+			t.Errorf("the keys were gone through: %s", stat)
+		}
+	}
+}
