@@ -13,6 +13,15 @@ import (
 // errWaited is the cause of a wait that WithWait ended.
 var errWaited = errors.New("waited long enough")
 
+// errNotInTime is ErrHeld to those who ask, since WithWait promises it, where the store
+// has not said that anybody holds the lock.
+var errNotInTime error = notInTime{}
+
+type notInTime struct{}
+
+func (notInTime) Error() string        { return "not acquired in time, the store has not answered" }
+func (notInTime) Is(target error) bool { return target == ErrHeld }
+
 // maxRepeats bounds how often a call is repeated when the caller does not want
 // to wait, or when the store has never answered: a wrong address must not look
 // like a busy lock. One lost reply is forgiven all the same.
@@ -319,14 +328,15 @@ func (q *quest) stopped(ctx context.Context) error {
 		return errors.Join(q.held(cause), silence)
 	case q.known:
 		return q.held(cause)
-	case waited && silence == nil:
-		return fmt.Errorf("%w: no answer before the wait was over", driver.ErrUnreachable)
 	case waited:
-		return silence
-	case silence == nil:
-		return fmt.Errorf("%w before the store answered", cause)
+		cause = errNotInTime
+	default:
+		cause = fmt.Errorf("%w before the store answered", cause)
 	}
-	return fmt.Errorf("%w; %w", cause, silence)
+	if silence == nil {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", cause, silence)
 }
 
 // silence is what is wrong with the store, if it does not answer: it has failed, has

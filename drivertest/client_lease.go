@@ -90,7 +90,7 @@ func clientEvicted(s *stage) {
 	l = s.lease(b.Mutex(s.name).Lock)
 	s.evictThrough(a, l)
 	err := l.Unlock()
-	if lostReply := s.lossy && err == nil; !errors.Is(err, pawl.ErrLost) && !lostReply { // gone at a repeated Leave is success
+	if lostReply := s.lossy && errors.Is(err, pawl.ErrUnknown); !errors.Is(err, pawl.ErrLost) && !lostReply { // gone at a repeated Leave says nothing
 		s.Errorf("Unlock just after an eviction: %v, not ErrLost", err)
 	}
 }
@@ -149,7 +149,7 @@ func clientRenewed(s *stage) {
 			s.Errorf("renewal changed token %d to %d", token, l.Token())
 		}
 		if l.Err() == nil {
-			err := l.Unlock()
+			err := s.giveBack(l)
 			if err == nil {
 				return
 			}
