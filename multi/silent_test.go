@@ -29,6 +29,42 @@ func heal(proxies []*faultproxy.Proxy) {
 	}
 }
 
+// A store that falls silent is unreachable, in the time of a TTL, and a free name on it
+// is not called held.
+func TestASilentStoreIsUnreachableAndNothingOnItIsHeld(t *testing.T) {
+	t.Parallel()
+	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+		if !s.Served() {
+			return // it is a file: it answers
+		}
+		const ttl = 6 * time.Second
+		through, proxies := s.Through(t)
+		c := through(t, pawl.WithTTL(ttl))
+		before, err := c.Mutex("before").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := before.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		silence(proxies)
+		from := time.Now()
+		_, err = c.Mutex("free").TryLock(t.Context())
+		took := time.Since(from)
+		t.Logf("TryLock is back after %v: %v", took, err)
+		if _, held := errors.AsType[*pawl.HeldError](err); held || !errors.Is(err, pawl.ErrUnreachable) || took > ttl+swift {
+			t.Errorf("TryLock is back after %v with %v", took, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err = c.Mutex("also free").Lock(ctx)
+		if _, held := errors.AsType[*pawl.HeldError](err); held || !errors.Is(err, pawl.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Lock until its ctx ends: %v", err)
+		}
+		heal(proxies)
+	})
+}
+
 func TestTheWaitIsBoundedAlsoWhereTheStoreIsSilent(t *testing.T) {
 	t.Parallel()
 	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
