@@ -33,6 +33,9 @@ var (
 	ErrClosed = errors.New("client is closed")
 	// ErrUnknown says that the store did not answer, so that the outcome is not
 	// known; it is settled in the background, by the end of the lease at the latest.
+	// From Unlock it also says that the store knows nothing of the lock any more,
+	// where a call before that had no answer: that call may have given it back, or
+	// the lock was lost before it.
 	ErrUnknown = errors.New("outcome unknown")
 	// ErrInvalid says that an option or an argument makes no sense.
 	ErrInvalid = errors.New("invalid argument")

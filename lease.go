@@ -193,7 +193,8 @@ func (l *Lease) Err() error {
 // Unlock gives the lock back; the lease's context ends first. It needs no
 // context: it is back by the deadline at the latest, and within 5 s. ErrLost
 // says that the lock was not ours any more, ErrNotHeld that it was given back
-// before, ErrUnknown that the store did not answer.
+// before, ErrUnknown that the store did not answer, or did only after a call that
+// it left unanswered.
 func (l *Lease) Unlock() error {
 	if l.unlocked.Swap(true) {
 		return l.c.fail("unlock", l.name, ErrNotHeld)

@@ -33,7 +33,8 @@ type options struct {
 
 // WithTTL sets the lease: how long the lock outlives a holder that died or was
 // cut off. Less than 10 ms is rounded up to it, and fractions of a millisecond
-// are. The default is 10 s.
+// are. While a client uses more than 32 different TTLs, further ones are rounded up by
+// less than a quarter. The default is 10 s.
 func WithTTL(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 || d > maxTTL {
@@ -47,7 +48,8 @@ func WithTTL(d time.Duration) Option {
 	}
 }
 
-// WithWait bounds how long an acquire waits; then it is ErrHeld. Zero asks once.
+// WithWait bounds how long an acquire waits; then it is ErrHeld, and ErrUnreachable too
+// if the store did not answer. Zero asks once.
 func WithWait(d time.Duration) Option {
 	return func(o *options) {
 		if d < 0 {
