@@ -31,6 +31,34 @@ func (f *fullStore) List(ctx context.Context, _ string) iter.Seq2[driver.Entry, 
 	}
 }
 
+// A slowList is a store that takes a second to list.
+type slowList struct {
+	driver.Engine
+	lists atomic.Int64
+}
+
+func (s *slowList) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	s.lists.Add(1)
+	time.Sleep(time.Second)
+	return s.Engine.List(ctx, prefix)
+}
+
+func TestWatchKeepsAStoreBusyForATenthOfTheTimeAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowList{Engine: memlock.New()}
+		c := New(s)
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+		defer cancel()
+		for _, err := range c.Watch(ctx, "") {
+			t.Error(err)
+		}
+		if n := s.lists.Load(); n > 11 || n < 9 {
+			t.Errorf("looked %d times in 100 s", n)
+		}
+	})
+}
+
 // giveUp makes n acquires of names, all at a time, that end by their ctx.
 func giveUp(t *testing.T, c *Client, n int, wait time.Duration, name func(i int) string) {
 	t.Helper()

@@ -10,8 +10,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// watchEvery is how often Watch looks.
-const watchEvery = 250 * time.Millisecond
+// watchEvery is how often Watch looks, and watchShare that it looks at most for one
+// part in so many of the time, on a store that takes long to list.
+const (
+	watchEvery = 250 * time.Millisecond
+	watchShare = 10
+)
 
 // watchPatience is how long Watch waits for one answer: some clients would wait for
 // as long as their connection seems open.
@@ -47,8 +51,9 @@ type Change struct {
 }
 
 // Watch yields what changes on names that begin with prefix, beginning with how
-// they stand, until ctx ends. It looks four times a second, so a claim that came
-// and went in between is not seen: it is for people and dashboards, not for
+// they stand, until ctx ends. It looks four times a second, or for a tenth of the time
+// on a store in which listing takes long, so a claim that came and went in between is
+// not seen: it is for people and dashboards, not for
 // deciding who holds a lock. An error is yielded and does not end the watch, but
 // ErrClosed does. A store that does not answer for ten seconds is ErrUnreachable.
 func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Change, error] {
@@ -57,10 +62,12 @@ func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Change, err
 	}
 	return func(yield func(Change, error) bool) {
 		known := map[string]driver.Entry{}
-		tick := time.NewTicker(watchEvery)
+		tick := time.NewTimer(0)
 		defer tick.Stop()
 		for ctx.Err() == nil {
+			from := time.Now()
 			changes, now, err := c.compare(ctx, prefix, known)
+			tick.Reset(max(watchEvery-time.Since(from), (watchShare-1)*time.Since(from)))
 			switch {
 			case ctx.Err() != nil:
 				return

@@ -25,7 +25,8 @@ func (a *app) watchCommand() *cobra.Command {
 		Use:   "watch [PATTERN]",
 		Short: "Show locks being taken and given back, as it happens",
 		Long: `watch shows how the locks stand and then what changes, until it is interrupted. It
-looks four times a second: what came and went in between is not seen.`,
+looks four times a second, less often where that would keep the store busy: what came
+and went in between is not seen.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			prefix, match, err := pattern(args)
