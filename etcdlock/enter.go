@@ -75,6 +75,9 @@ var errLower = errors.New("a later try is in line")
 func (s *session) seat(ctx context.Context, c driver.Claim) (*spot, error) {
 	s.mu.Lock()
 	known := s.spots[c.ID]
+	if known != nil && known.claim.Try == c.Try {
+		known.left = false // a beat must not take for a stray what is being entered again
+	}
 	s.mu.Unlock()
 	switch {
 	case known == nil && c.Try > 1:

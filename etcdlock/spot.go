@@ -24,7 +24,7 @@ type spot struct {
 	rev        int64     // create revision; 0: no Enter was answered yet
 	held       bool      // seen to be; it stays so until the key is gone
 	way        []mark    // who was in the way when last seen
-	unanswered time.Time // when the last Enter was sent that got no answer
+	unanswered time.Time // when the last Enter was sent that got no answer; it may land as long as the lease lives
 	left       bool      // ended, but an unanswered Enter may yet bring it back
 	vigil      vigil     // of the last Await, for the next
 }
@@ -46,8 +46,9 @@ type slot struct {
 }
 
 // A use is what is under way in a slot. The slot is not used again before all is
-// over: a delete whose answer did not come may still arrive, and would end
-// whatever claim had the key by then. Such a slot is given up for good.
+// over. A delete whose answer did not come may still arrive, and would end whatever
+// claim had the key by then; a put may, when that claim was evicted, and would stand
+// in its place. Such a slot is given up for good.
 type use struct {
 	taken   bool // by a spot
 	deletes int  // sent and not answered
@@ -102,8 +103,10 @@ func (s *session) forgetLocked(p *spot) {
 		return
 	}
 	delete(s.spots, p.claim.ID)
-	s.slots[p.slot].taken = false
-	s.freeLocked(p.slot)
+	if p.unanswered.IsZero() {
+		s.slots[p.slot].taken = false
+		s.freeLocked(p.slot)
+	}
 }
 
 // freeLocked has a slot used again if nothing is under way in it.
