@@ -185,10 +185,9 @@ func (s *session) why(ctx context.Context, ops []clientv3.Op) (reply *clientv3.T
 
 // unjoined takes in that a transaction had no answer, or was refused.
 func (s *session) unjoined(err error, sent time.Time, spots []*spot) error {
-	switch {
-	case errors.Is(err, driver.ErrGone), errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrUnsupported):
+	if untouched(err) {
 		s.drop(spots)
-	default:
+	} else {
 		s.unsure(sent, spots...)
 	}
 	return err
