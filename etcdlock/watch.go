@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -12,7 +13,7 @@ import (
 
 // errDeaf says that a watch has ended by itself: by a compaction, or because its
 // member has lost the leader. Another one can be had.
-var errDeaf = errors.New("etcdlock: a watch has ended")
+var errDeaf = fmt.Errorf("%w: a watch has ended", driver.ErrUnreachable)
 
 // An ear is told of keys that are deleted. All ears of a client share one stream;
 // one that stands on a member without a leader ends instead of being silent.
