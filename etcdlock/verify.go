@@ -64,26 +64,43 @@ func (s *session) checks(live []driver.Claim, out []driver.Standing) []check {
 	return checks
 }
 
-// compare asks the cluster about some claims at once.
+// compare asks the cluster about some claims at once. Only where one of them is not as
+// it should be are they read: to ask for that beforehand would be as much again.
 func (s *session) compare(ctx context.Context, some []check) error {
-	ifs, reads := make([]clientv3.Cmp, len(some)), make([]clientv3.Op, len(some))
+	ifs := make([]clientv3.Cmp, len(some))
 	for i, c := range some {
-		ifs[i], reads[i] = c.p.same(c.rev), clientv3.OpGet(c.key)
+		ifs[i] = c.p.same(c.rev)
+	}
+	// It is the read in it that has the cluster asked, and not one member.
+	reply, err := s.e.client.Txn(ctx).If(ifs...).Then(clientv3.OpGet(some[0].key, clientv3.WithCountOnly())).Commit()
+	if err != nil {
+		return classify(ctx, err)
+	}
+	if !reply.Succeeded {
+		return s.readEach(ctx, some)
+	}
+	for i := range some {
+		some[i].asked, some[i].found = true, true
+	}
+	return nil
+}
+
+// readEach reads the keys of some claims, as of one revision.
+func (s *session) readEach(ctx context.Context, some []check) error {
+	reads := make([]clientv3.Op, len(some))
+	for i, c := range some {
+		reads[i] = clientv3.OpGet(c.key)
 		if c.rev != 0 {
 			clientv3.WithKeysOnly()(&reads[i])
 		}
 	}
-	// It is the read in it that has the cluster asked, and not one member.
-	reply, err := s.e.client.Txn(ctx).If(ifs...).Then(clientv3.OpGet(some[0].key, clientv3.WithCountOnly())).Else(reads...).Commit()
+	reply, err := s.e.client.Txn(ctx).Then(reads...).Commit()
 	if err != nil {
 		return classify(ctx, err)
 	}
 	for i := range some {
 		c := &some[i]
-		c.asked, c.found = true, reply.Succeeded
-		if reply.Succeeded {
-			continue
-		}
+		c.asked = true
 		if kvs := reply.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
 			if c.found = c.is(kvs[0]); !c.found {
 				c.other = kvs[0].CreateRevision
