@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -44,7 +45,10 @@ type authenticator struct {
 }
 
 // A token is what a server gave for the password; empty where it asks for none.
-type token struct{ text string }
+type token struct {
+	text string
+	at   time.Time // when it was given
+}
 
 // The two calls that are special: one must not carry a token, and what the other opens
 // keeps its token for as long as it lives.
@@ -53,9 +57,13 @@ const (
 	watchMethod        = pb.Watch_Watch_FullMethodName
 )
 
-// tokenTries is how often a call is sent with another token. A member may not have
-// heard yet of one that another member has given.
-const tokenTries = 4
+// A member that is behind, or cut off, may not have heard yet of a token that another
+// member has given. So a call is sent several times, and a token that is young is not
+// replaced: to check a password is made to be slow.
+const (
+	tokenTries = 4
+	tokenYouth = time.Second
+)
 
 // unary sends a call with a token, and again with another where that was refused: the
 // server has done nothing then.
@@ -68,6 +76,9 @@ func (a *authenticator) unary(ctx context.Context, method string, request, reply
 		given, err := a.other(ctx, cc, stale)
 		if err != nil {
 			return err
+		}
+		if given == stale {
+			pause(ctx, 25*time.Millisecond<<try)
 		}
 		err = invoke(given.with(ctx), method, request, reply, cc, opts...)
 		if !refusedToken(err) || try == tokenTries {
@@ -90,8 +101,8 @@ func (a *authenticator) stream(ctx context.Context, desc *grpc.StreamDesc, cc *g
 	return open(given.with(ctx), desc, cc, method, opts...)
 }
 
-// other returns the present token, or another if that is the one that was refused. One
-// caller asks for all.
+// other returns the present token, or another if that is the one that was refused and
+// it is not young. One caller asks for all.
 func (a *authenticator) other(ctx context.Context, cc *grpc.ClientConn, stale *token) (*token, error) {
 	select {
 	case a.turn <- struct{}{}:
@@ -99,19 +110,30 @@ func (a *authenticator) other(ctx context.Context, cc *grpc.ClientConn, stale *t
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	if a.given != nil && a.given != stale {
+	if a.given != nil && (a.given != stale || time.Since(a.given.at) < tokenYouth) {
 		return a.given, nil
 	}
+	now := time.Now()
 	reply, err := pb.NewAuthClient(cc).Authenticate(ctx, &pb.AuthenticateRequest{Name: a.user, Password: a.password})
 	switch {
 	case err == nil:
-		a.given = &token{reply.Token}
+		a.given = &token{reply.Token, now}
 	case errors.Is(rpctypes.Error(err), rpctypes.ErrAuthNotEnabled):
-		a.given = &token{}
+		a.given = &token{at: now}
 	default:
 		return nil, err
 	}
 	return a.given, nil
+}
+
+// pause waits, for no longer than ctx.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // with returns ctx for a call with the token.
