@@ -15,6 +15,7 @@ type lawCase struct {
 	run   func(*stage)
 
 	kind  kind
+	late  bool // a request is held up, see Harness.Late
 	lossy bool // every tenth reply is lost, and the case repeats its calls
 }
 
@@ -67,7 +68,7 @@ func cases() []lawCase {
 		all = append(all, c)
 	}
 	all = slices.Concat(all, wakeCases, cancelCases, sharedCases, limitCases, refuseCases,
-		tokenCases, beatCases, crashCases, listCases, evictCases, closeCases, nameCases,
+		tokenCases, beatCases, crashCases, listCases, evictCases, lateCases, closeCases, nameCases,
 		recordCases, multiCases, watchCases, voterCases, randomCases)
 	for _, c := range clientCases { // last: when a law is broken, its own case says it better
 		all = append(all, c)

@@ -57,6 +57,11 @@ type Harness struct {
 	// 0: another each time. A case that uses it prints it.
 	Seed uint64
 
+	// Late holds back the request of the next Enter on s: that call fails, as if its
+	// connection had broken. arrive has the request reach the store, and returns when
+	// it was carried out there. Without Late the cases about late requests do not run.
+	Late func(t *testing.T, s driver.Session) (arrive func() error)
+
 	// Clean reports what a case has left behind in e's store that must not stay.
 	Clean func(t *testing.T, e driver.Engine) error
 
@@ -75,6 +80,9 @@ func Run(t *testing.T, h Harness) {
 		h.MinTTL = time.Second
 	}
 	for _, c := range cases() {
+		if c.late && h.Late == nil {
+			continue
+		}
 		t.Run(c.title(), func(t *testing.T) {
 			if h.Around == nil {
 				t.Parallel()

@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -14,75 +13,37 @@ import (
 )
 
 // Beat prolongs the lease, and with it every claim, by one message. Then it asks
-// which keys the lease still has: a keepalive does not notice that one was
-// deleted, and some servers answer it for a lease that was revoked.
+// whether the key of each is still the one that was created for it: a keepalive does
+// not notice that a key was deleted, or deleted and put again by an Enter that was
+// held up on its way, and some servers answer it for a lease that was revoked.
 func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
 	if err := s.alive(ctx); err != nil {
 		return err
 	}
-	if err := s.prolong(ctx); err != nil || len(live) == 0 && !s.doubts() {
+	if err := s.prolong(ctx); err != nil {
 		return err
 	}
-	got, err := s.e.client.TimeToLive(ctx, s.lease, clientv3.WithAttachedKeys())
+	missing, err := s.verify(ctx, live, out)
+	if err == nil && missing {
+		err = s.exists(ctx)
+	}
+	if err == nil && s.doubts() {
+		err = s.endStrays(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweepLocked()
+	return err
+}
+
+// exists asks whether the lease is there.
+func (s *session) exists(ctx context.Context) error {
+	got, err := s.e.client.TimeToLive(ctx, s.lease)
 	if err != nil {
 		return classify(ctx, err)
 	}
 	if got.TTL < 0 {
 		return driver.ErrGone
-	}
-	keys := make(map[string]bool, len(got.Keys))
-	for _, key := range got.Keys {
-		keys[string(key)] = true
-	}
-	s.endStrays(ctx, keys, got.Revision)
-	if err := s.confirm(ctx, live, keys); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sweepLocked()
-	for i, c := range live {
-		p := s.spots[c.ID]
-		if p == nil || p.claim.Try != c.Try || p.left {
-			out[i] = driver.Standing{Gone: true}
-			continue
-		}
-		if !keys[p.key] {
-			out[i] = driver.Standing{Gone: true}
-			s.forgetLocked(p)
-			continue
-		}
-		out[i] = driver.Standing{Held: p.held, Ahead: -1, Valid: s.ttl}
-		if p.held {
-			out[i].Token = uint64(p.rev)
-		}
-	}
-	return nil
-}
-
-// confirm asks the cluster itself for those of the live claims whose keys the lease
-// was said not to have, and adds what is there to keys. That answer is the leader's
-// alone, and before 3.5 of one who may not have heard of the latest yet: a claim
-// that is given up on its word would stay in line for as long as the session lives.
-func (s *session) confirm(ctx context.Context, live []driver.Claim, keys map[string]bool) error {
-	var missing []clientv3.Op
-	s.mu.Lock()
-	for _, c := range live {
-		if p := s.spots[c.ID]; p != nil && p.claim.Try == c.Try && !keys[p.key] {
-			missing = append(missing, clientv3.OpGet(p.key, clientv3.WithKeysOnly()))
-		}
-	}
-	s.mu.Unlock()
-	for some := range slices.Chunk(missing, maxOps) {
-		reply, err := s.e.client.Txn(ctx).Then(some...).Commit()
-		if err != nil {
-			return classify(ctx, err)
-		}
-		for _, r := range reply.Responses {
-			for _, kv := range r.GetResponseRange().Kvs {
-				keys[string(kv.Key)] = true
-			}
-		}
 	}
 	return nil
 }
@@ -100,12 +61,8 @@ func (s *session) prolong(ctx context.Context) error {
 	if err == nil && ttl > 0 {
 		return nil
 	}
-	got, err := s.e.client.TimeToLive(ctx, s.lease)
-	if err != nil {
-		return classify(ctx, err)
-	}
-	if got.TTL < 0 {
-		return driver.ErrGone
+	if err := s.exists(ctx); err != nil {
+		return err
 	}
 	return errNotFound
 }

@@ -148,3 +148,46 @@ func TestALeaveOfWhatWasNeverEnteredEndsNothing(t *testing.T) {
 		t.Errorf("%q are in line, not two", keys)
 	}
 }
+
+// What Line costs has nothing to do with the store's other keys, nor with how many
+// wait in the line.
+func TestALineIsOneReadHoweverManyOthersThereAre(t *testing.T) {
+	t.Parallel()
+	addr := []string{common(t).Addr()}
+	var n count
+	e, asks := engine(t, addr), engine(t, addr, n.options()...)
+	var all []driver.Claim
+	for range 20 { // each under a lease of its own
+		s, c := open(t, e, unbeaten), mutex("name")
+		enter(t, s, c)
+		all = append(all, c)
+	}
+	s := open(t, e, unbeaten)
+	for range 600 { // more than List reads at a time
+		hold(t, s, mutex("name/"+newID()))
+	}
+	for range 3 {
+		n.take()
+		line, err := asks.Line(t.Context(), "name")
+		if err != nil || len(line) != len(all) {
+			t.Fatalf("%d in line, %v, not %d", len(line), err, len(all))
+		}
+		for i, entry := range line {
+			if entry.ID != all[i].ID || entry.Held != (i == 0) {
+				t.Errorf("place %d: %+v", i, entry)
+			}
+		}
+		if line[0].Left == 0 {
+			t.Error("it is not told how much time the holder has left")
+		}
+		n.expect(t, "Line", map[string]int{"Range": 1, "LeaseTimeToLive": headLeases})
+		if err := asks.Evict(t.Context(), line[len(line)-1]); err != nil {
+			t.Fatal(err)
+		}
+		n.expect(t, "Evict", map[string]int{"Range": 1, "Txn": 1})
+		all = all[:len(all)-1]
+	}
+	if line, err := asks.Line(t.Context(), "nam"); err != nil || len(line) > 0 {
+		t.Errorf("the line of another name: %+v, %v", line, err)
+	}
+}

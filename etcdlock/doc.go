@@ -10,9 +10,10 @@
 // What it does promise: first come first served between all processes on the
 // cluster, tokens that grow in the order of holding, one round trip to take a
 // free name and one to give it back, a waiter that is told of its turn and
-// nobody else with it, and one request per third of a TTL for a whole session,
-// however many names it holds or waits for. A key that an operator deletes, or a lease that
-// is revoked, is noticed at the next beat.
+// nobody else with it, and per third of a TTL one keepalive for a whole session and
+// one question for every 128 names it holds or waits for. A key that an operator
+// deletes, or a lease that is revoked, is noticed at the next beat. A key that is put
+// again after that, by a request that was held up on its way, is another claim.
 //
 // # Keys
 //

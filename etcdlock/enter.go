@@ -75,6 +75,9 @@ var errLower = errors.New("a later try is in line")
 func (s *session) seat(ctx context.Context, c driver.Claim) (*spot, error) {
 	s.mu.Lock()
 	known := s.spots[c.ID]
+	if known != nil && known.claim.Try == c.Try {
+		known.left = false // a beat must not take for a stray what is being entered again
+	}
 	s.mu.Unlock()
 	switch {
 	case known == nil && c.Try > 1:
@@ -182,10 +185,9 @@ func (s *session) why(ctx context.Context, ops []clientv3.Op) (reply *clientv3.T
 
 // unjoined takes in that a transaction had no answer, or was refused.
 func (s *session) unjoined(err error, sent time.Time, spots []*spot) error {
-	switch {
-	case errors.Is(err, driver.ErrGone), errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrUnsupported):
+	if untouched(err) {
 		s.drop(spots)
-	default:
+	} else {
 		s.unsure(sent, spots...)
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -14,17 +15,22 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// classify wraps what the client returned in the contract's words. ctx is that of
-// the call: if it has ended, that is the reason, whatever the client made of it.
+// classify wraps what the client returned in the contract's words. ctx is that of the
+// call. If its time was over, that is the reason, whatever the client made of it: the
+// store has not answered in the time that it was given. If the caller called it off,
+// nothing is said about the store.
 func classify(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
+	err = rpctypes.Error(err) // what did not come by the client, whose errors are that already
 	code := codeOf(err)
 	switch code {
 	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable:
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if why := ctx.Err(); errors.Is(why, context.DeadlineExceeded) {
+			return fmt.Errorf("%w: %w", driver.ErrUnreachable, why)
+		} else if why != nil {
+			return why
 		}
 	}
 	if kind := kindOf(err, code); kind != nil {
@@ -33,6 +39,16 @@ func classify(ctx context.Context, err error) error {
 	return err
 }
 
+// kindOf sorts the errors of etcd's servers and of the connection to them.
+//
+// ErrUnreachable is for what passes by itself. Its outcome counts as unknown, since
+// mostly it is: a request that timed out, or was under way when the leader changed or
+// the member stopped, may yet be carried out. Some were certainly not (a proposal that
+// was dropped because the leader hands over, a member that is too busy, is a learner,
+// or has just started); they are repeated in the same way.
+//
+// What has no kind was refused and would be again: no space, a request that is too
+// large, a TTL that is too long, a corrupt member.
 func kindOf(err error, code codes.Code) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
@@ -41,16 +57,34 @@ func kindOf(err error, code codes.Code) error {
 		return driver.ErrUnsupported
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrUserNotFound):
 		return driver.ErrDenied
-	case errors.Is(err, rpctypes.ErrTooManyRequests):
+	case errors.Is(err, rpctypes.ErrTooManyRequests), errors.Is(err, rpctypes.ErrNotLeader), errors.Is(err, rpctypes.ErrNotCapable),
+		errors.Is(err, rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)), errors.Is(err, io.EOF):
 		return driver.ErrUnreachable
+	case errors.Is(err, rpctypes.ErrAuthOldRevision):
+		return driver.ErrUnreachable // users and roles were changed meanwhile
 	}
 	switch code {
 	case codes.PermissionDenied, codes.Unauthenticated:
 		return driver.ErrDenied
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Internal:
 		return driver.ErrUnreachable // Internal: the connection broke in the middle of a reply
+	case codes.Unknown:
+		if _, told := status.FromError(err); told {
+			return driver.ErrUnreachable // what servers have no code for: raft dropped the proposal, or has stopped
+		}
 	}
 	return nil
+}
+
+// untouched reports whether a transaction that failed with err has certainly not been
+// carried out, and will not be.
+func untouched(err error) bool {
+	for _, known := range []error{driver.ErrGone, driver.ErrDenied, driver.ErrUnsupported, rpctypes.ErrNoSpace, rpctypes.ErrRequestTooLarge} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
 }
 
 // codeOf finds the code of an error of the server or of the connection.

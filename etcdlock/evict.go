@@ -30,13 +30,16 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 			if err != nil {
 				continue // what is not ours is not in this one's way
 			}
-			if entry, err := line.entry(x.Name, kv); err == nil && entry.ID == x.ID {
+			entry, err := line.entry(x.Name, kv)
+			// An Enter of an earlier try that landed late has the same ID, or even another
+			// key of the same try.
+			if err == nil && entry.ID == x.ID && entry.Try == x.Try && (x.Token == 0 || x.Token == uint64(m.rev)) {
 				found, at = entry, m
 				break
 			}
 			ahead = slices.Insert(ahead, 0, m)
 		}
-		if at.key == "" || found.Try != x.Try {
+		if at.key == "" {
 			return driver.ErrGone
 		}
 		way := inTheWay(found.Claim, ahead)

@@ -36,10 +36,14 @@ func TestLawsOnThreeMembers(t *testing.T) {
 // another process would, and every case a prefix of its own.
 func laws(t *testing.T, addrs ...string) {
 	var cases atomic.Int64
-	var leases sync.Map // of the prefix's space
+	var leases sync.Map  // of the prefix's space
+	var detours sync.Map // by engine
 	open := func(t *testing.T, prefix string) driver.Engine {
 		mine, _ := leases.LoadOrStore(prefix, &granted{})
-		return New(dial(t, addrs, mine.(*granted).note()), Prefix(prefix))
+		d := &detour{}
+		e := New(dial(t, addrs, mine.(*granted).note(), d.option()), Prefix(prefix))
+		detours.Store(e, d)
+		return e
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t *testing.T) driver.Engine { return open(t, fmt.Sprintf("case/%d/", cases.Add(1))) },
@@ -47,6 +51,10 @@ func laws(t *testing.T, addrs ...string) {
 		Clean: func(t *testing.T, e driver.Engine) error {
 			mine, _ := leases.Load(string(e.(*Engine).space))
 			return mine.(*granted).clean(e.(*Engine))
+		},
+		Late: func(_ *testing.T, s driver.Session) (arrive func() error) {
+			d, _ := detours.Load(s.(*session).e)
+			return d.(*detour).hold()
 		},
 		MinTTL: 2 * time.Second, // the server's own minimum
 	})

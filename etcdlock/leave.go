@@ -31,8 +31,8 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 }
 
 // end deletes p's key, of any try up to upto. A key that is there and not the
-// one that was answered for is looked at: an Enter of the same claim may have
-// landed after the answer to another.
+// one that was answered for is looked at: an Enter of the same claim that was held up
+// may have landed since. It is ended too, but what was answered for is gone.
 func (s *session) end(ctx context.Context, p *spot, upto int) error {
 	if answered, ok := s.deleting(p); ok {
 		return s.discard(ctx, p, answered)
@@ -40,14 +40,15 @@ func (s *session) end(ctx context.Context, p *spot, upto int) error {
 	s.mu.Lock()
 	rev := p.rev
 	s.mu.Unlock()
+	while, gone := p.same(rev), error(nil)
 	for {
-		ended, err := s.remove(ctx, p.key, p.same(rev))
+		ended, err := s.remove(ctx, p.key, while)
 		if err != nil {
 			return err
 		}
 		if ended {
 			s.forget(p)
-			return nil
+			return gone
 		}
 		kvs, err := s.get(ctx, p.key)
 		if err != nil {
@@ -56,7 +57,10 @@ func (s *session) end(ctx context.Context, p *spot, upto int) error {
 		if len(kvs) > 0 {
 			e, err := p.line.entry(p.claim.Name, kvs[0])
 			if err == nil && e.ID == p.claim.ID && e.Try <= upto {
-				rev = kvs[0].CreateRevision
+				while = created(p.key, kvs[0].CreateRevision)
+				if rev != 0 {
+					gone = driver.ErrGone
+				}
 				continue
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			yield(driver.Entry{}, err)
 			return
 		}
-		l := lister{e: e, left: map[int64]time.Duration{}}
+		l := lister{e: e, left: map[int64]time.Duration{}, leases: math.MaxInt}
 		for kvs, err := range e.lines(ctx, prefix) {
 			if err != nil {
 				yield(driver.Entry{}, err)
@@ -103,8 +104,9 @@ func (e *Engine) keys(ctx context.Context, prefix string) iter.Seq2[*mvccpb.KeyV
 
 // A lister makes entries of keys.
 type lister struct {
-	e    *Engine
-	left map[int64]time.Duration // by lease
+	e      *Engine
+	left   map[int64]time.Duration // by lease
+	leases int                     // how many it asks at most
 }
 
 // line makes entries of the keys of one name, in the line's order.
@@ -138,7 +140,7 @@ func byRevision(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision
 
 // leftOf asks how long a lease has left; 0 if it cannot be learnt.
 func (l *lister) leftOf(ctx context.Context, lease int64) time.Duration {
-	if left, asked := l.left[lease]; asked {
+	if left, asked := l.left[lease]; asked || len(l.left) >= l.leases {
 		return left
 	}
 	var left time.Duration
@@ -151,16 +153,21 @@ func (l *lister) leftOf(ctx context.Context, lease int64) time.Duration {
 	return left
 }
 
-// Line returns the claims of one name.
+// headLeases is about how many leases Line asks: those of the first in line, who hold
+// the name.
+const headLeases = 2
+
+// Line returns the claims of one name. It reads their range of keys, in which no other
+// name has one, and asks how much time those at its head have left.
 func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
-	var line []driver.Entry
-	for x, err := range e.List(ctx, name) {
-		if err != nil {
-			return nil, err
-		}
-		if x.Name == name {
-			line = append(line, x)
-		}
+	if err := e.alive(ctx); err != nil {
+		return nil, err
 	}
-	return line, nil
+	line := e.space.line(name)
+	reply, err := e.get(ctx, line.from, clientv3.WithRange(line.to))
+	if err != nil || len(reply.Kvs) == 0 {
+		return nil, err
+	}
+	l := lister{e: e, left: map[int64]time.Duration{}, leases: headLeases}
+	return l.line(ctx, reply.Kvs), nil
 }

@@ -45,21 +45,29 @@ type slot struct {
 	number int
 }
 
-// A use is what is under way in a slot. The slot is not used again before all is
-// over: a delete whose answer did not come may still arrive, and would end
-// whatever claim had the key by then. Such a slot is given up for good.
+// A use is what is under way in a slot. A delete whose answer did not come may still
+// arrive, and would end whatever claim had the key by then: such a slot is given up for
+// good. So may a put, and where a later claim of the slot was evicted it would stand in
+// its place: such a slot is used again, but its key is never deleted unseen.
 type use struct {
 	taken   bool // by a spot
 	deletes int  // sent and not answered
+	late    bool // an Enter had no answer, and may land as long as the lease lives
 }
 
 // giveLocked gives p a slot, and with it a key.
 func (s *session) giveLocked(p *spot) {
 	p.slot = slot{name: p.claim.Name}
-	for s.slots[p.slot] != nil {
+	u := s.slots[p.slot]
+	for u != nil && (u.taken || u.deletes > 0) {
 		p.slot.number++
+		u = s.slots[p.slot]
 	}
-	s.slots[p.slot] = &use{taken: true}
+	if u == nil {
+		u = &use{}
+		s.slots[p.slot] = u
+	}
+	u.taken = true
 	p.key = p.line.claimed(p.claim, s.lease, p.slot.number)
 }
 
@@ -106,20 +114,20 @@ func (s *session) forgetLocked(p *spot) {
 	s.freeLocked(p.slot)
 }
 
-// freeLocked has a slot used again if nothing is under way in it.
+// freeLocked forgets a slot if nothing is under way in it.
 func (s *session) freeLocked(at slot) {
-	if u := s.slots[at]; !u.taken && u.deletes == 0 {
+	if u := s.slots[at]; *u == (use{}) {
 		delete(s.slots, at)
 	}
 }
 
 // deleting reports whether p's key may be deleted unseen: it has one, and no Enter
-// of it is without an answer. From then on the slot is in use, until answered is
+// in its slot is without an answer. From then on the slot is in use, until answered is
 // called because the delete is known to be done.
 func (s *session) deleting(p *spot) (answered func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.rev == 0 || !p.unanswered.IsZero() || s.spots[p.claim.ID] != p {
+	if p.rev == 0 || s.slots[p.slot].late || s.spots[p.claim.ID] != p {
 		return nil, false
 	}
 	at := p.slot
@@ -148,6 +156,10 @@ func (s *session) unsure(sent time.Time, spots ...*spot) {
 	s.doubtful = true
 	for _, p := range spots {
 		p.unanswered, p.left = sent, false
+		if s.slots[p.slot] == nil { // left meanwhile
+			s.slots[p.slot] = &use{}
+		}
+		s.slots[p.slot].late = true
 	}
 }
 

@@ -74,7 +74,9 @@ func TestAClaimThatHasAStraysKeySinceIsNotEnded(t *testing.T) {
 	p := s.spots[c.ID]
 	delete(s.spots, c.ID) // it is not known yet when strays are looked for
 	s.mu.Unlock()
-	s.endStrays(t.Context(), map[string]bool{p.key: true}, was.Header.Revision)
+	if err := s.deleteStrays(t.Context(), [][]byte{[]byte(p.key)}, was.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
 	s.mu.Lock()
 	s.spots[c.ID] = p
 	s.mu.Unlock()

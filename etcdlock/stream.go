@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"strconv"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
@@ -15,6 +16,7 @@ import (
 type stream struct {
 	number   int
 	anchored bool
+	opened   time.Time // when it was anchored
 	anchor   context.CancelFunc
 	sign     sign          // the last; none: it has not been heard of yet
 	asked    chan struct{} // closed when a question to it is over; nil: there is none
@@ -45,6 +47,23 @@ func (h *ear) doubt() {
 	}
 	h.e.mu.Lock()
 	defer h.e.mu.Unlock()
+	h.doubtLocked()
+}
+
+// renewed has another stream opened because h's has refused a watch, and reports
+// whether there is another one. A stream is not blamed in its first second: one that
+// refuses at once would be followed by others without end.
+func (h *ear) renewed() bool {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	if s := h.e.stream; s.number == h.stream && time.Since(s.opened) < time.Second {
+		return false
+	}
+	h.doubtLocked()
+	return true
+}
+
+func (h *ear) doubtLocked() {
 	s := &h.e.stream
 	if s.number != h.stream {
 		return // it is doubted already
@@ -63,7 +82,7 @@ func (e *Engine) anchorLocked() {
 		return
 	}
 	ctx, cancel := context.WithCancel(e.begun)
-	e.stream.anchored, e.stream.anchor = true, cancel
+	e.stream.anchored, e.stream.opened, e.stream.anchor = true, time.Now(), cancel
 	over := e.numbered(ctx, e.stream.number)
 	e.tasks.Go(func() { // ends with the stream's use, or with the engine, whose Close waits for it
 		defer cancel()

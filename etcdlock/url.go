@@ -54,19 +54,24 @@ func connect(ctx context.Context, config clientv3.Config) (*clientv3.Client, err
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	life, end := context.WithCancel(context.Background())
-	stop := context.AfterFunc(ctx, end)
-	config.Context = life
+	var auth *authenticator
+	if config.Username != "" {
+		auth = newAuthenticator(&config)
+	}
 	client, err := clientv3.New(config)
-	switch ended := !stop(); {
-	case err == nil && ended:
-		_ = client.Close() // it was never used
-		return nil, ctx.Err()
-	case err != nil:
-		end()
+	if err != nil {
 		return nil, fmt.Errorf("etcdlock: connect: %w", classify(ctx, err))
 	}
-	return client, nil // whose Close ends what life would
+	if auth == nil {
+		return client, nil
+	}
+	call, cancel := context.WithTimeout(ctx, config.DialTimeout)
+	defer cancel()
+	if _, err := auth.other(call, client.ActiveConnection(), nil); err != nil {
+		_ = client.Close() // it was never used
+		return nil, fmt.Errorf("etcdlock: connect: %w", classify(ctx, err))
+	}
+	return client, nil
 }
 
 // parseURL reads a store's URL. Its errors show no part that could be a password.

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -12,7 +13,7 @@ import (
 
 // errDeaf says that a watch has ended by itself: by a compaction, or because its
 // member has lost the leader. Another one can be had.
-var errDeaf = errors.New("etcdlock: a watch has ended")
+var errDeaf = fmt.Errorf("%w: a watch has ended", driver.ErrUnreachable)
 
 // An ear is told of keys that are deleted. All ears of a client share one stream;
 // one that stands on a member without a leader ends instead of being silent.
@@ -64,15 +65,28 @@ func (s *session) attend(on span) *ear {
 	return h
 }
 
-// begin has h be told.
+// begin has h be told. A stream keeps the token it was opened with, and one whose token
+// has expired refuses every further watch, though it goes on telling of the others; so
+// a refusal is believed only of a stream that is new.
 func (h *ear) begin(ctx context.Context, limit time.Duration) {
 	defer close(h.begun)
+	if h.try(ctx, limit) && h.renewed() {
+		h.try(ctx, limit)
+	}
+	if h.fault != nil {
+		h.cancel()
+	}
+}
+
+// try begins a watch over the engine's present stream, and reports whether that was
+// refused.
+func (h *ear) try(ctx context.Context, limit time.Duration) (refused bool) {
 	opts := []clientv3.OpOption{clientv3.WithFilterPut(), clientv3.WithCreatedNotify()}
 	if h.span.to != "" {
 		opts = append(opts, clientv3.WithRange(h.span.to))
 	}
 	over, number := h.e.over(ctx)
-	h.stream = number
+	h.stream, h.fault = number, nil
 	var silence alarm
 	silence.set(limit, func() bool { return h.e.silent(number, limit) }, h.cancel)
 	h.told = h.e.client.Watch(over, h.span.from, opts...)
@@ -80,15 +94,15 @@ func (h *ear) begin(ctx context.Context, limit time.Duration) {
 	if silence.off() {
 		h.doubt()
 		h.fault = errDeaf
-		return
+		return false
 	}
 	if err := h.take(r, open); err != nil {
 		h.fault = errors.Join(err, ctx.Err())
-		h.cancel()
-		return
+		return open && r.Canceled && r.CompactRevision == 0
 	}
 	h.since, h.cluster = r.Header.Revision, r.Header.ClusterId
 	h.e.heard(number, sign{at: time.Now(), revision: h.since, cluster: h.cluster})
+	return false
 }
 
 func (h *ear) close() {

@@ -1,0 +1,110 @@
+package etcdlock
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// An audit checks that holds of one name never exceed its limit, and that tokens grow.
+type audit struct {
+	t *testing.T
+
+	mu      sync.Mutex // guards what follows
+	names   map[string]*audited
+	evicted map[string]time.Time // by claim ID: when that was begun
+	counts  map[string]int
+}
+
+// audited is what is known of one name.
+type audited struct {
+	holds map[*pawl.Lease]int // the units of each
+	token uint64              // the highest of an exclusive hold
+	seen  map[uint64]bool     // tokens of the others since then
+}
+
+func (a *audit) count(what string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counts[what]++
+}
+
+// enter takes in that l holds units of limit of name. One that was evicted counts for
+// nothing: it may not know yet.
+func (a *audit) enter(name string, l *pawl.Lease, units, limit int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := a.names[name]
+	if n == nil {
+		n = &audited{holds: map[*pawl.Lease]int{}, seen: map[uint64]bool{}}
+		a.names[name] = n
+	}
+	if _, evicted := a.evicted[l.ID()]; evicted || l.Err() != nil {
+		a.counts["late or evicted before the work"]++
+		return
+	}
+	sum := units
+	for other, u := range n.holds {
+		if _, evicted := a.evicted[other.ID()]; !evicted && other.Err() == nil {
+			sum += u
+		}
+	}
+	if sum > limit {
+		a.t.Errorf("%s: %d of %d units are held with token %d", name, sum, limit, l.Token())
+	}
+	if l.Token() <= n.token || n.seen[l.Token()] {
+		a.t.Errorf("%s: token %d after %d", name, l.Token(), n.token)
+	}
+	if units == limit {
+		for token := range n.seen {
+			if token >= l.Token() {
+				a.t.Errorf("%s: exclusive token %d after %d", name, l.Token(), token)
+			}
+		}
+		n.token = l.Token()
+		clear(n.seen)
+	} else {
+		n.seen[l.Token()] = true
+	}
+	n.holds[l] = units
+	a.counts["holds of "+name[:len(name)-1]]++
+}
+
+// leave takes in that the holder of l has stopped.
+func (a *audit) leave(name string, l *pawl.Lease) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.names[name].holds, l)
+	if at, evicted := a.evicted[l.ID()]; evicted && l.Err() == nil && time.Since(at) > 2*soakTTL {
+		a.t.Errorf("%s: evicted %v ago, and not told", name, time.Since(at))
+	}
+}
+
+// report logs what was counted, and waits until nothing is left in the store.
+func (a *audit) report(e *Engine) {
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		left := 0
+		for _, err := range e.List(a.t.Context(), "") {
+			if err != nil {
+				a.t.Fatal(err)
+			}
+			left++
+		}
+		if left == 0 {
+			break
+		}
+		if time.Since(begun) > 3*soakTTL {
+			a.t.Errorf("%d claims are left with all clients closed", left)
+			break
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, what := range slices.Sorted(maps.Keys(a.counts)) {
+		a.t.Logf("%7d %s", a.counts[what], what)
+	}
+}

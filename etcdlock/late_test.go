@@ -1,0 +1,271 @@
+package etcdlock
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+)
+
+// A detour holds back a client's next transaction that puts a key.
+type detour struct {
+	mu     sync.Mutex   // guards armed
+	armed  bool         // the next one is held back
+	arrive func() error // sends what was held back
+}
+
+// hold arms the detour. What it returns has the request arrive.
+func (d *detour) hold() (arrive func() error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.armed = true
+	return func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.arrive()
+	}
+}
+
+// option is a client's option.
+func (d *detour) option() grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if !puts(request) || !d.takes(func() error { return invoke(context.WithoutCancel(ctx), method, request, reply, cc) }) {
+			return invoke(ctx, method, request, reply, cc, opts...)
+		}
+		return status.Error(codes.Unavailable, "the connection broke")
+	})
+}
+
+func (d *detour) takes(send func() error) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.armed {
+		return false
+	}
+	d.armed, d.arrive = false, send
+	return true
+}
+
+// puts reports whether a request is a transaction that puts a key.
+func puts(request any) bool {
+	txn, ok := request.(*pb.TxnRequest)
+	if !ok {
+		return false
+	}
+	for _, op := range txn.Success {
+		if op.GetRequestPut() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// beat returns what a beat says of one claim.
+func beat(t testing.TB, s *session, c driver.Claim) driver.Standing {
+	t.Helper()
+	out := make([]driver.Standing, 1)
+	if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil {
+		t.Fatalf("Beat: %v", err)
+	}
+	return out[0]
+}
+
+// evict breaks the claim at the head of a line.
+func evict(t testing.TB, e *Engine, name string) {
+	t.Helper()
+	line, err := e.Line(t.Context(), name)
+	if err != nil || len(line) == 0 {
+		t.Fatalf("Line: %+v, %v", line, err)
+	}
+	if err := e.Evict(t.Context(), line[0]); err != nil {
+		t.Fatalf("Evict: %v", err)
+	}
+}
+
+// An Enter is held up on its way, and given up. Its repeat is granted over another
+// connection and evicted, and a rival holds. Then the first request lands.
+func TestAnEnterThatArrivesAfterAnEvictionIsAnotherClaim(t *testing.T) {
+	t.Parallel()
+	const rounds, late = 5, 1500 * time.Millisecond
+	server := common(t)
+	near := engine(t, []string{server.Addr()})
+	rival := open(t, near, unbeaten)
+	landed, both := 0, 0
+	for range rounds {
+		name := "name/" + newID()
+		proxies := []*faultproxy.Proxy{faultproxy.New(t, server.Addr()), faultproxy.New(t, server.Addr())}
+		s := open(t, engine(t, []string{proxies[0].Addr(), proxies[1].Addr()}), unbeaten)
+		s.meet(&spot{claim: mutex(name)}, true) // else the line must be empty for the first Enter
+		a, b := mutex(name), mutex(name)
+		var once sync.Once
+		for _, p := range proxies {
+			p.OnChunk(func(k faultproxy.Chunk) {
+				if k.Dir == faultproxy.ToServer && k.Stage == faultproxy.Arrived && about(name)(k.Data) {
+					once.Do(func() { p.Delay(faultproxy.ToServer, late) })
+				}
+			})
+		}
+		expect(t, "Enter that is held up", enterFor(t, s, a, 100*time.Millisecond), context.DeadlineExceeded)
+		for begun := time.Now(); enterFor(t, s, a, 300*time.Millisecond) != nil; {
+			if time.Since(begun) > late {
+				t.Fatal("no Enter over the other connection was answered")
+			}
+		}
+		evict(t, near, name)
+		hold(t, rival, b)
+		for begun := time.Now(); len(keysOf(t, near, name)) == 1 && time.Since(begun) < late+soon; {
+			time.Sleep(10 * time.Millisecond) // nothing tells when it lands
+		}
+		for _, p := range proxies {
+			p.OnChunk(nil)
+			p.Heal()
+		}
+		if len(keysOf(t, near, name)) == 1 {
+			continue // the server has dropped it
+		}
+		landed++
+		if st := beat(t, s, a); !st.Gone {
+			both++
+			t.Errorf("Beat: %+v of a claim that was evicted, while a rival holds", st)
+		}
+		if keys := keysOf(t, near, name); len(keys) != 1 {
+			t.Errorf("in line are %q, not the rival alone", keys)
+		}
+		expect(t, "Leave of what was evicted", s.Leave(t.Context(), a), driver.ErrGone)
+	}
+	t.Logf("%d of %d landed; in %d both held", landed, rounds, both)
+	if landed == 0 {
+		t.Error("no request landed late")
+	}
+}
+
+// enterFor enters c with little time.
+func enterFor(t testing.TB, s *session, c driver.Claim, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	_, err := s.Enter(ctx, c)
+	return err
+}
+
+// Every way in which a claim can end before its first Enter lands.
+func TestALateEnterIsNeverTakenForTheGrant(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(t *testing.T, near *Engine, s *session, c driver.Claim, land func()){
+		"it waits, is evicted, and is looked at": func(t *testing.T, near *Engine, s *session, c driver.Claim, land func()) {
+			rival := open(t, near, unbeaten)
+			first := mutex(c.Name)
+			hold(t, rival, first)
+			last := wait(t, s, c)
+			for _, e := range lineOf(t, near, c.Name)[1:] {
+				if err := near.Evict(t.Context(), e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			land()
+			if st, err := s.Await(t.Context(), c, last); err != nil || !st.Gone {
+				t.Errorf("Await: %+v, %v", st, err)
+			}
+			beat(t, s, c)
+			if keys := keysOf(t, near, c.Name); len(keys) != 1 {
+				t.Errorf("in line are %q, not the holder alone", keys)
+			}
+		},
+		"it is evicted, and left before the beat": func(t *testing.T, near *Engine, s *session, c driver.Claim, land func()) {
+			hold(t, s, c)
+			evict(t, near, c.Name)
+			land()
+			expect(t, "Leave of what was evicted", s.Leave(t.Context(), c), driver.ErrGone)
+			if keys := keysOf(t, near, c.Name); len(keys) != 0 {
+				t.Errorf("in line are %q", keys)
+			}
+		},
+		"it is left, and lands when nobody remembers it": func(t *testing.T, near *Engine, s *session, c driver.Claim, land func()) {
+			hold(t, s, c)
+			leave(t, s, c)
+			next := mutex(c.Name)
+			hold(t, s, next)
+			land()
+			if st := beat(t, s, next); !st.Held {
+				t.Errorf("Beat: %+v of the next claim", st)
+			}
+			if keys := keysOf(t, near, c.Name); len(keys) != 1 {
+				t.Errorf("in line are %q, not the next alone", keys)
+			}
+		},
+		"it is forgotten, and the next claim is evicted": func(t *testing.T, near *Engine, s *session, c driver.Claim, land func()) {
+			s.mu.Lock()
+			s.spots[c.ID].unanswered = time.Now().Add(-time.Hour) // a TTL has passed since
+			s.mu.Unlock()
+			expect(t, "Leave of what has not landed", s.Leave(t.Context(), c), driver.ErrGone)
+			next := mutex(c.Name)
+			hold(t, s, next)
+			evict(t, near, c.Name)
+			rival := open(t, near, unbeaten)
+			hold(t, rival, mutex(c.Name))
+			land()
+			if st := beat(t, s, next); !st.Gone {
+				t.Errorf("Beat: %+v of a claim that was evicted, while a rival holds", st)
+			}
+			if keys := keysOf(t, near, c.Name); len(keys) != 1 {
+				t.Errorf("in line are %q, not the rival alone", keys)
+			}
+		},
+		"its session has ended": func(t *testing.T, near *Engine, s *session, c driver.Claim, land func()) {
+			hold(t, s, c)
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			land()
+			if keys := keysOf(t, near, c.Name); len(keys) != 0 {
+				t.Errorf("in line are %q", keys)
+			}
+		},
+		"it is repeated once more": func(t *testing.T, near *Engine, s *session, c driver.Claim, land func()) {
+			first := hold(t, s, c)
+			land() // and is refused, since the key is there
+			if again := hold(t, s, c); again.Token != first.Token {
+				t.Errorf("token %d became %d", first.Token, again.Token)
+			}
+			if st := beat(t, s, c); !st.Held || st.Token != first.Token {
+				t.Errorf("Beat: %+v", st)
+			}
+			leave(t, s, c)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := []string{common(t).Addr()}
+			var d detour
+			near, s := engine(t, addr), open(t, engine(t, addr, d.option()), unbeaten)
+			s.meet(&spot{claim: mutex("name")}, true) // else the line must be empty for the first Enter
+			c := mutex("name")
+			arrive := d.hold()
+			if _, err := s.Enter(t.Context(), c); err == nil {
+				t.Fatal("Enter that is held up was answered")
+			}
+			do(t, near, s, c, func() {
+				t.Helper()
+				if err := arrive(); err != nil {
+					t.Logf("the late Enter: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func lineOf(t testing.TB, e *Engine, name string) []driver.Entry {
+	t.Helper()
+	line, err := e.Line(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
