@@ -86,13 +86,13 @@ func (s *session) sweep(ctx context.Context, c driver.Claim) error {
 	if err := s.witness(ctx); err != nil {
 		return err
 	}
-	n, all, err := s.e.readAll(ctx, s.l, s.f, c.Name)
+	n, all, err := s.e.readOf(ctx, s.l, s.f, c.Name, c.ID)
 	if err != nil {
 		return err
 	}
 	ended := false
 	for _, x := range all {
-		if x.ID != c.ID || x.life != s.f.id || x.Try > c.Try {
+		if x.life != s.f.id || x.Try > c.Try {
 			continue
 		}
 		err := s.delete(ctx, &zk.DeleteRequest{Path: n.path + "/" + x.node, Version: -1})

@@ -51,6 +51,7 @@ func (s *session) look(ctx context.Context, sp *spot) (driver.Standing, error) {
 		}
 		sp.judged, sp.hinted, sp.held, sp.ahead, sp.view = true, false, v.held, v.ahead, nil
 		sp.waited = sp.waited || v.ahead > 0
+		s.countedLocked(name, int32(len(n.all)))
 		s.mu.Unlock()
 		if v.held {
 			return s.held(sp), nil
@@ -98,26 +99,6 @@ func (s *session) waits(sp *spot, v *view, ahead int) driver.Standing {
 		}
 	}
 	return st
-}
-
-// shortcut stands an exclusive claim behind the one that came right before it,
-// without a look at the line. It reports whether that one was still there, and
-// exclusive too: it may well be.
-func (s *session) shortcut(ctx context.Context, a *arrival, children int32) (driver.Standing, bool, error) {
-	if a.ahead == nil {
-		return driver.Standing{}, false, nil
-	}
-	w, err := s.l.settled(ctx, s.f, a.ahead, true)
-	if errors.Is(err, zk.ErrNoNode) {
-		s.mu.Lock()
-		s.long = longLine{} // it may well be short by now
-		s.mu.Unlock()
-		return driver.Standing{}, false, nil
-	}
-	if err != nil {
-		return driver.Standing{}, false, err
-	}
-	return s.waits(a.sp, &view{desk: a.desk, wait: []*watch{w}, sole: children == 2, next: true}, int(children)-1), true, nil
 }
 
 // held is the standing of a claim that holds.
