@@ -19,6 +19,7 @@ type view struct {
 	wait []*watch
 	sole bool // the one in wait is all there is ahead
 	next bool // the one in wait is right ahead, and exclusive
+	sum  *sum // what is in wait, where it is that together; nil: it is one, or the line
 }
 
 // look reads the line and says how a claim of ours stands. Where it waits, the
@@ -56,8 +57,14 @@ func (s *session) look(ctx context.Context, sp *spot) (driver.Standing, error) {
 		if v.held {
 			return s.held(sp), nil
 		}
-		st, err := s.set(ctx, sp, desk, n, v)
-		if errors.Is(err, zk.ErrNoNode) {
+		var st driver.Standing
+		known := true
+		if v.sum && !v.whole {
+			st, known, err = s.setSum(ctx, sp, desk, n.path, v)
+		} else {
+			st, err = s.set(ctx, sp, desk, n, v)
+		}
+		if !known || errors.Is(err, zk.ErrNoNode) {
 			continue // one of them has just gone
 		}
 		return st, err
@@ -69,8 +76,8 @@ func (s *session) set(ctx context.Context, sp *spot, desk *watch, n *line, v ver
 	keys := []watchKey{{n.path, onChildren}}
 	if !v.whole {
 		keys = keys[:0]
-		for _, node := range v.wait {
-			keys = append(keys, watchKey{path: n.path + "/" + node})
+		for _, c := range v.wait {
+			keys = append(keys, watchKey{path: n.path + "/" + c.node})
 		}
 	}
 	watches := make([]*watch, len(keys))
@@ -93,7 +100,7 @@ func (s *session) waits(sp *spot, v *view, ahead int) driver.Standing {
 	defer s.mu.Unlock()
 	sp.view, sp.ahead, sp.waited = v, ahead, true
 	st := driver.Standing{Ahead: ahead, Pause: s.pause()}
-	if v.sole {
+	if v.sole && v.sum == nil {
 		if d, ok := parseData(v.wait[0].data); ok {
 			st.Holder = entry(sp.claim.Name, d, v.wait[0].stat)
 		}
