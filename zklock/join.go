@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // join enters all claims in one Multi. again says that the lines are not as they
@@ -48,6 +50,10 @@ func (s *session) multi(ctx context.Context, as []*arrival) ([]zk.MultiResponse,
 	)
 	entered := make(chan struct{})
 	s.mu.Lock()
+	if s.closed { // since this call began: tidy may have been by already
+		s.mu.Unlock()
+		return nil, driver.ErrGone
+	}
 	for _, a := range as {
 		a.sp.entered = entered
 	}

@@ -50,7 +50,7 @@ func (s *session) leave(ctx context.Context, sp *spot) error {
 	switch {
 	case node == "" && !unsure:
 		err = driver.ErrGone
-	case node == "":
+	case unsure: // there may be more than one
 		err = s.sweep(ctx, c)
 	case marks:
 		err = s.delete(ctx, &zk.SetDataRequest{Path: path, Data: left, Version: -1}, &zk.DeleteRequest{Path: path, Version: -1})

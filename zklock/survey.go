@@ -65,7 +65,7 @@ func (s *session) find(ctx context.Context, a *arrival, lines map[string]*line) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.sp.unsure = false
+	a.sp.unsure = len(a.lower) > 0 // which stand there until its Multi is carried out
 	if mine != nil {
 		a.sp.node, a.sp.token, a.known = mine.node, uint64(mine.stat.Czxid), true
 	}
