@@ -82,7 +82,7 @@ func (e *Engine) createDesk(ctx context.Context, l *link, f *life, path string) 
 	case err := <-done:
 		return l.judge(f, err)
 	case <-ctx.Done():
-		return ctx.Err()
+		return unanswered(ctx)
 	}
 }
 
@@ -103,7 +103,7 @@ func (s *session) clearDesk(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return ctx.Err()
+			return unanswered(ctx)
 		}
 	}
 	err := s.delete(ctx, &zk.DeleteRequest{Path: s.e.deskPath(s.f.id), Version: -1})

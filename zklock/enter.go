@@ -103,6 +103,9 @@ func (s *session) attempt(ctx context.Context, as []*arrival) (out []driver.Stan
 			return nil, true, nil
 		}
 	}
+	if errors.Is(err, driver.ErrUnreachable) || err != nil && ctx.Err() != nil {
+		return nil, false, err // they keep their places, where the same Enter finds them, or a Leave
+	}
 	if err != nil || slices.ContainsFunc(as, func(a *arrival) bool { return !a.Queue && !a.sp.isHeld(s) }) {
 		return s.undo(ctx, as, out, err)
 	}
@@ -177,7 +180,7 @@ func (s *session) arrive(ctx context.Context, cs []driver.Claim) ([]*arrival, []
 			select {
 			case <-entered:
 			case <-ctx.Done():
-				return nil, nil, ctx.Err()
+				return nil, nil, unanswered(ctx)
 			}
 		}
 	}

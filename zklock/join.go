@@ -87,7 +87,7 @@ func (s *session) multi(ctx context.Context, as []*arrival) ([]zk.MultiResponse,
 	case <-entered:
 		return res, err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, unanswered(ctx)
 	}
 }
 

@@ -34,7 +34,7 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 		select { // its Enter is still on the way
 		case <-entered:
 		case <-ctx.Done():
-			return ctx.Err()
+			return unanswered(ctx)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (s *session) leaveLate(ctx context.Context, sp *spot) error {
 		select {
 		case <-entered:
 		case <-ctx.Done():
-			return ctx.Err()
+			return unanswered(ctx)
 		}
 	}
 	if err := s.leave(ctx, sp); err != nil && !errors.Is(err, driver.ErrGone) {

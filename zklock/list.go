@@ -84,8 +84,8 @@ func (e *Engine) catchUp(ctx context.Context) error {
 	if err := e.check(ctx); err != nil {
 		return err
 	}
-	if _, err := e.tick(ctx, e.lines); err == nil || ctx.Err() != nil {
-		return ctx.Err()
+	if _, err := e.tick(ctx, e.lines); err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrUnreachable) {
+		return err
 	}
 	return e.main.do(ctx, nil, func(c *zk.Conn) error {
 		_, err := c.Sync(e.root)

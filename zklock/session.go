@@ -191,7 +191,7 @@ func (s *session) end(ctx context.Context) error {
 	select {
 	case <-s.ending:
 	case <-ctx.Done():
-		return ctx.Err()
+		return unanswered(ctx)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,7 @@ func (s *session) giveWay(ctx context.Context) error {
 	case <-r.done:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return unanswered(ctx)
 	}
 }
 
@@ -46,7 +46,7 @@ func (s *session) verifyAll(ctx context.Context, all []*spot) error {
 		select {
 		case <-r.done:
 		case <-ctx.Done():
-			return ctx.Err()
+			return unanswered(ctx)
 		}
 		if mine {
 			return r.err
