@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// ready waits until f, or any life if f is nil, can be asked: no longer than the
-// life's timeout, whatever ctx allows.
+// ready waits until f, or any life if f is nil, can be asked: no longer than twice
+// the life's timeout, whatever ctx allows. That is enough to try a few servers that
+// are stuck before one that is not.
 func (l *link) ready(ctx context.Context, f *life) error {
 	var late <-chan time.Time // set when there is something to wait for
 	for waited := false; ; waited = true {
@@ -33,13 +34,13 @@ func (l *link) ready(ctx context.Context, f *life) error {
 		case l.failures > l.servers:
 			err = unreachable(l.cause)
 		}
-		changed, timeout := l.changed, l.timeoutLocked()
+		changed, patience := l.changed, 2*l.timeoutLocked()
 		l.mu.Unlock()
 		if err != nil {
 			return err
 		}
 		if late == nil {
-			timer := time.NewTimer(timeout)
+			timer := time.NewTimer(patience)
 			defer timer.Stop()
 			late = timer.C
 		}
@@ -47,7 +48,7 @@ func (l *link) ready(ctx context.Context, f *life) error {
 		case <-changed:
 		case <-ctx.Done():
 		case <-late:
-			return unreachable(fmt.Errorf("no connection within %v", timeout))
+			return unreachable(fmt.Errorf("no connection within %v", patience))
 		}
 	}
 }

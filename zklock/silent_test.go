@@ -82,8 +82,7 @@ func TestAWaitThatEndsWithItsDeadlineSaysNothingOfTheServers(t *testing.T) {
 	}
 }
 
-// A caller without a deadline is not kept for longer than the store would take to
-// end its session.
+// A caller without a deadline is not kept until every one of many servers was tried.
 func TestACallWithoutADeadlineComesBackFromASilentServer(t *testing.T) {
 	t.Parallel()
 	const ttl, servers = 2 * time.Second, 12
@@ -102,7 +101,7 @@ func TestACallWithoutADeadlineComesBackFromASilentServer(t *testing.T) {
 		if !errors.Is(err, driver.ErrUnreachable) {
 			t.Errorf("Enter: %v, not ErrUnreachable", err)
 		}
-		if took := time.Since(begun); took > 3*ttl {
+		if took := time.Since(begun); took > 5*ttl {
 			t.Errorf("Enter took %v with a TTL of %v", took, ttl)
 		}
 	}
@@ -110,7 +109,7 @@ func TestACallWithoutADeadlineComesBackFromASilentServer(t *testing.T) {
 	if _, err := e.Open(t.Context(), driver.SessionOptions{ID: newID(), TTL: ttl}); !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("Open: %v, not ErrUnreachable", err)
 	}
-	if took := time.Since(begun); took > 3*ttl {
+	if took := time.Since(begun); took > 5*ttl {
 		t.Errorf("Open took %v with a TTL of %v", took, ttl)
 	}
 }
