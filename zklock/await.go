@@ -37,14 +37,24 @@ func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) 
 			continue
 		}
 		over, err := s.wait(ctx, v, timer)
-		if err == nil && over {
-			over, err = s.stands(ctx, v)
+		held := false
+		switch {
+		case err != nil:
+		case over:
+			var same bool
+			if same, err = s.stands(ctx, v); err == nil && !same {
+				s.unsee(sp, v)
+			}
 			timer.Reset(s.trust)
+		case v.sum != nil:
+			held, _, err = s.advance(ctx, sp, v)
+		default:
+			held = s.granted(sp, v)
 		}
 		if err != nil {
 			return driver.Standing{}, err
 		}
-		if !over && s.granted(sp, v) {
+		if held {
 			return s.held(sp), nil
 		}
 	}
@@ -126,6 +136,6 @@ func (s *session) granted(sp *spot, v *view) bool {
 	if fired || !(why == zk.EventNodeDeleted && v.sole || why == zk.EventNodeDataChanged && v.next) {
 		return false
 	}
-	sp.held, sp.hinted, sp.ahead = true, true, 0
+	sp.held, sp.hinted, sp.ahead = true, why == zk.EventNodeDataChanged, 0
 	return true
 }

@@ -59,7 +59,7 @@ func TestAHandoverCostsTheNextNothing(t *testing.T) {
 	n.take()
 	for _, c := range cs[2:] {
 		stand(t, s, c)
-		n.expect(t, "standing in a busy line", 2) // enter, and watch the one ahead
+		n.expect(t, "standing in a busy line", 3) // enter, read who is ahead, and watch the one right ahead
 	}
 	for i, c := range cs[:waiting] {
 		leave(t, s, c)

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -10,12 +11,17 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// ready waits until f, or any life if f is nil, can be asked.
+// ready waits until f, or any life if f is nil, can be asked: no longer than twice
+// the life's timeout, whatever ctx allows. That is enough to try a few servers that
+// are stuck before one that is not.
 func (l *link) ready(ctx context.Context, f *life) error {
-	for {
+	var late <-chan time.Time // set when there is something to wait for
+	for waited := false; ; waited = true {
 		l.mu.Lock()
 		var err error
 		switch {
+		case ctx.Err() != nil && waited:
+			err = unanswered(ctx)
 		case ctx.Err() != nil:
 			err = ctx.Err()
 		case f != nil && f.ended(), l.shut:
@@ -28,16 +34,34 @@ func (l *link) ready(ctx context.Context, f *life) error {
 		case l.failures > l.servers:
 			err = unreachable(l.cause)
 		}
-		changed := l.changed
+		changed, patience := l.changed, 2*l.timeoutLocked()
 		l.mu.Unlock()
 		if err != nil {
 			return err
 		}
+		if late == nil {
+			timer := time.NewTimer(patience)
+			defer timer.Stop()
+			late = timer.C
+		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
+		case <-late:
+			return unreachable(fmt.Errorf("no connection within %v", patience))
 		}
 	}
+}
+
+// timeoutLocked is the present life's, or what one is asked for.
+func (l *link) timeoutLocked() time.Duration {
+	switch {
+	case l.life != nil:
+		return l.life.timeout
+	case l.ask > 0:
+		return l.ask
+	}
+	return mainTimeout
 }
 
 // hooked waits as ready does, and finds out where a connection of the user's does
@@ -85,7 +109,7 @@ func (l *link) do(ctx context.Context, f *life, call func(c *zk.Conn) error) err
 	case err := <-done:
 		return l.judge(f, err)
 	case <-ctx.Done():
-		return ctx.Err()
+		return unanswered(ctx)
 	}
 }
 

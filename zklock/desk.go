@@ -24,14 +24,8 @@ func (e *Engine) desk(ctx context.Context, l *link, f *life) (*watch, error) {
 	path := e.deskPath(f.id)
 	for {
 		w, err := l.watch(ctx, f, watchKey{path: path})
-		if err == nil {
-			l.mu.Lock()
-			f.desk = w
-			l.mu.Unlock()
-			return w, nil
-		}
 		if !errors.Is(err, zk.ErrNoNode) {
-			return nil, err
+			return w, err
 		}
 		if err := e.makeDesk(ctx, l, f, path); err != nil {
 			return nil, err
@@ -88,18 +82,8 @@ func (e *Engine) createDesk(ctx context.Context, l *link, f *life, path string) 
 	case err := <-done:
 		return l.judge(f, err)
 	case <-ctx.Done():
-		return ctx.Err()
+		return unanswered(ctx)
 	}
-}
-
-// sitting returns the watch on f's desk, if there is one that has not fired.
-func (l *link) sitting(f *life) *watch {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f.desk == nil || f.desk.over() {
-		return nil
-	}
-	return f.desk
 }
 
 // clearDesk removes the desk of a life that goes on without a session. One that
@@ -119,7 +103,7 @@ func (s *session) clearDesk(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return ctx.Err()
+			return unanswered(ctx)
 		}
 	}
 	err := s.delete(ctx, &zk.DeleteRequest{Path: s.e.deskPath(s.f.id), Version: -1})

@@ -10,23 +10,24 @@
 //
 // A name is a container node, and a claim an ephemeral sequential child of it:
 //
-//	/pawl/lines/orders%2F42/p.x.0000000017      takes the name whole
-//	/pawl/lines/orders%2F42/p.s.2.5.0000000018  takes 2 of 5
+//	/pawl/lines/orders%2F42/p.x.5f0c9a315d77e0b1.0000000017      takes the name whole
+//	/pawl/lines/orders%2F42/p.s.2.5.c84410fe02b9a6d3.0000000018  takes 2 of 5
 //
 // The child's name says all that [driver.Place] asks, so that one read of the
 // children is the line. Its data says whose claim it is. Its order in the line,
 // and its token, is the zxid that created it. The sequence number is in the same
-// order until it runs out at 2^31, and is used only as long.
+// order until it runs out at 2^31, and is used only as long. The mark before it
+// makes the path one that no other node ever has: a container that is empty is
+// removed, and the numbers of the next begin again.
 //
 // # Entering
 //
 // One Multi creates the child and writes the container. The answer to the second
 // half tells how many children there are and the zxid of the whole: if there is
-// one child, it is ours, and holds, with that zxid as its token. An exclusive
-// claim on a busy name watches the child whose number is one less, which is the
-// one right ahead; if that has gone or is shared, it reads the line. Where a line
-// was long a moment ago, an exclusive claim enters by a plain create, which costs the
-// servers less and tells its zxid, but not how many are ahead. Leaving from
+// one child, it is ours, and holds, with that zxid as its token. On a busy name it
+// reads the line, and watches who is in its way: one, or as many of the nearest as
+// leave it no room, see sum.go. Where a line was long a moment ago, an exclusive
+// claim enters by a plain create, which costs the servers less. Leaving from
 // an exclusive hold that was waited for writes the child before it deletes it, in
 // one Multi: whoever watches it is told "changed" and not "deleted", and so knows
 // without a question that everybody ahead is gone.

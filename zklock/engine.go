@@ -28,6 +28,7 @@ type Engine struct {
 	mu       sync.Mutex // guards what follows
 	closed   bool
 	sessions map[*session]struct{}
+	stand    []error // why claims of sessions that have ended still stand
 	server   serverClock
 	swept    instant // when ended records were last looked for
 }
@@ -214,7 +215,8 @@ func (e *Engine) makePath(ctx context.Context, l *link, f *life, path string) er
 
 // Close ends the sessions that are still open with all their claims, and what the
 // engine started. It bounds itself: where the servers do not answer, the claims
-// stay until their lives end.
+// stay until their lives end, on a connection of the user's as long as that lives.
+// The error says so.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	if e.closed {
@@ -238,12 +240,14 @@ func (e *Engine) Close() error {
 	}
 	ends.Wait()
 	e.tasks.Wait()
-	if e.borrow {
-		e.main.release()
-	} else {
+	if !e.borrow {
 		e.main.close()
+		return errors.Join(errs...)
 	}
-	return errors.Join(errs...)
+	e.main.release()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return errors.Join(e.stand...) // also of sessions that were closed before
 }
 
 const closeTimeout = 2 * time.Second

@@ -38,9 +38,6 @@ type arrival struct {
 	made    int64    // the container that version is of
 	came    uint32   // how many had come to it, as comers counts
 	known   bool     // it stands in line from an earlier Enter
-	runOut  bool     // the sequence numbers of its line have
-	desk    *watch   // on the desk, from before it enters; nil: there was none
-	ahead   *watch   // on the node right ahead of its own, once that is known; nil: see follow
 }
 
 func (s *session) enter(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
@@ -78,10 +75,6 @@ func (s *session) attempt(ctx context.Context, as []*arrival) (out []driver.Stan
 	fresh = slices.DeleteFunc(fresh, func(a *arrival) bool { return a.known })
 	var stats []*zk.Stat
 	if len(fresh) > 0 {
-		desk := s.l.sitting(s.f)
-		for _, a := range fresh {
-			a.desk = desk
-		}
 		if stats, again, err = s.join(ctx, fresh); again || err != nil {
 			return nil, again, err
 		}
@@ -93,12 +86,8 @@ func (s *session) attempt(ctx context.Context, as []*arrival) (out []driver.Stan
 				out[i] = s.held(a.sp)
 				continue
 			}
-			var stands bool
-			if out[i], stands, err = s.shortcut(ctx, a, stats[j].NumChildren); stands {
-				continue
-			}
 		}
-		if err == nil && a.known {
+		if a.known {
 			// One that is entered again is told how it stands now, and not as a server
 			// knows it that is behind: its caller may know of somebody who has left.
 			err = s.catchUp(ctx)
@@ -113,6 +102,9 @@ func (s *session) attempt(ctx context.Context, as []*arrival) (out []driver.Stan
 			s.forget(a.sp)
 			return nil, true, nil
 		}
+	}
+	if errors.Is(err, driver.ErrUnreachable) || err != nil && ctx.Err() != nil {
+		return nil, false, err // they keep their places, where the same Enter finds them, or a Leave
 	}
 	if err != nil || slices.ContainsFunc(as, func(a *arrival) bool { return !a.Queue && !a.sp.isHeld(s) }) {
 		return s.undo(ctx, as, out, err)
@@ -188,7 +180,7 @@ func (s *session) arrive(ctx context.Context, cs []driver.Claim) ([]*arrival, []
 			select {
 			case <-entered:
 			case <-ctx.Done():
-				return nil, nil, ctx.Err()
+				return nil, nil, unanswered(ctx)
 			}
 		}
 	}

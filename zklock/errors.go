@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -54,6 +55,16 @@ func answered(err error) bool {
 		}
 	}
 	return false
+}
+
+// unanswered is why a call to the servers ends with ctx. That a deadline has passed
+// says that they were too slow; that it was called off says nothing of them.
+func unanswered(ctx context.Context) error {
+	err := ctx.Err()
+	if errors.Is(err, context.DeadlineExceeded) {
+		return unreachable(fmt.Errorf("no answer: %w", err))
+	}
+	return err
 }
 
 func unreachable(err error) error {

@@ -19,13 +19,13 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	if err := e.witness(ctx, e.main, nil); err != nil {
 		return err
 	}
-	n, all, err := e.readAll(ctx, e.main, nil, x.Name)
+	n, all, err := e.readOf(ctx, e.main, nil, x.Name, x.ID)
 	if err != nil {
 		return err
 	}
-	for i, c := range all {
-		held := n.judge(i).held
-		if c.ID != x.ID || c.Try != x.Try || held != x.Held || held && uint64(c.stat.Czxid) != x.Token || !held && x.Token != 0 {
+	for _, c := range all {
+		held := n.judge(n.at(c.node)).held
+		if c.Try != x.Try || held != x.Held || held && uint64(c.stat.Czxid) != x.Token || !held && x.Token != 0 {
 			continue
 		}
 		return e.evict(ctx, n.path+"/"+c.node, uint64(c.stat.EphemeralOwner), held)

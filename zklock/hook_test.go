@@ -256,3 +256,50 @@ func TestADeskThatIsMadeLateDoesNotOutliveItsSession(t *testing.T) {
 		t.Errorf("below %s is %v, %v, not nothing", plain.desks, left, err)
 	}
 }
+
+// With its connection the user ends all locks on it, at once: whoever holds one must
+// know before another can.
+func TestTheUsersOwnCloseIsToldBeforeAnotherHolds(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	hook := Hooks()
+	conn := user(t, one(t), 20*time.Second, hook)
+	e, err := New(conn, hook, Path(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	c := pawl.New(e, pawl.WithTTL(15*time.Second))
+	defer c.Close()
+	lease, err := c.Mutex("job").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct := connect(t, []string{one(t)}, Path(path))
+	rival := open(t, direct, time.Minute)
+	next := mutex()
+	stand(t, rival, next)
+	e.mu.Lock()
+	var s *session // the client's
+	for s = range e.sessions {
+	}
+	e.mu.Unlock()
+	go conn.Close()
+	turn(t, rival, next)
+	select {
+	case <-s.Lost():
+	default:
+		t.Error("another holds, and the session was not told")
+	}
+	begun, left := time.Now(), time.Until(lease.Deadline())
+	<-lease.Context().Done() // at the latest by the clock
+	if late := time.Since(begun); late > left/2 {
+		t.Errorf("the holder was told by the clock alone, %v after another held", late.Round(time.Millisecond))
+	}
+	if err := lease.Err(); !errors.Is(err, pawl.ErrLost) {
+		t.Errorf("the lease's Err: %v", err)
+	}
+	if err := s.Beat(t.Context(), nil, nil); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("Beat: %v, not ErrGone", err)
+	}
+}

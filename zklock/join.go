@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // join enters all claims in one Multi. again says that the lines are not as they
@@ -23,13 +25,6 @@ func (s *session) join(ctx context.Context, as []*arrival) (stats []*zk.Stat, ag
 		case errors.Is(err, zk.ErrBadVersion):
 			s.abandon(as)
 			return nil, true, nil
-		case errors.Is(err, zk.ErrNodeExists): // newer servers give the last sequence number again and again
-			if a := as[failed(res)/2]; !a.runOut {
-				a.runOut = true
-				continue
-			}
-			s.abandon(as)
-			return nil, false, err
 		case errors.Is(err, zk.ErrNoNode):
 			again, err := s.repair(ctx, as, res)
 			if err != nil || again {
@@ -55,6 +50,10 @@ func (s *session) multi(ctx context.Context, as []*arrival) ([]zk.MultiResponse,
 	)
 	entered := make(chan struct{})
 	s.mu.Lock()
+	if s.closed { // since this call began: tidy may have been by already
+		s.mu.Unlock()
+		return nil, driver.ErrGone
+	}
 	for _, a := range as {
 		a.sp.entered = entered
 	}
@@ -77,9 +76,7 @@ func (s *session) multi(ctx context.Context, as []*arrival) ([]zk.MultiResponse,
 		}
 		err = s.l.judge(s.f, err)
 		s.entered(as, res, err)
-		if err != nil || len(as) > 1 || !s.follow(as[0], res, entered) {
-			close(entered)
-		}
+		close(entered)
 	}
 	if unsent := s.l.send(ctx, s.f, x); unsent != nil {
 		s.unsent(as)
@@ -90,7 +87,7 @@ func (s *session) multi(ctx context.Context, as []*arrival) ([]zk.MultiResponse,
 	case <-entered:
 		return res, err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, unanswered(ctx)
 	}
 }
 
@@ -101,7 +98,7 @@ func (s *session) ops(as []*arrival) []any {
 		path := s.e.linePath(a.Name)
 		ops = append(ops,
 			&zk.CreateRequest{
-				Path: path + "/" + childPrefix(a.Claim, a.runOut), Data: claimData(s.f.id, s.id, a.Claim),
+				Path: path + "/" + childPrefix(a.Claim), Data: claimData(s.f.id, s.id, a.Claim),
 				Acl: s.e.acl(), Flags: zk.FlagEphemeralSequential,
 			},
 			&zk.SetDataRequest{Path: path, Version: a.version})
@@ -137,34 +134,6 @@ func (s *session) entered(as []*arrival, res []zk.MultiResponse, err error) {
 	if n := res[1].Stat.NumChildren; n > 0 {
 		s.countedLocked(as[0].Name, n)
 	}
-}
-
-// follow asks for the node right ahead of an exclusive claim that has to wait, and
-// closes entered with the answer, so that its caller is woken once and not twice. It
-// reports whether it has asked.
-func (s *session) follow(a *arrival, res []zk.MultiResponse, entered chan<- struct{}) bool {
-	node, ok := before(base(res[0].String))
-	if !ok || a.desk == nil || !a.Exclusive() || a.holds(res[1].Stat) {
-		return false
-	}
-	key := watchKey{path: s.e.linePath(a.Name) + "/" + node}
-	w, mine := s.l.watchOf(key)
-	if !mine {
-		return false // it looks
-	}
-	a.ahead = w
-	x := s.l.arming(key, w)
-	arm := x.tell
-	x.tell = func(body []byte, err error) {
-		arm(body, err)
-		close(entered)
-	}
-	if err := s.l.post(s.f, x); err != nil {
-		a.ahead = nil
-		s.l.forget(key, w, err)
-		return false
-	}
-	return true
 }
 
 // unsent notes that a Multi was not sent.

@@ -34,7 +34,7 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 		select { // its Enter is still on the way
 		case <-entered:
 		case <-ctx.Done():
-			return ctx.Err()
+			return unanswered(ctx)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func (s *session) leave(ctx context.Context, sp *spot) error {
 	switch {
 	case node == "" && !unsure:
 		err = driver.ErrGone
-	case node == "":
+	case unsure: // there may be more than one
 		err = s.sweep(ctx, c)
 	case marks:
 		err = s.delete(ctx, &zk.SetDataRequest{Path: path, Data: left, Version: -1}, &zk.DeleteRequest{Path: path, Version: -1})
@@ -86,13 +86,13 @@ func (s *session) sweep(ctx context.Context, c driver.Claim) error {
 	if err := s.witness(ctx); err != nil {
 		return err
 	}
-	n, all, err := s.e.readAll(ctx, s.l, s.f, c.Name)
+	n, all, err := s.e.readOf(ctx, s.l, s.f, c.Name, c.ID)
 	if err != nil {
 		return err
 	}
 	ended := false
 	for _, x := range all {
-		if x.ID != c.ID || x.life != s.f.id || x.Try > c.Try {
+		if x.life != s.f.id || x.Try > c.Try {
 			continue
 		}
 		err := s.delete(ctx, &zk.DeleteRequest{Path: n.path + "/" + x.node, Version: -1})
@@ -149,7 +149,7 @@ func (s *session) leaveLate(ctx context.Context, sp *spot) error {
 		select {
 		case <-entered:
 		case <-ctx.Done():
-			return ctx.Err()
+			return unanswered(ctx)
 		}
 	}
 	if err := s.leave(ctx, sp); err != nil && !errors.Is(err, driver.ErrGone) {

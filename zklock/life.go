@@ -21,7 +21,6 @@ type life struct {
 	until   instant             // not ended by the servers before this; guarded by link.mu
 	lost    chan struct{}       // closed by link.endLocked
 	members map[*session]func() // what to tell on loss; guarded by link.mu
-	desk    *watch              // on its desk; nil: nobody has waited yet; guarded by link.mu
 	desked  bool                // a desk may be there; guarded by link.mu
 	making  int                 // requests to make it that are not answered; guarded by link.mu
 }

@@ -132,13 +132,16 @@ func (n *line) clashes(i int) bool {
 type verdict struct {
 	held  bool
 	ahead int
-	wait  []string // nodes of which one must go before its turn can come, nearest last
-	whole bool     // wait is too long: watch the line instead
-	next  bool     // wait is the one node right ahead of it, and exclusive
+	wait  []child // of which one must go before its turn can come
+	next  bool    // wait is the one node right ahead of it, and exclusive
+	sum   bool    // no single claim is in its way, but all of wait together
+	whole bool    // wait is too long: watch the line instead
+	spare []child // those that are further ahead, the nearest first; of a sum only
+	all   bool    // spare has all of them
 }
 
 // maxWait is how many nodes a claim watches before it watches the whole line.
-const maxWait = 8
+const maxWait = 128
 
 // judge asks Place about the claim at place i. A shared claim of another limit
 // ahead of it, which was refused and is about to go, is in its way as a whole.
@@ -157,38 +160,30 @@ func (n *line) judge(i int) verdict {
 	switch {
 	case held:
 	case blocker != "":
-		v.wait = []string{blocker}
+		v.wait = []child{n.all[n.at(blocker)]}
 		v.next = blocker == n.all[i-1].node && n.all[i-1].claim().Exclusive()
 	default:
-		v.wait = n.sumInTheWay(i)
-		v.whole = len(v.wait) > maxWait
+		n.sumInTheWay(i, &v)
 	}
 	return v
 }
 
-// sumInTheWay returns what the claim at place i must watch where no single claim
-// keeps it out, but their sum does. At least so many of those ahead must go as
-// the largest of them make room enough; so if all but that many less one are
-// watched, one of these goes before the turn comes. The nearest go last.
-func (n *line) sumInTheWay(i int) []string {
-	excess := int64(n.all[i].need) - int64(n.all[i].limit)
-	needs := make([]int, i)
-	for j, c := range n.all[:i] {
-		needs[j] = c.need
-		excess += int64(c.need)
+// sumInTheWay says what the claim at place i must watch where no single claim keeps
+// it out, but their sum does: as many of the nearest as leave it no room. While they
+// all stand its turn cannot come, whatever becomes of those further ahead; and they
+// are the last to go.
+func (n *line) sumInTheWay(i int, v *verdict) {
+	used, limit := int64(n.all[i].need), int64(n.all[i].limit)
+	j := i
+	for j > 0 && used <= limit {
+		j--
+		used += int64(n.all[j].need)
+		v.wait = append(v.wait, n.all[j])
 	}
-	slices.Sort(needs)
-	gone := 0
-	for excess > 0 {
-		gone++
-		excess -= int64(needs[len(needs)-gone])
-	}
-	watched := n.all[gone-1 : i]
-	nodes := make([]string, len(watched))
-	for j, c := range watched {
-		nodes[j] = c.node
-	}
-	return nodes
+	further := n.all[max(0, j-maxWait):j]
+	v.spare = slices.Clone(further)
+	slices.Reverse(v.spare)
+	v.sum, v.all, v.whole = true, len(further) == j, len(v.wait) > maxWait
 }
 
 // linePath is where a name's line is.

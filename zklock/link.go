@@ -160,6 +160,9 @@ func (l *link) sending(t *tap, frame []byte) []byte {
 	}
 	xid, op := int32(binary.BigEndian.Uint32(frame[4:])), int32(binary.BigEndian.Uint32(frame[8:]))
 	t.askedLocked(request{xid: xid, op: op, size: len(frame), sent: now()})
+	if op == opClose {
+		l.endLocked() // by its user, who may close a connection of his own: the servers free all as soon as they read this
+	}
 	if op == opAuth {
 		l.known = true
 	} else {

@@ -18,12 +18,12 @@ import (
 // from when a claim entered, also where it holds by now.
 func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
-		nodes, err := e.names(ctx, prefix)
+		names, err := e.names(ctx, prefix)
 		if err != nil {
 			yield(driver.Entry{}, err)
 			return
 		}
-		for page := range slices.Chunk(nodes, maxAbreast) {
+		for page := range slices.Chunk(names, maxAbreast) {
 			lists := make([][]driver.Entry, len(page))
 			err := each(ctx, len(page), func(ctx context.Context, i int) (err error) {
 				lists[i], err = e.list(ctx, page[i])
@@ -42,7 +42,16 @@ func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 	}
 }
 
-// names returns the nodes of the lines that may have claims, as they are now.
+// Line returns the claims of one name: a write that has the server at hand catch
+// up, the children of the name's container, and what each of them says.
+func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	if err := e.catchUp(ctx); err != nil {
+		return nil, err
+	}
+	return e.list(ctx, name)
+}
+
+// names returns the names whose lines may have claims, as they are now.
 func (e *Engine) names(ctx context.Context, prefix string) ([]string, error) {
 	if err := e.catchUp(ctx); err != nil {
 		return nil, err
@@ -58,12 +67,14 @@ func (e *Engine) names(ctx context.Context, prefix string) ([]string, error) {
 	case err != nil: // maybe that ctx has ended, and nodes the call's own
 		return nil, err
 	}
-	nodes = slices.DeleteFunc(nodes, func(node string) bool {
-		name, ok := decode(node)
-		return !ok || !strings.HasPrefix(name, prefix)
-	})
 	slices.Sort(nodes)
-	return nodes, nil
+	names := make([]string, 0, len(nodes))
+	for _, node := range nodes {
+		if name, ok := decode(node); ok && strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 // catchUp has the server at hand catch up, by a write: a sync would not do where
@@ -73,8 +84,8 @@ func (e *Engine) catchUp(ctx context.Context) error {
 	if err := e.check(ctx); err != nil {
 		return err
 	}
-	if _, err := e.tick(ctx, e.lines); err == nil || ctx.Err() != nil {
-		return ctx.Err()
+	if _, err := e.tick(ctx, e.lines); err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrUnreachable) {
+		return err
 	}
 	return e.main.do(ctx, nil, func(c *zk.Conn) error {
 		_, err := c.Sync(e.root)
@@ -83,8 +94,7 @@ func (e *Engine) catchUp(ctx context.Context) error {
 }
 
 // list reads one line with all that its nodes tell.
-func (e *Engine) list(ctx context.Context, node string) ([]driver.Entry, error) {
-	name, _ := decode(node)
+func (e *Engine) list(ctx context.Context, name string) ([]driver.Entry, error) {
 	n, all, err := e.readAll(ctx, e.main, nil, name)
 	if err != nil {
 		return nil, err
@@ -117,21 +127,41 @@ func (e *Engine) readAll(ctx context.Context, l *link, f *life, name string) (*l
 	if err != nil {
 		return nil, nil, err
 	}
-	all := make([]*found, len(n.all))
-	err = each(ctx, len(n.all), func(ctx context.Context, i int) (err error) {
-		all[i], err = fetch(ctx, l, f, n.path, n.all[i])
-		return err
-	})
+	all, err := fetchAll(ctx, l, f, n.path, n.all)
 	if err != nil {
 		return nil, nil, err
 	}
-	all = slices.DeleteFunc(all, func(x *found) bool { return x == nil })
-	slices.SortFunc(all, func(a, b *found) int { return cmp.Compare(a.stat.Czxid, b.stat.Czxid) })
 	n.all = n.all[:0]
 	for _, x := range all {
 		n.all = append(n.all, x.child)
 	}
 	return n, all, nil
+}
+
+// readOf reads a line, and what those nodes tell that are the claim's with this ID.
+func (e *Engine) readOf(ctx context.Context, l *link, f *life, name, id string) (*line, []*found, error) {
+	n, err := e.read(ctx, l, f, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	maybe := slices.DeleteFunc(slices.Clone(n.all), func(c child) bool { return !c.mayBe(id) })
+	all, err := fetchAll(ctx, l, f, n.path, maybe)
+	return n, slices.DeleteFunc(all, func(x *found) bool { return x.ID != id }), err
+}
+
+// fetchAll reads nodes, and leaves out those that have gone.
+func fetchAll(ctx context.Context, l *link, f *life, path string, cs []child) ([]*found, error) {
+	all := make([]*found, len(cs))
+	err := each(ctx, len(cs), func(ctx context.Context, i int) (err error) {
+		all[i], err = fetch(ctx, l, f, path, cs[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(x *found) bool { return x == nil })
+	slices.SortFunc(all, func(a, b *found) int { return cmp.Compare(a.stat.Czxid, b.stat.Czxid) })
+	return all, nil
 }
 
 // fetch reads a claim's node; nil: it has gone.
@@ -153,18 +183,4 @@ func fetch(ctx context.Context, l *link, f *life, path string, c child) (*found,
 		d = details{Claim: c.claim()}
 	}
 	return &found{child: c, details: d, stat: stat, foreign: !ok}, nil
-}
-
-// Line returns the claims of one name.
-func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
-	var line []driver.Entry
-	for x, err := range e.List(ctx, name) {
-		if err != nil {
-			return nil, err
-		}
-		if x.Name == name {
-			line = append(line, x)
-		}
-	}
-	return line, nil
 }

@@ -19,6 +19,7 @@ type view struct {
 	wait []*watch
 	sole bool // the one in wait is all there is ahead
 	next bool // the one in wait is right ahead, and exclusive
+	sum  *sum // what is in wait, where it is that together; nil: it is one, or the line
 }
 
 // look reads the line and says how a claim of ours stands. Where it waits, the
@@ -51,12 +52,19 @@ func (s *session) look(ctx context.Context, sp *spot) (driver.Standing, error) {
 		}
 		sp.judged, sp.hinted, sp.held, sp.ahead, sp.view = true, false, v.held, v.ahead, nil
 		sp.waited = sp.waited || v.ahead > 0
+		s.countedLocked(name, int32(len(n.all)))
 		s.mu.Unlock()
 		if v.held {
 			return s.held(sp), nil
 		}
-		st, err := s.set(ctx, sp, desk, n, v)
-		if errors.Is(err, zk.ErrNoNode) {
+		var st driver.Standing
+		known := true
+		if v.sum && !v.whole {
+			st, known, err = s.setSum(ctx, sp, desk, n.path, v)
+		} else {
+			st, err = s.set(ctx, sp, desk, n, v)
+		}
+		if !known || errors.Is(err, zk.ErrNoNode) {
 			continue // one of them has just gone
 		}
 		return st, err
@@ -68,8 +76,8 @@ func (s *session) set(ctx context.Context, sp *spot, desk *watch, n *line, v ver
 	keys := []watchKey{{n.path, onChildren}}
 	if !v.whole {
 		keys = keys[:0]
-		for _, node := range v.wait {
-			keys = append(keys, watchKey{path: n.path + "/" + node})
+		for _, c := range v.wait {
+			keys = append(keys, watchKey{path: n.path + "/" + c.node})
 		}
 	}
 	watches := make([]*watch, len(keys))
@@ -92,32 +100,12 @@ func (s *session) waits(sp *spot, v *view, ahead int) driver.Standing {
 	defer s.mu.Unlock()
 	sp.view, sp.ahead, sp.waited = v, ahead, true
 	st := driver.Standing{Ahead: ahead, Pause: s.pause()}
-	if v.sole {
+	if v.sole && v.sum == nil {
 		if d, ok := parseData(v.wait[0].data); ok {
 			st.Holder = entry(sp.claim.Name, d, v.wait[0].stat)
 		}
 	}
 	return st
-}
-
-// shortcut stands an exclusive claim behind the one that came right before it,
-// without a look at the line. It reports whether that one was still there, and
-// exclusive too: it may well be.
-func (s *session) shortcut(ctx context.Context, a *arrival, children int32) (driver.Standing, bool, error) {
-	if a.ahead == nil {
-		return driver.Standing{}, false, nil
-	}
-	w, err := s.l.settled(ctx, s.f, a.ahead, true)
-	if errors.Is(err, zk.ErrNoNode) {
-		s.mu.Lock()
-		s.long = longLine{} // it may well be short by now
-		s.mu.Unlock()
-		return driver.Standing{}, false, nil
-	}
-	if err != nil {
-		return driver.Standing{}, false, err
-	}
-	return s.waits(a.sp, &view{desk: a.desk, wait: []*watch{w}, sole: children == 2, next: true}, int(children)-1), true, nil
 }
 
 // held is the standing of a claim that holds.

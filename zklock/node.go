@@ -51,13 +51,13 @@ func decode(node string) (text string, ok bool) {
 	return text, encode(text) == node
 }
 
-// A child is one claim as its node's name shows it. It says what Place asks and no
-// more, so that the node right ahead of an exclusive claim can be guessed.
+// A child is one claim as its node's name shows it: what Place asks, and the mark.
 type child struct {
 	node  string // the name itself
 	need  int    // 1 of 1 for any exclusive claim
 	limit int
 	seq   int32
+	mark  string // tells this node from all others; empty: an older pawl made it
 }
 
 const (
@@ -65,18 +65,28 @@ const (
 	sharedMark    = "p.s."
 )
 
-// childPrefix is the name of c's node without the sequence number. Where these
-// have run out the ID stands before it, so that names differ all the same.
-func childPrefix(c driver.Claim, runOut bool) string {
-	id := ""
-	if runOut {
-		id = c.ID + "."
-	}
+// childPrefix is the name of a new node of c without the sequence number. The number
+// does not tell a node from an earlier one: when the servers have removed an empty
+// container, the next one counts from 0 again, and a Leave or a beat that is late by
+// so much would meet the node of somebody else at the path of its own. The mark
+// does: no two nodes that were ever made have the same.
+func childPrefix(c driver.Claim) string {
+	mark := markOf(c.ID) + newBrand()[:markSize]
 	if c.Exclusive() {
-		return exclusiveMark + id
+		return exclusiveMark + mark + "."
 	}
-	return fmt.Sprintf("%s%d.%d.%s", sharedMark, c.Need, c.Limit, id)
+	return fmt.Sprintf("%s%d.%d.%s.", sharedMark, c.Need, c.Limit, mark)
 }
+
+// markSize is how many characters of a mark are of the claim's ID, so that a claim
+// finds its own nodes among all without asking for each; as many are random. Longer
+// ones would make it dearer to read a line.
+const markSize = 8
+
+func markOf(id string) string { return id[:min(len(id), markSize)] }
+
+// mayBe reports whether a node may be of the claim with this ID, by its name.
+func (c child) mayBe(id string) bool { return c.mark == "" || strings.HasPrefix(c.mark, markOf(id)) }
 
 // errForeign says that a line holds what another recipe has put there.
 var errForeign = errors.New("zklock: another program keeps its locks here")
@@ -86,32 +96,27 @@ var errForeign = errors.New("zklock: another program keeps its locks here")
 // another recipe, which would neither wait for ours nor be waited for.
 func parseChild(node string) (c child, ours bool, err error) {
 	parts := strings.Split(node, ".")
-	seq, serr := strconv.ParseInt(parts[len(parts)-1], 10, 32)
+	last := len(parts) - 1
+	seq, serr := strconv.ParseInt(parts[last], 10, 32)
+	mark := ""
+	if len(parts)%2 == 0 {
+		mark = parts[last-1]
+	}
 	switch {
 	case serr != nil:
 	case strings.HasPrefix(node, exclusiveMark) && (len(parts) == 3 || len(parts) == 4):
-		return child{node, 1, 1, int32(seq)}, true, nil
+		return child{node, 1, 1, int32(seq), mark}, true, nil
 	case strings.HasPrefix(node, sharedMark) && (len(parts) == 5 || len(parts) == 6):
 		need, err1 := strconv.Atoi(parts[2])
 		limit, err2 := strconv.Atoi(parts[3])
 		if errors.Join(err1, err2) == nil && 1 <= need && need < limit && limit <= driver.All {
-			return child{node, need, limit, int32(seq)}, true, nil
+			return child{node, need, limit, int32(seq), mark}, true, nil
 		}
 	}
 	if sequential(node) {
 		return child{}, false, fmt.Errorf("%w: node %q", errForeign, node)
 	}
 	return child{}, false, nil
-}
-
-// before is the name of the node right ahead of an exclusive claim's, if that is
-// exclusive too; false: it cannot be told.
-func before(node string) (string, bool) {
-	seq, err := strconv.ParseInt(strings.TrimPrefix(node, exclusiveMark), 10, 32)
-	if err != nil || seq <= 0 || seq >= nearEnd {
-		return "", false
-	}
-	return fmt.Sprintf("%s%010d", exclusiveMark, seq-1), true
 }
 
 // sequential reports whether a name ends as ZooKeeper's sequential nodes do: in

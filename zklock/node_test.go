@@ -40,13 +40,13 @@ func TestANodesNameTellsItsClaim(t *testing.T) {
 		ours  bool
 		fails bool
 	}{
-		{node: "p.x.0000000017", want: child{"p.x.0000000017", 1, 1, 17}, ours: true},
-		{node: "p.s.2.5.0000000017", want: child{"p.s.2.5.0000000017", 2, 5, 17}, ours: true},
-		{node: "p.x.2147483647", want: child{"p.x.2147483647", 1, 1, 1<<31 - 1}, ours: true},
-		{node: "p.x.-2147483648", want: child{"p.x.-2147483648", 1, 1, -1 << 31}, ours: true},
-		{node: "p.x.-000000005", want: child{"p.x.-000000005", 1, 1, -5}, ours: true},
-		{node: "p.x.0123456789abcdef.2147483647", want: child{"p.x.0123456789abcdef.2147483647", 1, 1, 1<<31 - 1}, ours: true},
-		{node: "p.s.2.5.0123456789abcdef.2147483647", want: child{"p.s.2.5.0123456789abcdef.2147483647", 2, 5, 1<<31 - 1}, ours: true},
+		{node: "p.x.0000000017", want: child{"p.x.0000000017", 1, 1, 17, ""}, ours: true},
+		{node: "p.s.2.5.0000000017", want: child{"p.s.2.5.0000000017", 2, 5, 17, ""}, ours: true},
+		{node: "p.x.2147483647", want: child{"p.x.2147483647", 1, 1, 1<<31 - 1, ""}, ours: true},
+		{node: "p.x.-2147483648", want: child{"p.x.-2147483648", 1, 1, -1 << 31, ""}, ours: true},
+		{node: "p.x.-000000005", want: child{"p.x.-000000005", 1, 1, -5, ""}, ours: true},
+		{node: "p.x.0123456789abcdef.2147483647", want: child{"p.x.0123456789abcdef.2147483647", 1, 1, 1<<31 - 1, "0123456789abcdef"}, ours: true},
+		{node: "p.s.2.5.0123456789abcdef.2147483647", want: child{"p.s.2.5.0123456789abcdef.2147483647", 2, 5, 1<<31 - 1, "0123456789abcdef"}, ours: true},
 		{node: "stray"},
 		{node: "p.x."},
 		{node: "p.x.abc"},

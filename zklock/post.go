@@ -120,7 +120,7 @@ func (l *link) exchange(ctx context.Context, f *life, op int32, frame []byte, re
 	case err := <-done:
 		return l.judge(f, err)
 	case <-ctx.Done():
-		return ctx.Err()
+		return unanswered(ctx)
 	}
 }
 

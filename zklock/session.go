@@ -44,7 +44,7 @@ type spot struct {
 	held    bool
 	waited  bool   // somebody was ahead of it: others may be behind
 	ahead   int    // as last seen; -1: not known
-	unsure  bool   // an Enter without an answer may have made a node
+	unsure  bool   // an Enter without an answer may have made a node, or a further one
 	judged  bool   // its limit was found to fit the line
 	hinted  bool   // held by what a watch told, not yet seen in the line
 	view    *view  // what it waits for; nil: it must look
@@ -191,7 +191,7 @@ func (s *session) end(ctx context.Context) error {
 	select {
 	case <-s.ending:
 	case <-ctx.Done():
-		return ctx.Err()
+		return unanswered(ctx)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +213,11 @@ func (s *session) finish() {
 		defer s.e.tasks.Done()
 		var err error
 		if !s.alone {
-			err = s.tidy()
+			if err = s.tidy(); err != nil {
+				s.e.mu.Lock()
+				s.e.stand = append(s.e.stand, err)
+				s.e.mu.Unlock()
+			}
 		} else if !s.l.close() {
 			err = unreachable(errors.New("the servers did not confirm the end of the session"))
 		}

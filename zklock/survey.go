@@ -46,7 +46,7 @@ func (s *session) find(ctx context.Context, a *arrival, lines map[string]*line) 
 	if err := s.witness(ctx); err != nil {
 		return nil, err
 	}
-	n, all, err := s.e.readAll(ctx, s.l, s.f, a.Name)
+	n, all, err := s.e.readOf(ctx, s.l, s.f, a.Name, a.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,6 @@ func (s *session) find(ctx context.Context, a *arrival, lines map[string]*line) 
 	var mine *found
 	for _, x := range all {
 		switch {
-		case x.ID != a.ID:
 		case x.Try > a.Try:
 			return &driver.Standing{Gone: true}, nil
 		case x.Try == a.Try && x.life == s.f.id && mine == nil:
@@ -66,7 +65,7 @@ func (s *session) find(ctx context.Context, a *arrival, lines map[string]*line) 
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.sp.unsure = false
+	a.sp.unsure = len(a.lower) > 0 // which stand there until its Multi is carried out
 	if mine != nil {
 		a.sp.node, a.sp.token, a.known = mine.node, uint64(mine.stat.Czxid), true
 	}

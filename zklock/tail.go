@@ -3,9 +3,9 @@ package zklock
 import "github.com/go-zookeeper/zk"
 
 // A long line is one in which a claim had at least two ahead of it. The next claim
-// that comes there hardly needs to be told how many there are, and a plain create
-// costs the servers less than a Multi. So as many enter by one as there were too
-// many; then the line is counted again. One that finds nobody ahead reads the line.
+// that comes there will have to read the line anyhow, and a plain create costs the
+// servers less than a Multi. So as many enter by one as there were too many; every
+// read of the line counts them again.
 type longLine struct {
 	name string
 	left int // how many may enter by a create
@@ -24,7 +24,7 @@ func (s *session) countedLocked(name string, children int32) {
 // long line.
 func (s *session) joinsTailLocked(as []*arrival) bool {
 	a := as[0]
-	if s.long.left == 0 || len(as) > 1 || a.Name != s.long.name || !a.Queue || !a.Exclusive() || a.runOut || len(a.lower) > 0 {
+	if s.long.left == 0 || len(as) > 1 || a.Name != s.long.name || !a.Queue || !a.Exclusive() || len(a.lower) > 0 {
 		return false
 	}
 	s.long.left--

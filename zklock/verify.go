@@ -32,7 +32,7 @@ func (s *session) giveWay(ctx context.Context) error {
 	case <-r.done:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return unanswered(ctx)
 	}
 }
 
@@ -46,7 +46,7 @@ func (s *session) verifyAll(ctx context.Context, all []*spot) error {
 		select {
 		case <-r.done:
 		case <-ctx.Done():
-			return ctx.Err()
+			return unanswered(ctx)
 		}
 		if mine {
 			return r.err
@@ -100,7 +100,7 @@ func (sp *spot) verifiedLocked() bool { return sp.own != nil && !sp.own.over() &
 // verify asks for a claim's node, and sets the watch by which beats know.
 func (s *session) verify(ctx context.Context, sp *spot) error {
 	s.mu.Lock()
-	node, hinted := sp.node, sp.hinted
+	node, hinted, token := sp.node, sp.hinted, sp.token
 	path := s.e.linePath(sp.claim.Name) + "/" + node
 	s.mu.Unlock()
 	if node == "" {
@@ -111,6 +111,8 @@ func (s *session) verify(ctx context.Context, sp *spot) error {
 	if err != nil && !gone {
 		return err
 	}
+	// Its path is its own; but what stands there says so itself.
+	gone = gone || uint64(own.stat.Czxid) != token || uint64(own.stat.EphemeralOwner) != s.f.id
 	if hinted && !gone {
 		// It holds because a node was written to. If that was somebody else, and not
 		// its owner leaving, this is where it comes out.

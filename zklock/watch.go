@@ -73,7 +73,7 @@ func (l *link) settled(ctx context.Context, f *life, w *watch, mine bool) (*watc
 	select {
 	case <-w.armed:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, unanswered(ctx)
 	}
 	switch {
 	case mine && w.err != nil:

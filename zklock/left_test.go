@@ -1,0 +1,113 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+)
+
+// borrowed returns an engine on a connection of a user's, through a proxy, and one
+// beside it.
+func borrowed(t *testing.T) (e, direct *Engine, p *faultproxy.Proxy) {
+	t.Helper()
+	path := pathOf(t)
+	p = faultproxy.New(t, one(t))
+	hook := Hooks()
+	e, err := New(user(t, p.Addr(), 20*time.Second, hook), hook, Path(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	t.Cleanup(p.Heal)
+	return e, connect(t, []string{one(t)}, Path(path)), p
+}
+
+// The order of events: an Enter waits for a connection, its session is closed, which
+// finds nothing to end, and then there is a connection. On one of the user's nothing
+// else would ever end what the Enter makes.
+func TestAnEnterThatOutlivesItsSessionLeavesNothing(t *testing.T) {
+	t.Parallel()
+	e, direct, p := borrowed(t)
+	s := open(t, e, time.Second)
+	warm, c := mutex(), mutex()
+	hold(t, s, warm)
+	leave(t, s, warm)
+	p.Refuse()
+	p.Reset()
+	expectEvents(t, s, func() bool {
+		s.l.mu.Lock()
+		defer s.l.mu.Unlock()
+		return !s.l.up
+	})
+	entered := make(chan error, 1)
+	go func() {
+		_, err := s.Enter(t.Context(), c)
+		entered <- err
+	}()
+	expectEvents(t, s, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.spots[c.ID] != nil
+	})
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close(t.Context()) }()
+	<-s.Lost()
+	p.Heal()
+	if err := <-entered; err == nil {
+		t.Error("a closed session was entered")
+	}
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	expectLine(t, direct)
+}
+
+// The order of events: the next try of a claim finds the node of the one before and
+// is to end it, but is not sent, and the session is closed.
+func TestALowerTryIsNotForgottenByAnEnterThatFails(t *testing.T) {
+	t.Parallel()
+	e, direct, _ := borrowed(t)
+	s := open(t, e, time.Second)
+	c := mutex()
+	hold(t, s, c)
+	c.Try++
+	as, _, err := s.arrive(t.Context(), []driver.Claim{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.survey(t.Context(), as, as); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := s.join(ctx, as); !errors.Is(err, context.Canceled) {
+		t.Fatalf("join: %v", err)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	expectLine(t, direct)
+}
+
+// A session was closed while the servers were away; so its claims still stand when
+// the engine gives up, and it must not say otherwise.
+func TestTheEnginesCloseTellsWhatAnEarlierSessionHasLeft(t *testing.T) {
+	t.Parallel()
+	e, direct, p := borrowed(t)
+	s := open(t, e, time.Second)
+	hold(t, s, mutex())
+	p.Refuse()
+	p.Reset()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Close(ctx); err == nil {
+		t.Error("the session's Close says that the claims have ended")
+	}
+	if err := e.Close(); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("the engine's Close: %v, and %d claims stand", err, len(listed(t, direct, "job")))
+	}
+}
