@@ -48,8 +48,8 @@ func newSession(e *Engine, o driver.SessionOptions) *session {
 	s.ctx, s.finish = context.WithCancel(context.WithoutCancel(e.ctx)) // Engine.Close closes the session, which has things to say first
 	o.TTL += drift(o.TTL)
 	s.crew = crew.New(2 * len(e.nodes))
-	for _, n := range e.nodes {
-		s.seats = append(s.seats, newSeat(n, o, e.list))
+	for i, n := range e.nodes {
+		s.seats = append(s.seats, newSeat(n, o, e.list, func(store string) error { return e.meet(i, store) }))
 	}
 	return s
 }
