@@ -113,6 +113,9 @@ func (s *session) settle(ctx context.Context, w *wish, t *tally, ballots <-chan 
 	}
 	s.e.seconds.Add(1)
 	for range confirmTries {
+		s.mu.Lock()
+		w.tokens = append(w.tokens, token)
+		s.mu.Unlock()
 		ok, err := s.confirm(ctx, w, t, token, ballots)
 		if ok || err != nil || w.claim.Exclusive() {
 			return token, ok, err

@@ -36,6 +36,7 @@ type wish struct {
 	claim   driver.Claim
 	token   uint64          // once held
 	granted []uint64        // what each node answered last; 0: nothing
+	tokens  []uint64        // that nodes were asked to confirm, and may show since
 	last    []chan struct{} // closed when the last call at a node has come back; nil: none was made
 	pending int             // calls under way
 	later   *poll           // will ask the rest of the nodes; nil: all were, or will not be
