@@ -197,7 +197,9 @@ type Records interface {
 // it is new or was emptied, and one that was restarted and may have lost the end
 // of what it knew, does not vote until Rejoin, nor for a session that enlisted for
 // another quorum. On a session that has enlisted, Enter, Confirm and Beat then
-// answer [ErrNoVote] and do nothing.
+// answer [ErrNoVote] and do nothing. A session belongs to the store that it first
+// enlisted at: where another one answers, or the same after a restart, they and
+// Enlist answer [ErrGone] and do nothing, so that no store votes for two nodes.
 //
 // A token on a voting node is max(last+1, Claim.Propose), the proposal being cut
 // to a second ahead of the node's clock. Its Standing carries the node's epoch.
@@ -230,6 +232,7 @@ type Roll struct {
 	New   bool          // it remembers nothing of this quorum
 	Since time.Duration // how long it has known that it does not vote, by its own clock
 	Age   time.Duration // if it is new: for how long it has been there, so that it cannot have lost anything by a restart
+	Store string        // names the store that answered: nodes that name the same are one and have one vote; "": unknown
 }
 
 // A Grant is a lease as helpers beside the engine see it. Err is nil only while

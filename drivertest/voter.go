@@ -65,8 +65,12 @@ func (v *voters) joins() bool {
 	if _, err := v.vb.Enlist(v.ctx, quorumList+" of others"); !errors.Is(err, driver.ErrDenied) {
 		v.Errorf("Enlist for another quorum: %v, not ErrDenied", err)
 	}
-	if _, err := v.vb.Enlist(v.ctx, quorumList); err != nil {
+	peer, err := v.vb.Enlist(v.ctx, quorumList)
+	if err != nil {
 		v.Fatalf("Enlist: %v", err)
+	}
+	if roll.Store == "" || roll.Store != peer.Store {
+		v.Errorf("one store calls itself %q and %q: two names of it would have two votes", roll.Store, peer.Store)
 	}
 	if !roll.Votes {
 		if _, err := v.a.Enter(v.ctx, tries(v.claim())); !errors.Is(err, driver.ErrNoVote) {

@@ -84,10 +84,11 @@ func (s *session) Enlist(ctx context.Context, list string) (driver.Roll, error) 
 		return driver.Roll{}, fmt.Errorf("memlock: this node serves another quorum: %w", driver.ErrDenied)
 	}
 	s.vote = vote{enlisted: true, list: list, life: r.life, epoch: r.epoch}
+	store := fmt.Sprintf("%p", e)
 	if r.votes {
-		return driver.Roll{Votes: true}, nil
+		return driver.Roll{Votes: true, Store: store}, nil
 	}
-	roll := driver.Roll{New: true, Since: now.Sub(r.since), Age: now.Sub(r.since)}
+	roll := driver.Roll{New: true, Since: now.Sub(r.since), Age: now.Sub(r.since), Store: store}
 	if r.life == 0 { // it has never forgotten anything
 		roll.Age = math.MaxInt64
 	}

@@ -66,7 +66,7 @@ bit  emptied[NODES];
 #define NEXT(e)     (OWN -> ((e) / 4 + 1) * 4 + me : (e) + 1)
 #define alive(n)    (!LIFE || same[me * NODES + n])
 #define raisable(n) (alive(n) && epoch[n] < to && (!SEEN || epoch[n] == saw[n]))
-#define voter(n)    votes[n]
+#define voter(n)    (votes[n] && fresh(n))
 
 #define newest_vote MAX(votes[0] * epoch[0], MAX(votes[1] * epoch[1], votes[2] * epoch[2]))
 inline level(n) {
@@ -75,7 +75,12 @@ inline level(n) {
 }
 
 #if MENDERS
-inline see(n)  { voting[n] = votes[n]; saw[n] = votes[n] * epoch[n]; same[me * NODES + n] = 1 }
+inline see(n)  {
+#if BACK
+  votes[n] = votes[n] && fresh(n); stale[n] = 0;
+#endif
+  voting[n] = votes[n]; saw[n] = votes[n] * epoch[n]; same[me * NODES + n] = 1
+}
 
 /* The new epoch is above all that answered; one that votes may not have. */
 inline note(n) {
@@ -128,14 +133,14 @@ proctype Mender(byte me) {
   atomic {
     open && hands == me && SUM(voter) >= ENOUGH && SUM(voter) < NODES -> hands++;
     if
-    :: !votes[0] -> w = 0
-    :: !votes[1] -> w = 1
-    :: !votes[2] -> w = 2
+    :: !voter(0) -> w = 0
+    :: !voter(1) -> w = 1
+    :: !voter(2) -> w = 2
 #if NODES > 3
-    :: !votes[3] -> w = 3
+    :: !voter(3) -> w = 3
 #endif
 #if NODES > 4
-    :: !votes[4] -> w = 4
+    :: !voter(4) -> w = 4
 #endif
     fi;
     d_step { ALL(see) }

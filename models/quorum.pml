@@ -60,6 +60,13 @@
 #define KEEP 0 /* or are restarted, and cannot know that they have lost nothing */
 #endif
 
+#ifndef BACK
+#define BACK 0 /* or come back with what they knew at first: that they vote, and no grant since */
+#endif
+#ifndef NEIGHBOUR
+#define NEIGHBOUR 1 /* others who use the server load again what a restart has unloaded */
+#endif
+
 /* What protects the tokens. */
 #ifndef MAJORITY
 #define MAJORITY (NODES / 2 + 1)
@@ -97,6 +104,9 @@
 #ifndef SILENT
 #define SILENT 1 /* a node that lost its data does not vote */
 #endif
+#ifndef RUN
+#define RUN 1 /* every vote compares the server's run id; 0: only one that finds something unloaded */
+#endif
 
 /* Spin has no loops in expressions, so they are written out here. */
 #if NODES == 3
@@ -127,6 +137,18 @@
 byte count[NODES], epoch[NODES];
 bit  votes[NODES];
 
+/* A node that came back and has not noticed it is stale: 1, or 2 once a neighbour
+ * has loaded again what it would notice it by. Whoever enlists notices it. */
+#if BACK
+byte stale[NODES];
+#define fresh(n)  (stale[n] == 0)
+#define unsure(n) (RUN -> stale[n] : stale[n] == 1)
+#else
+#define fresh(n)  true
+#define unsure(n) false
+#endif
+#define grants(n) (votes[n] && !unsure(n))
+
 /* A claim's spot at a node: what it was granted there (0: it is not there), in
  * which epoch and for which try, and for a reader the token it shows. */
 #define AT(n,c) ((n) * CLAIMS + (c))
@@ -156,7 +178,7 @@ byte twice, wipes, others;
 #define turn     (me == 0 || shares(me) != shares(me - 1) || asked[me - 1])
 
 #define bars(n,c) ((c) != me && granted[AT(n,c)] && !(shares(c) && shares(me)))
-#define free(n)   (open && votes[n] && named(n) && !EITHER(bars, n))
+#define free(n)   (open && grants(n) && named(n) && !EITHER(bars, n))
 
 /* What a node takes of a proposal. */
 hidden byte wish;
@@ -259,7 +281,7 @@ inline enter(n) {
 #if CONFIRM == 1
 #define stands(n) true
 #else
-#define stands(n) (votes[n] && ours(n) && (!GRANTED || granted[AT(n,me)] == got[n]) && (!STILL || since[AT(n,me)] == epoch[n]))
+#define stands(n) (grants(n) && ours(n) && (!GRANTED || granted[AT(n,me)] == got[n]) && (!STILL || since[AT(n,me)] == epoch[n]))
 #endif
 #if READERS > 0
 #define alone(n) (!STRICT || !shares(me) || shown[AT(n,me)] == t || t > count[n])
@@ -342,8 +364,26 @@ inline restart(n) {
     STRANGE(n) }
 }
 
+#if BACK
+inline revert(n) {
+  d_step { wipes < WIPES && open && votes[n] && (wipes > 0 || n == 0) ->
+    printf("node %d is restarted with what it knew at first\n", n);
+    BOTH(drop, n);
+    count[n] = 0; epoch[n] = 0; stale[n] = 1; wipes++;
+    STRANGE(n) }
+}
+
+inline notice(n) {
+  d_step { stale[n] && open -> printf("node %d notices it\n", n); stale[n] = 0; votes[n] = 0 }
+}
+
+inline neighbour(n) {
+  d_step { stale[n] == 1 && !RUN && open -> printf("a neighbour uses node %d\n", n); stale[n] = 2 }
+}
+#endif
+
 inline elsewhere(n) {
-  d_step { others < OTHERS && open && votes[n] && named(n) -> others++; count[n]++ }
+  d_step { others < OTHERS && open && grants(n) && named(n) -> others++; count[n]++ }
 }
 
 active proctype World() {
@@ -356,6 +396,13 @@ active proctype World() {
 #endif
 #if KEEP
   EACH(restart)
+#endif
+#if BACK
+  EACH(revert)
+  EACH(notice)
+#if NEIGHBOUR
+  EACH(neighbour)
+#endif
 #endif
 #if OTHERS
   EACH(elsewhere)

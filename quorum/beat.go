@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -26,6 +27,7 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	p := &pulse{s: s, claims: claims, said: said, heard: make([]bool, len(s.seats))}
 	errs, err := s.everywhere(ctx, func(ctx context.Context, i int, at *place) error {
 		err := at.Beat(ctx, claims, said[i])
+		s.disown(i, claims, said[i])
 		if errors.Is(err, driver.ErrNoVote) {
 			s.e.mender.kick()
 		}
@@ -60,6 +62,25 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 		return s.short(answered, errs)
 	}
 	return nil
+}
+
+// disown makes Gone of claims that node i holds by a grant which this session was
+// not told of: an Enter that was long on its way has entered a claim once more that
+// was evicted there, or had ended, and others may have held the name in between.
+// Where a majority still holds by grants that are known, the claim is entered again
+// at the node, which tells the grant.
+func (s *session) disown(i int, claims []driver.Claim, said []driver.Standing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, c := range claims {
+		w := s.claims[c.ID]
+		if w == nil || w.claim.Try != c.Try || !said[k].Held {
+			continue
+		}
+		if token := said[k].Token; token != w.granted[i] && !slices.Contains(w.tokens, token) {
+			said[k] = driver.Standing{Gone: true}
+		}
+	}
 }
 
 // A pulse is the nodes' answers to one beat.

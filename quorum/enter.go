@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	if err := ctx.Err(); err != nil {
 		return driver.Standing{}, err
 	}
-	if err := s.refuse(c); err != nil {
+	if err := cmp.Or(s.refuse(c), s.e.shared()); err != nil {
 		return driver.Standing{}, err
 	}
 	w := s.wish(c)
@@ -112,6 +113,9 @@ func (s *session) settle(ctx context.Context, w *wish, t *tally, ballots <-chan 
 	}
 	s.e.seconds.Add(1)
 	for range confirmTries {
+		s.mu.Lock()
+		w.tokens = append(w.tokens, token)
+		s.mu.Unlock()
 		ok, err := s.confirm(ctx, w, t, token, ballots)
 		if ok || err != nil || w.claim.Exclusive() {
 			return token, ok, err
@@ -168,6 +172,9 @@ func (s *session) confirm(ctx context.Context, w *wish, t *tally, token uint64, 
 		}
 		s.goAtLocked(s.group(1), v.node, func(ctx context.Context, p *place) (err error) {
 			ok, err = p.voter.Confirm(ctx, c, v.st.Token, token)
+			if errors.Is(err, driver.ErrGone) {
+				s.seats[v.node].drop(s.ctx, p)
+			}
 			return err
 		}, func(err error) { answers <- ok && err == nil })
 		return nil

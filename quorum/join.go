@@ -26,6 +26,9 @@ func (s *session) muster(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := s.e.shared(); err != nil {
+			return err
+		}
 		if roll.voting() >= s.e.majority {
 			if roll.voting() < len(s.seats) {
 				s.e.mender.kick()
@@ -115,8 +118,11 @@ func (s *session) call(ctx context.Context, all bool) (*rollCall, error) {
 	var err error
 	r.errs, err = s.everywhere(ctx, func(ctx context.Context, i int, p *place) (err error) {
 		rolls[i], err = p.voter.Enlist(ctx, s.e.list)
-		if errors.Is(err, driver.ErrGone) {
+		if errors.Is(err, driver.ErrGone) { // it was restarted, or its name leads elsewhere now: begin anew there
 			s.seats[i].drop(s.ctx, p)
+			if p, err = s.seats[i].reach(ctx); err == nil {
+				rolls[i], err = p.voter.Enlist(ctx, s.e.list)
+			}
 		}
 		return err
 	}, func(errs []error) bool {

@@ -16,7 +16,7 @@ import (
 // answer.
 func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
-		views, err := e.views(ctx, prefix)
+		views, err := e.agree(ctx, e.views(ctx, collect(prefix), nil))
 		if err != nil {
 			yield(driver.Entry{}, err)
 			return
@@ -36,41 +36,118 @@ type View struct {
 	Err     error // why it could not be asked
 }
 
+// Line returns the claims of one name that a majority holds. Every node is asked
+// for its line of the name, all at once. Once a majority has answered, those that
+// could not change the outcome are not waited for, and the others not for long.
+func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	views, err := e.agree(ctx, e.views(ctx, line(name), e.settled))
+	if err != nil {
+		return nil, err
+	}
+	return e.merge(views), nil
+}
+
 // Views returns what every node knows of names that begin with prefix, also what
-// no majority holds: for operators.
+// no majority holds: for operators. It goes through all names of every node.
 func (e *Engine) Views(ctx context.Context, prefix string) []View {
-	views := make([]View, len(e.nodes))
-	done := make(chan int, len(e.nodes))
+	return e.views(ctx, collect(prefix), nil)
+}
+
+// Lines returns what every node knows of one name, also what no majority holds.
+func (e *Engine) Lines(ctx context.Context, name string) []View {
+	return e.views(ctx, line(name), nil)
+}
+
+// collect and line are the two ways to ask a node.
+func collect(prefix string) func(context.Context, driver.Engine) ([]driver.Entry, error) {
+	return func(ctx context.Context, n driver.Engine) (all []driver.Entry, err error) {
+		for entry, err := range n.List(ctx, prefix) {
+			if err != nil {
+				return all, err
+			}
+			all = append(all, entry)
+		}
+		return all, nil
+	}
+}
+
+func line(name string) func(context.Context, driver.Engine) ([]driver.Entry, error) {
+	return func(ctx context.Context, n driver.Engine) ([]driver.Entry, error) { return n.Line(ctx, name) }
+}
+
+// views asks every node, and returns when all have answered. With enough, it also
+// returns when that says so, or a while after a majority has answered. A node that
+// was not waited for has errWaiting.
+func (e *Engine) views(ctx context.Context, ask func(context.Context, driver.Engine) ([]driver.Entry, error), enough func([]View) bool) []View {
+	type answer struct {
+		i    int
+		view View
+	}
 	limited, cancel := context.WithTimeout(ctx, limit(e.maxTTL))
 	defer cancel()
+	answers, views := make(chan answer, len(e.nodes)), make([]View, len(e.nodes))
 	for i, n := range e.nodes {
-		go func() { // ends soon after limited does
-			views[i] = View{Node: n.Name}
-			for entry, err := range n.Engine.List(limited, prefix) {
-				if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-					err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err) // the limit is ours
-				}
-				if err != nil {
-					views[i].Err = err
-					break
-				}
-				views[i].Entries = append(views[i].Entries, entry)
+		views[i] = View{Node: n.Name, Err: errWaiting}
+		if !e.start(func() { // ends soon after limited does
+			entries, err := ask(limited, n.Engine)
+			if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err) // the limit is ours
 			}
-			done <- i
-		}()
+			answers <- answer{i, View{n.Name, entries, err}}
+		}) {
+			answers <- answer{i, View{Node: n.Name, Err: errClosed}}
+		}
 	}
+	var grace <-chan time.Time
+	good := 0
 	for range e.nodes {
-		<-done
+		select {
+		case a := <-answers:
+			views[a.i] = a.view
+			if a.view.Err == nil {
+				good++
+			}
+		case <-grace:
+			return views
+		}
+		switch {
+		case enough == nil || good < e.majority:
+		case enough(views):
+			return views
+		case grace == nil:
+			timer := time.NewTimer(tick(e.maxTTL))
+			defer timer.Stop()
+			grace = timer.C
+		}
 	}
 	return views
 }
 
-// views asks for a majority's.
-func (e *Engine) views(ctx context.Context, prefix string) ([]View, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+// settled reports, once a majority has answered, whether no further answer can
+// change what it holds.
+func (e *Engine) settled(views []View) bool {
+	waiting := 0
+	for _, v := range views {
+		if errors.Is(v.Err, errWaiting) {
+			waiting++
+		}
 	}
-	views := e.Views(ctx, prefix)
+	for _, group := range groups(views) {
+		agreeing := map[uint64]int{}
+		most := 0
+		for _, x := range group {
+			agreeing[x.Token]++
+			most = max(most, agreeing[x.Token])
+		}
+		if most < e.majority && len(group)+waiting >= e.majority { // whether it is held, or with which token
+			return false
+		}
+	}
+	return true
+}
+
+// agree returns the views of the nodes that answered, which must be a majority.
+func (e *Engine) agree(ctx context.Context, views []View) ([]View, error) {
 	var good []View
 	var errs []error
 	for _, v := range views {
@@ -94,19 +171,24 @@ type identity struct {
 	try      int
 }
 
-// merge makes one entry of those of a majority.
-func (e *Engine) merge(views []View) []driver.Entry {
-	groups := map[identity][]driver.Entry{}
+// groups are the nodes' entries of each claim that is held.
+func groups(views []View) map[identity][]driver.Entry {
+	by := map[identity][]driver.Entry{}
 	for _, v := range views {
 		for _, x := range v.Entries {
 			if x.Held {
 				who := identity{x.Name, x.ID, x.Try}
-				groups[who] = append(groups[who], x)
+				by[who] = append(by[who], x)
 			}
 		}
 	}
+	return by
+}
+
+// merge makes one entry of those of a majority.
+func (e *Engine) merge(views []View) []driver.Entry {
 	var all []driver.Entry
-	for _, group := range groups {
+	for _, group := range groups(views) {
 		if len(group) >= e.majority {
 			all = append(all, e.combine(group))
 		}
@@ -144,7 +226,7 @@ const evictPasses = 3
 // Evict breaks the claim at every node that has it. It answers ErrGone if no
 // majority holds it as x shows it.
 func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
-	views, err := e.views(ctx, x.Name)
+	views, err := e.agree(ctx, e.Lines(ctx, x.Name))
 	if err != nil {
 		return err
 	}
@@ -164,7 +246,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 		case <-ctx.Done():
 			return nil // it has been broken
 		}
-		if views, err = e.views(ctx, x.Name); err != nil {
+		if views, err = e.agree(ctx, e.Lines(ctx, x.Name)); err != nil {
 			return nil
 		}
 	}
@@ -175,7 +257,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 func (e *Engine) evictAt(ctx context.Context, views []View, x driver.Entry) (stays []error) {
 	for _, v := range views {
 		for _, at := range v.Entries {
-			if at.Name != x.Name || at.ID != x.ID || at.Try != x.Try {
+			if at.ID != x.ID || at.Try != x.Try {
 				continue
 			}
 			if err := e.engine(v.Node).Evict(ctx, at); err != nil && !errors.Is(err, driver.ErrGone) {
@@ -189,18 +271,4 @@ func (e *Engine) evictAt(ctx context.Context, views []View, x driver.Entry) (sta
 func (e *Engine) engine(name string) driver.Engine {
 	i := slices.IndexFunc(e.nodes, func(n Node) bool { return n.Name == name })
 	return e.nodes[i].Engine
-}
-
-// Line returns the claims of one name.
-func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
-	var line []driver.Entry
-	for x, err := range e.List(ctx, name) {
-		if err != nil {
-			return nil, err
-		}
-		if x.Name == name {
-			line = append(line, x)
-		}
-	}
-	return line, nil
 }

@@ -40,6 +40,7 @@ type Engine struct {
 	list     string // names the quorum to its nodes
 	features driver.Features
 	lead     lead
+	stores   stores
 	seconds  atomic.Uint64 // grants that took a second round
 
 	ctx    context.Context // ends with Close
@@ -70,6 +71,7 @@ func New(nodes []Node, opts ...Option) (*Engine, error) {
 		return nil, err
 	}
 	e.list = e.hash()
+	e.stores.at = make([]string, len(nodes))
 	e.order = make([]int, len(nodes))
 	for i := range e.order {
 		e.order[i] = i

@@ -22,7 +22,8 @@ type seat struct {
 	node    Node
 	options driver.SessionOptions
 	list    string
-	opening chan struct{} // holds one element while somebody opens
+	meet    func(store string) error // refuses a store that has another seat
+	opening chan struct{}            // holds one element while somebody opens
 	at      atomic.Pointer[place]
 	pending atomic.Int32
 	calls   sync.WaitGroup // the same
@@ -37,8 +38,8 @@ type place struct {
 	voter driver.Voter
 }
 
-func newSeat(n Node, o driver.SessionOptions, list string) *seat {
-	return &seat{node: n, options: o, list: list, opening: make(chan struct{}, 1)}
+func newSeat(n Node, o driver.SessionOptions, list string, meet func(store string) error) *seat {
+	return &seat{node: n, options: o, list: list, meet: meet, opening: make(chan struct{}, 1)}
 }
 
 // reach returns the open session at the node.
@@ -63,7 +64,10 @@ func (k *seat) reach(ctx context.Context) (*place, error) {
 	if !ok {
 		err = fmt.Errorf("it cannot vote: %w", driver.ErrUnsupported)
 	} else {
-		_, err = voter.Enlist(ctx, k.list)
+		var roll driver.Roll
+		if roll, err = voter.Enlist(ctx, k.list); err == nil {
+			err = k.meet(roll.Store)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, in.Close(ctx))

@@ -36,6 +36,7 @@ type wish struct {
 	claim   driver.Claim
 	token   uint64          // once held
 	granted []uint64        // what each node answered last; 0: nothing
+	tokens  []uint64        // that nodes were asked to confirm, and may show since
 	last    []chan struct{} // closed when the last call at a node has come back; nil: none was made
 	pending int             // calls under way
 	later   *poll           // will ask the rest of the nodes; nil: all were, or will not be
@@ -48,8 +49,8 @@ func newSession(e *Engine, o driver.SessionOptions) *session {
 	s.ctx, s.finish = context.WithCancel(context.WithoutCancel(e.ctx)) // Engine.Close closes the session, which has things to say first
 	o.TTL += drift(o.TTL)
 	s.crew = crew.New(2 * len(e.nodes))
-	for _, n := range e.nodes {
-		s.seats = append(s.seats, newSeat(n, o, e.list))
+	for i, n := range e.nodes {
+		s.seats = append(s.seats, newSeat(n, o, e.list, func(store string) error { return e.meet(i, store) }))
 	}
 	return s
 }

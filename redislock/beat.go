@@ -17,8 +17,10 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	if err := s.silent(ctx); err != nil {
-		return err
+	if len(live) == 0 {
+		if err := s.silent(ctx); err != nil {
+			return err
+		}
 	}
 	var failed error
 	for from := 0; from < len(live) && ctx.Err() == nil; from += beatChunk {
@@ -42,17 +44,25 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 func (s *session) beat(ctx context.Context, live []driver.Claim, out []driver.Standing) (failed error) {
 	e := s.e
 	calls := make([]Command, len(live))
+	var sc *script
 	for i := range live {
 		at, own := s.of(&live[i])
-		calls[i] = Command{at.hold, lookScript.call(2, []string{at.hold, at.line, own, s.millis, "1"})}
+		var keys int
+		var args []string
+		sc, keys, args = s.looking(at, own)
+		calls[i] = Command{at.hold, sc.call(keys, args)}
 	}
 	answers, sent := make([]Answer, len(live)), time.Now()
-	runEach(ctx, lookScript, s.sender(), calls, answers)
+	runEach(ctx, sc, s.sender(), calls, answers)
 	for i := range live {
 		c, a := &live[i], &answers[i]
 		out[i] = driver.Standing{}
 		if a.Err != nil {
 			failed = e.faultAt(c.Name, a.Err)
+			continue
+		}
+		if err := s.withheld(a.Reply); err != nil {
+			failed = err
 			continue
 		}
 		st, err := s.standing(c, a.Reply)

@@ -29,6 +29,9 @@ var votetakeLua string
 //go:embed lua/voteagain.lua
 var voteagainLua string
 
+//go:embed lua/votelook.lua
+var votelookLua string
+
 //go:embed lua/confirm.lua
 var confirmLua string
 
@@ -37,18 +40,24 @@ var (
 	rejoinScript    = newScript(rollLua, rejoinLua)
 	voteScript      = newScript(rollLua, voteLua, votetakeLua, voteagainLua, lineLua, enterLua)
 	voteShareScript = newScript(rollLua, voteLua, voteagainLua, lineLua, enterLua)
+	voteLookScript  = newScript(rollLua, votelookLua, prolongLua, lineLua, lookLua)
 	confirmScript   = newScript(rollLua, confirmLua)
 )
 
-// The codes of a node that did not vote, see lua/vote.lua.
+// The codes of a node that did not vote, see lua/roll.lua and lua/vote.lua. A
+// standing with the first one's number has more words.
 const (
 	codeSilent = 5
 	codeEpoch  = 6
+	codeOther  = 7
 )
 
-// A ballot is a session's part in a quorum.
+// A ballot is a session's part in a quorum. It stays with the server that the
+// session first enlisted at: an address may lead to another one later, and even to
+// one that is a node of the quorum by another name, which must not vote twice.
 type ballot struct {
 	list  string
+	run   string // the run id of that server
 	life  string // the memory of the node that the last Enlist has seen
 	epoch string // the last one heard of
 	seen  string // the one that the last Enlist has seen, or Rejoin has made
@@ -56,6 +65,16 @@ type ballot struct {
 
 // roll is the key of what the node knows of its quorum.
 func (l layout) roll() string { return l.prefix + mark + "q" }
+
+// RunID returns the run id of the server, by which Redis tells itself from every
+// other and from what it was before a restart.
+func (e *Engine) RunID(ctx context.Context) (string, error) {
+	r, err := e.c.Do(ctx, "", []string{"INFO", "server"})
+	if err != nil {
+		return "", fault(err)
+	}
+	return infoField(r.Text, "run_id"), nil
+}
 
 // Enlist makes the session one of a quorum's. A cluster is no node of one.
 func (s *session) Enlist(ctx context.Context, list string) (driver.Roll, error) {
@@ -73,17 +92,42 @@ func (s *session) Enlist(ctx context.Context, list string) (driver.Roll, error) 
 	if r.Int == 1 {
 		return driver.Roll{}, fmt.Errorf("redislock: a quorum's node must be a Redis 7 or newer that shows its run id in INFO: %w", driver.ErrUnsupported)
 	}
-	if len(r.Array) < 5 {
+	if len(r.Array) < 6 {
 		return driver.Roll{}, fmt.Errorf("redislock: this node serves a quorum of other nodes, or of the same with another longest ttl (its key is %q): %w", e.keys.roll(), driver.ErrDenied)
 	}
-	votes, silent := r.Array[0].Text, millis(r.Array[1].Int)
+	votes, silent, run := r.Array[0].Text, millis(r.Array[1].Int), r.Array[5].Text
+	if v := s.ballot(); v != nil && v.run != run {
+		return driver.Roll{}, s.elsewhere()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.vote = &ballot{list: list, life: r.Array[2].Text, epoch: r.Array[3].Text, seen: r.Array[3].Text}
+	s.vote = &ballot{list: list, run: run, life: r.Array[2].Text, epoch: r.Array[3].Text, seen: r.Array[3].Text}
 	if votes == "1" {
-		return driver.Roll{Votes: true}, nil
+		return driver.Roll{Votes: true, Store: run}, nil
 	}
-	return driver.Roll{New: votes == "n", Since: silent, Age: time.Duration(r.Array[4].Int) * time.Second}, nil
+	return driver.Roll{New: votes == "n", Since: silent, Age: time.Duration(r.Array[4].Int) * time.Second, Store: run}, nil
+}
+
+// elsewhere ends a session whose server was restarted or is another one now. What it
+// has entered is no longer its own to end: the caller's next session may have
+// entered it again.
+func (s *session) elsewhere() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.spots)
+	return driver.ErrGone
+}
+
+// withheld makes sense of what a node answers instead of a vote; nil: it voted.
+func (s *session) withheld(r Reply) error {
+	switch {
+	case len(r.Array) != 1:
+	case r.Array[0].Int == codeSilent:
+		return driver.ErrNoVote
+	case r.Array[0].Int == codeOther:
+		return s.elsewhere()
+	}
+	return nil
 }
 
 // Mark returns the fence and the epoch.
@@ -138,26 +182,12 @@ func (s *session) Confirm(ctx context.Context, c driver.Claim, granted, token ui
 	if v == nil {
 		return false, driver.ErrNoVote
 	}
-	r, err := e.runChecked(ctx, confirmScript, 4, []string{e.keys.hold(c.Name), e.keys.line(c.Name), e.keys.fence(c.Name), e.keys.roll(),
-		own(&c), strconv.FormatUint(granted, 10), strconv.FormatUint(token, 10), v.list})
-	switch {
-	case err != nil:
+	r, err := e.run(ctx, confirmScript, 4, []string{e.keys.hold(c.Name), e.keys.line(c.Name), e.keys.fence(c.Name), e.keys.roll(),
+		own(&c), strconv.FormatUint(granted, 10), strconv.FormatUint(token, 10), v.list, v.run})
+	if err != nil {
 		return false, e.faultAt(c.Name, err)
-	case len(r.Array) > 0:
-		return false, driver.ErrNoVote
 	}
-	return r.Int == 1, nil
-}
-
-// runChecked runs a script of a quorum. Where the server does not know it, the
-// server may have been restarted: then the script looks before it votes.
-func (e *Engine) runChecked(ctx context.Context, sc *script, keys int, args []string) (Reply, error) {
-	call := sc.call(keys, args)
-	r, err := e.c.Do(ctx, args[0], call)
-	if code(err) == "NOSCRIPT" {
-		r, err = e.c.Do(ctx, args[0], append(sc.whole(call), "1"))
-	}
-	return r, err
+	return r.Int == 1, s.withheld(r)
 }
 
 func (s *session) ballot() *ballot {
@@ -166,8 +196,17 @@ func (s *session) ballot() *ballot {
 	return s.vote
 }
 
-// silent reports, before a beat, whether the node of a quorum does not vote: what
-// it holds may then be older than what it has forgotten.
+// looking returns the script of a beat, its keys and what follows them: a node of a
+// quorum says nothing of a claim while it does not vote.
+func (s *session) looking(at place, own string) (sc *script, keys int, args []string) {
+	if v := s.ballot(); v != nil {
+		return voteLookScript, 3, []string{at.hold, at.line, s.e.keys.roll(), own, s.millis, "1", v.list, v.run}
+	}
+	return lookScript, 2, []string{at.hold, at.line, own, s.millis, "1"}
+}
+
+// silent reports whether the node of a quorum does not vote, for a beat that has
+// no claim to ask about.
 func (s *session) silent(ctx context.Context) error {
 	v := s.ballot()
 	if v == nil {
@@ -197,11 +236,14 @@ func (s *session) ask(ctx context.Context, c *driver.Claim, v *ballot, args []st
 		s.mu.Lock()
 		epoch := v.epoch
 		s.mu.Unlock()
-		words := append(make([]string, 0, len(args)+4), args[:3]...)
+		words := append(make([]string, 0, len(args)+5), args[:3]...)
 		words = append(words, e.keys.roll())
 		words = append(words, args[3:]...)
 		words[5] = " " + strconv.Itoa(c.Limit) + s.tail + inEpoch(epoch, c.Note)
-		r, err := e.runChecked(ctx, sc, 4, append(words, propose, epoch, v.list))
+		r, err := e.run(ctx, sc, 4, append(words, propose, epoch, v.list, v.run))
+		if err == nil {
+			err = s.withheld(r)
+		}
 		if err != nil {
 			return Reply{}, 0, err
 		}
@@ -210,9 +252,6 @@ func (s *session) ask(ctx context.Context, c *driver.Claim, v *ballot, args []st
 			v.epoch = r.Array[1].Text
 			s.mu.Unlock()
 			continue
-		}
-		if len(r.Array) == 1 && r.Array[0].Int == codeSilent {
-			return Reply{}, 0, driver.ErrNoVote
 		}
 		return r, uint64(count(epoch)), nil
 	}

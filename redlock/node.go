@@ -73,6 +73,25 @@ func (n *node) reach(ctx context.Context) (driver.Engine, error) {
 	return e, nil
 }
 
+// identify connects to the server and returns its run id; "" where it does not
+// tell, which the first session finds out too and says why.
+func (n *node) identify(ctx context.Context) (string, error) {
+	e, err := n.reach(ctx)
+	if err != nil {
+		return "", err
+	}
+	if server, ok := e.(interface {
+		RunID(ctx context.Context) (string, error)
+	}); ok {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(n.ctx, cancel)()
+		run, _ := server.RunID(ctx)
+		return run, nil
+	}
+	return "", nil
+}
+
 var errClosed = fmt.Errorf("redlock: engine is closed: %w", driver.ErrGone)
 
 func closedError(closed bool) error {

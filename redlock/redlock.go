@@ -112,31 +112,57 @@ func parse(u *url.URL) (nodes []*node, opts []quorum.Option, err error) {
 	return nodes, opts, nil
 }
 
-// reach connects to the servers and comes back when a majority is there, or as
-// soon as the URL has shown to be wrong. The others are reached when they answer.
+// Once a majority is there, the others have as long again to answer, within these
+// bounds: two names of one server are told at once where both answer.
+const (
+	minGrace = 10 * time.Millisecond
+	maxGrace = 250 * time.Millisecond
+)
+
+// reach connects to the servers and comes back soon after a majority is there, or
+// when the URL has shown to be wrong. The others are reached when they answer, and
+// the quorum refuses those that are one server then.
 func (o *owned) reach(ctx context.Context) error {
-	answers := make(chan error, len(o.nodes))
+	type answer struct {
+		node, run string
+		err       error
+	}
+	answers, began := make(chan answer, len(o.nodes)), time.Now()
 	for _, n := range o.nodes {
 		n.tasks.Go(func() {
-			_, err := n.reach(ctx)
-			answers <- err
+			run, err := n.identify(ctx)
+			answers <- answer{n.name, run, err}
 		})
 	}
-	reached := 0
+	var grace <-chan time.Time
 	var errs []error
-	for range o.nodes {
-		err := <-answers // comes soon after ctx has ended
-		if errors.Is(err, driver.ErrURL) {
-			return err
-		}
-		if err == nil {
+	reached, by := 0, map[string]string{}
+	for heard := 0; heard < len(o.nodes); heard++ {
+		select {
+		case a := <-answers: // comes soon after ctx has ended
+			if errors.Is(a.err, driver.ErrURL) {
+				return a.err
+			}
+			if a.err != nil {
+				errs = append(errs, a.err)
+				continue
+			}
+			if other, ok := by[a.run]; ok && a.run != "" {
+				return driver.BadURL("redlock: %s and %s are one server (run id %s), which has one vote: name servers that are each on their own", other, a.node, a.run)
+			}
+			by[a.run] = a.node
 			reached++
-		} else {
-			errs = append(errs, err)
-		}
-		if reached > len(o.nodes)/2 {
+		case <-grace:
 			return nil
 		}
+		if reached > len(o.nodes)/2 && grace == nil {
+			timer := time.NewTimer(min(max(time.Since(began), minGrace), maxGrace))
+			defer timer.Stop()
+			grace = timer.C
+		}
+	}
+	if reached > len(o.nodes)/2 {
+		return nil
 	}
 	return fmt.Errorf("redlock: %d of %d servers were reached, %d are needed: %w", reached, len(o.nodes), len(o.nodes)/2+1, errors.Join(errs...))
 }

@@ -20,21 +20,19 @@ type nodeView struct {
 // nodeViews asks each node of a store that is a quorum; nil: it is none.
 func nodeViews(ctx context.Context, c *pawl.Client, name string) []nodeView {
 	q, ok := c.Engine().(interface {
-		Views(ctx context.Context, prefix string) []quorum.View
+		Lines(ctx context.Context, name string) []quorum.View
 	})
 	if !ok {
 		return nil
 	}
 	var all []nodeView
-	for _, v := range q.Views(ctx, name) {
+	for _, v := range q.Lines(ctx, name) {
 		n := nodeView{Node: v.Node}
 		if v.Err != nil {
 			n.Error = v.Err.Error()
 		}
 		for _, e := range v.Entries {
-			if e.Name == name {
-				n.Holders = append(n.Holders, viewOf(e, 0))
-			}
+			n.Holders = append(n.Holders, viewOf(e, 0))
 		}
 		all = append(all, n)
 	}

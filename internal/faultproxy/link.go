@@ -31,7 +31,7 @@ func (l *link) serve() {
 		return
 	}
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(l.ctx, "tcp", l.proxy.target)
+	conn, err := dialer.DialContext(l.ctx, "tcp", l.proxy.leadsTo())
 	if err != nil || !l.attach(conn.(*net.TCPConn)) {
 		return
 	}

@@ -25,12 +25,12 @@ import (
 // A Proxy forwards TCP connections to one target, with faults. [New] makes it.
 type Proxy struct {
 	t        testing.TB
-	target   string
 	listener net.Listener
 	work     sync.WaitGroup // every goroutine of the proxy and its links; close waits for it
 
 	mu        sync.Mutex // guards all below
 	closed    bool
+	target    string
 	links     map[*link]bool
 	faults    [2]faults // by Direction.index
 	refuse    bool
@@ -66,6 +66,20 @@ func New(t testing.TB, target string) *Proxy {
 
 // Addr returns the address clients connect to, as host:port. It does not change.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Retarget leads connections that are made from now on to another server, as an
+// address does that was given to another machine. Present ones stay where they are.
+func (p *Proxy) Retarget(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+}
+
+func (p *Proxy) leadsTo() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.target
+}
 
 // Connections returns how many connections were taken so far, those that have
 // ended included and those that [Proxy.Refuse] turned away not.
@@ -131,7 +145,7 @@ func (p *Proxy) accept() {
 			return
 		}
 		if err != nil { // too many open files, say: a silent proxy would be hunted for elsewhere
-			p.t.Errorf("fault proxy to %s: %v", p.target, err)
+			p.t.Errorf("fault proxy to %s: %v", p.leadsTo(), err)
 			return
 		}
 		l := p.admit(conn.(*net.TCPConn))

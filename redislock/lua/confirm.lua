@@ -2,16 +2,15 @@
 --
 -- KEYS  1 the hold, 2 the line, 3 the fence, 4 the roll
 -- ARGV  1 "p1 <id> <try> ", 2 the granted token, 3 the token, 4 the list of the
---       client's quorum, 5 "1" if this server may not have run the script before
--- ->    1, or 0; or {5} the node does not vote
-if ARGV[5] then silence(KEYS[4]) end
-local roll = redis.call('HMGET', KEYS[4], 'votes', 'epoch', 'list')
-if roll[1] ~= '1' or roll[3] ~= ARGV[4] then return {5} end
+--       client's quorum, 5 the run id of the server that it enlisted at
+-- ->    1, or 0; or {5} or {7}, see roll.lua
+local present, answer = voting(KEYS[4], ARGV[4], ARGV[5])
+if not present then return answer end
 local granted, token = ARGV[2], ARGV[3]
 local last = redis.call('GET', KEYS[3]) or 0
 
 -- stands: the hold is still this grant, of this epoch.
-local function stands(now, epoch, first) return epoch == roll[2] and (first ~= '' and first or now) == granted end
+local function stands(now, epoch, first) return epoch == present and (first ~= '' and first or now) == granted end
 
 local function raise()
   if tonumber(last) < tonumber(token) then redis.call('SET', KEYS[3], token) end

@@ -4,14 +4,12 @@
 --
 -- KEYS  1 the hold, 2 the line, 3 the fence, 4 the roll
 -- ARGV  1 to 4 as enter.lua, 5 a proposed token, 6 the epoch that the client knows,
---       7 the list of the client's quorum, 8 "1" if this server may not have run the
---       script before
--- ->    as enter.lua, with the granted token; or {5} the node does not vote;
+--       7 the list of the client's quorum, 8 the run id of the server that it enlisted at
+-- ->    as enter.lua, with the granted token; or {5} or {7}, see roll.lua;
 --       or {6, epoch} it votes in another epoch
-if ARGV[8] then silence(KEYS[4]) end
 do
-  local roll = redis.call('HMGET', KEYS[4], 'votes', 'epoch', 'list')
-  if roll[1] ~= '1' or roll[3] ~= ARGV[7] then return {5} end
-  if roll[2] ~= ARGV[6] then return {6, roll[2]} end
+  local epoch, answer = voting(KEYS[4], ARGV[7], ARGV[8])
+  if not epoch then return answer end
+  if epoch ~= ARGV[6] then return {6, epoch} end
 end
 

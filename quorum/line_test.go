@@ -1,0 +1,125 @@
+package quorum_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/quorum"
+)
+
+// A vast node has so many names that nobody should list them.
+type vast struct {
+	*memlock.Engine
+	lists, lines *atomic.Int64
+	silent       atomic.Bool
+}
+
+func (v *vast) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	v.lists.Add(1)
+	return v.Engine.List(ctx, prefix)
+}
+
+func (v *vast) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	v.lines.Add(1)
+	if v.silent.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return v.Engine.Line(ctx, name)
+}
+
+func TestLineAndEvictAskEachNodeForOneNameAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lists, lines atomic.Int64
+		var mem []*vast
+		var all []quorum.Node
+		for i := range 3 {
+			mem = append(mem, &vast{Engine: memlock.New(), lists: &lists, lines: &lines})
+			all = append(all, quorum.Node{Name: fmt.Sprint("n", i+1), Engine: mem[i]})
+		}
+		e := open(t, all)
+		defer e.Close()
+		s := sessionOf(t, e, "s", 10*time.Second)
+		for id, name := range map[string]string{"aa": "name", "ab": "name more", "ac": "nam"} {
+			if st, err := s.Enter(t.Context(), mutex(id, name)); err != nil || !st.Held {
+				t.Fatal(st, err)
+			}
+			time.Sleep(10 * time.Millisecond) // until it is at every node, and the next proposal is another
+		}
+		line, err := e.Line(t.Context(), "name")
+		if err != nil || len(line) != 1 || line[0].ID != "aa" || !line[0].Held {
+			t.Fatalf("%+v, %v", line, err)
+		}
+		synctest.Wait()
+		if n := lines.Load(); n != 3 {
+			t.Errorf("three nodes were asked %d times", n)
+		}
+		if free, err := e.Line(t.Context(), "free"); err != nil || len(free) != 0 {
+			t.Errorf("a free name has %+v, %v", free, err)
+		}
+		mem[0].silent.Store(true) // a minority that does not answer is not waited for
+		began := time.Now()
+		if again, err := e.Line(t.Context(), "name"); err != nil || len(again) != 1 || again[0].Token != line[0].Token {
+			t.Errorf("beside a silent node: %+v, %v", again, err)
+		}
+		if free, err := e.Line(t.Context(), "free"); err != nil || len(free) != 0 {
+			t.Errorf("a free name beside a silent node: %+v, %v", free, err)
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("Line waited %v for a node that could change nothing", took)
+		}
+		mem[0].silent.Store(false)
+		if err := e.Evict(t.Context(), line[0]); err != nil {
+			t.Errorf("Evict: %v", err)
+		}
+		if line, err := e.Line(t.Context(), "name"); err != nil || len(line) != 0 {
+			t.Errorf("evicted, and still %+v, %v", line, err)
+		}
+		if n := lists.Load(); n != 0 {
+			t.Errorf("nodes were asked %d times for all their names", n)
+		}
+	})
+}
+
+// What a majority holds and one of the first to answer does not has to be waited for.
+func TestLineWaitsForANodeThatDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newNet(3, 1)
+		e, err := quorum.New(w.client())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		s := sessionOf(t, e, "s", 10*time.Second)
+		if st, err := s.Enter(t.Context(), mutex("aa", "name")); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+		for i := range w.nodes { // one of them has lost it
+			line, err := w.nodes[i].Line(t.Context(), "name")
+			if err != nil || len(line) != 1 {
+				t.Fatal(line, err)
+			}
+			if i == 0 {
+				if err := w.nodes[i].Evict(t.Context(), line[0]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		w.mu.Lock()
+		w.delay = 5 * time.Millisecond // they answer in every order
+		w.mu.Unlock()
+		for range 100 {
+			if line, err := e.Line(t.Context(), "name"); err != nil || len(line) != 1 {
+				t.Fatalf("held by two of three: %+v, %v", line, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package redlock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+)
+
+// A request that was on its way for long, or is delivered once more, arrives after
+// an operator has broken the claim and another has held the name.
+func TestAnEnterThatLandsAfterAnEvictionDoesNotReviveTheHold(t *testing.T) {
+	t.Parallel()
+	const ttl = 5 * time.Second
+	for about, kind := range map[string]func(id, name string) driver.Claim{"exclusive": exclusive, "shared": reader} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t, 3, brief)
+			a, b, operator := open(t, f.hosts(), brief), open(t, f.hosts(), brief), open(t, f.hosts(), brief)
+			defer a.Close()
+			defer b.Close()
+			defer operator.Close()
+			holder, wire, rival := seat(t, a, "holder", ttl), seat(t, b, "holder", ttl), seat(t, b, "rival", ttl)
+			c := kind("aa", "name")
+			first, err := holder.Enter(t.Context(), c)
+			if err != nil || !first.Held {
+				t.Fatal(first, err)
+			}
+			until(t, ttl, "held everywhere", func() bool { return f.holding(t, "name") == 3 })
+			line, err := operator.Line(t.Context(), "name")
+			if err != nil || len(line) != 1 {
+				t.Fatal(line, err)
+			}
+			if err := operator.Evict(t.Context(), line[0]); err != nil {
+				t.Fatal(err)
+			}
+			next := exclusive("bb", "name")
+			got, err := rival.Enter(t.Context(), next)
+			if err != nil || !got.Held {
+				t.Fatal(got, err)
+			}
+			if err := rival.Leave(t.Context(), next); err != nil {
+				t.Fatal(err)
+			}
+			if late, err := wire.Enter(t.Context(), c); err != nil || !late.Held { // as it was sent before
+				t.Fatal(late, err)
+			}
+			until(t, ttl, "landed everywhere", func() bool { return f.holding(t, "name") == 3 })
+			out := make([]driver.Standing, 1)
+			if err := holder.Beat(t.Context(), []driver.Claim{c}, out); err != nil {
+				t.Fatal(err)
+			}
+			if out[0].Held || !out[0].Gone {
+				t.Errorf("evicted, and another has held the name with token %d since: a beat says %+v", got.Token, out[0])
+			}
+			until(t, ttl, "given back", func() bool { return f.holding(t, "name") == 0 })
+		})
+	}
+}
+
+// holding counts the servers on which somebody holds a name.
+func (f *field) holding(t *testing.T, name string) (n int) {
+	t.Helper()
+	for i := range f.servers {
+		if there, err := f.at(t, i, "EXISTS", "pawl:"+name).ToInt64(); err == nil && there == 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// A Leave that had no answer is repeated after the claim was broken and the servers
+// were restarted: it ends nobody else's hold, and does not say that it gave
+// anything back.
+func TestARepeatedLeaveEndsNothingOfTheNextHolder(t *testing.T) {
+	t.Parallel()
+	const ttl = 5 * time.Second
+	f := newField(t, 3, brief)
+	a, b := open(t, f.hosts(), brief), open(t, f.hosts(), brief)
+	defer a.Close()
+	defer b.Close()
+	holder := seat(t, a, "holder", ttl)
+	c := exclusive("aa", "name")
+	if st, err := holder.Enter(t.Context(), c); err != nil || !st.Held {
+		t.Fatal(st, err)
+	}
+	until(t, ttl, "held everywhere", func() bool { return f.holding(t, "name") == 3 })
+	rival := seat(t, b, "rival", ttl)
+	line, err := b.Line(t.Context(), "name")
+	if err != nil || len(line) != 1 {
+		t.Fatal(line, err)
+	}
+	if err := b.Evict(t.Context(), line[0]); err != nil {
+		t.Fatal(err)
+	}
+	next := exclusive("bb", "name")
+	if st, err := rival.Enter(t.Context(), next); err != nil || !st.Held {
+		t.Fatal(st, err)
+	}
+	until(t, ttl, "held everywhere", func() bool { return f.holding(t, "name") == 3 })
+	for _, p := range f.proxies {
+		p.SwallowReplies(1, faultproxy.ThenCut())
+	}
+	err = holder.Leave(t.Context(), c)
+	if err == nil || errors.Is(err, driver.ErrGone) {
+		t.Errorf("no server has answered, and Leave says %v", err)
+	}
+	until(t, ttl, "answered", func() bool {
+		err = holder.Leave(t.Context(), c)
+		return err == nil || errors.Is(err, driver.ErrGone)
+	})
+	if !errors.Is(err, driver.ErrGone) {
+		t.Errorf("the claim was broken, another holds the name, and Leave says %v", err)
+	}
+	out := make([]driver.Standing, 1)
+	if err := rival.Beat(t.Context(), []driver.Claim{next}, out); err != nil || !out[0].Held {
+		t.Errorf("the next holder has %+v, %v", out[0], err)
+	}
+}

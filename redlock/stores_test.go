@@ -1,0 +1,119 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+)
+
+// Three names of which two lead to one server have a majority that is one server.
+func TestOneServerNamedTwiceIsRefused(t *testing.T) {
+	t.Parallel()
+	f := &field{servers: servers(t, 2), query: brief}
+	f.ripen(t)
+	a, b := f.servers[0].Addr(), f.servers[1].Addr()
+	for about, twice := range map[string]string{
+		"by another name of the host": strings.Replace(b, "127.0.0.1", "localhost", 1),
+		"through a proxy":             faultproxy.New(t, b).Addr(),
+		"through two proxies":         faultproxy.New(t, faultproxy.New(t, b).Addr()).Addr(),
+	} {
+		c, err := pawl.Open(t.Context(), "redlock://"+strings.Join([]string{a, b, twice}, ",")+"?"+brief, pawl.WithTTL(5*time.Second))
+		if err == nil {
+			_, locked := c.Mutex("name").TryLock(t.Context())
+			c.Close()
+			t.Errorf("%s: opened; a lock says %v", about, locked)
+			continue
+		}
+		if !errors.Is(err, driver.ErrURL) || !strings.Contains(err.Error(), b) || !strings.Contains(err.Error(), twice) {
+			t.Errorf("%s: %v, want one that names %s and %s", about, err, b, twice)
+		}
+	}
+}
+
+// The third name cannot be reached when the quorum is opened, and turns out to be
+// the second's server when it can: a port forward that was made by mistake.
+func TestAServerThatTurnsOutToBeAnotherNodeHasNoVoteAndIsToldOf(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	f := newField(t, 3, brief)
+	names := f.hosts()
+	first := open(t, names, brief) // it founds the quorum, which is then as it should be
+	s := seat(t, first, "first", ttl)
+	held(t, s, exclusive("aa", "other"))
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.proxies[2].Refuse()
+	f.proxies[2].Reset()
+	f.proxies[2].Retarget(f.servers[1].Addr())
+	e := open(t, names, brief)
+	defer e.Close()
+	c := pawl.New(e, pawl.WithTTL(ttl))
+	defer c.Close()
+	lease := lock(t, c, "name") // by the two that are right
+	f.proxies[2].Heal()
+	until(t, 20*time.Second, "refused", func() bool {
+		l, err := c.Mutex("next").TryLock(t.Context())
+		if err == nil {
+			_ = l.Unlock()
+			return false
+		}
+		return errors.Is(err, driver.ErrDenied) && strings.Contains(err.Error(), names[1]) && strings.Contains(err.Error(), names[2])
+	})
+	if err := lease.Err(); err != nil {
+		t.Errorf("the lease was lost for it: %v", err)
+	}
+	// The second server alone has two names and no majority.
+	f.servers[0].Pause()
+	defer f.servers[0].Resume()
+	ctx, cancel := context.WithTimeout(t.Context(), ttl)
+	defer cancel()
+	if l, err := c.Mutex("alone").TryLock(ctx); err == nil {
+		t.Errorf("one server alone has granted a lock: token %d", l.Fence())
+	}
+}
+
+// An address that leads to another node's server after the session was opened there.
+func TestAnAddressThatComesToLeadToAnotherNodesServerHasNoVote(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	f := newField(t, 3, brief)
+	e := open(t, f.hosts(), brief)
+	defer e.Close()
+	s := seat(t, e, "s", ttl)
+	held(t, s, exclusive("aa", "warm"))
+	_ = s.Leave(t.Context(), exclusive("aa", "warm"))
+	f.proxies[0].Refuse() // the first is away: two votes are needed of the other two
+	f.proxies[0].Reset()
+	f.proxies[2].Retarget(f.servers[1].Addr())
+	f.proxies[2].Reset()
+	granted, refused := 0, 0
+	c := exclusive("bb", "name")
+	for began := time.Now(); time.Since(began) < 2*ttl && refused < 20; c.Try++ {
+		st, err := s.Enter(t.Context(), c)
+		if err == nil && st.Held {
+			granted++
+		}
+		if errors.Is(err, driver.ErrDenied) {
+			refused++
+		}
+	}
+	if granted > 0 || refused == 0 {
+		t.Errorf("one server that answers for two nodes has granted %d times alone, and was refused %d times", granted, refused)
+	}
+	f.proxies[2].Retarget(f.servers[2].Addr()) // mended
+	f.proxies[2].Reset()
+	f.proxies[0].Heal()
+	until(t, 20*time.Second, "held again", func() bool {
+		_ = s.Beat(t.Context(), nil, nil)
+		c.Try++
+		st, err := s.Enter(t.Context(), c)
+		return err == nil && st.Held
+	})
+}
