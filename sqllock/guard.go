@@ -110,11 +110,9 @@ func guardRow(ctx context.Context, tx any, lease driver.Grant) (held bool, err e
 			return false, err
 		}
 	}
-	marked := int64(0)
-	if c.Exclusive() { // else nobody was excluded by the leases before
-		if marked, held, err = s.mark(ctx, tx, c, lease, turn); err != nil || !held {
-			return false, err
-		}
+	marked, held, err := s.mark(ctx, tx, c, lease, turn)
+	if err != nil || !held {
+		return false, err
 	}
 	return s.e.guard(ctx, tx, c, lease.Fence(), marked)
 }

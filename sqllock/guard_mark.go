@@ -29,7 +29,8 @@ type guardMark struct {
 func (s *session) mark(ctx context.Context, tx any, c driver.Claim, lease driver.Grant, turn int) (until int64, held bool, err error) {
 	begun := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		if until, known := s.marked(tx, c, turn); known || s.e.q.guardMarkX.Text == "" {
+		until, known := s.marked(tx, c, turn)
+		if known || !c.Exclusive() || s.e.q.guardMarkX.Text == "" { // nobody who shares was excluded by the leases before
 			return until, true, nil
 		}
 		if err := lease.Err(); err != nil {
@@ -104,4 +105,30 @@ func (s *session) noteMarkLocked(c driver.Claim, m guardMark) {
 		s.marks = map[string]guardMark{}
 	}
 	s.marks[c.ID] = m
+}
+
+// guarded reports whether a transaction was guarded by c.
+func (s *session) guarded(c driver.Claim) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.marks[c.ID]
+	return ok
+}
+
+// tellFirst has the first in line look, where a hold is given back though a
+// transaction that it guards is open: that keeps the first out, and ends without a
+// word, and it would not look before the hold's expiry. What fails costs only that.
+func (e *Engine) tellFirst(ctx context.Context, a *Args) {
+	if e.d.Tell == nil { // it looks by itself, or the hold is not given back before
+		return
+	}
+	var l look
+	if err := e.d.Store.Read(ctx, &Step{Query: e.q.standing, Args: a, Row: l.scan}); err != nil || l.first.id == "" || l.first.held != 0 {
+		return
+	}
+	if elsewhere := e.wake(l.first.id); len(elsewhere) > 0 {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
+		defer cancel()
+		e.d.Tell(ctx, elsewhere)
+	}
 }
