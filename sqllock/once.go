@@ -151,6 +151,7 @@ func (o *onceTx) begin(ctx context.Context) (rec record.Record, begun bool, err 
 		return rec, false, err
 	}
 	rec = record.Record{State: record.Running, Print: o.print, Attempts: 1, Started: time.Now(), Mark: record.Mark()}
+	o.args.text[ID] = rec.Mark // by which end and erase know what is ours
 	note, err := rec.Marshal()
 	if err != nil {
 		return rec, false, err
@@ -220,8 +221,9 @@ func (o *onceTx) failed(ctx context.Context, rec record.Record, cause error) err
 	return cause
 }
 
-// end writes the last word. That it stands is made sure of: a function that went back
-// to a savepoint has undone what was begun, and with it the exclusion of others.
+// end writes the last word over what was begun, and over nothing else: a function
+// that went back to a savepoint has undone that, and with it the exclusion of
+// others, whose record may stand there by now.
 func (o *onceTx) end(ctx context.Context, rec *record.Record) error {
 	b, err := rec.Marshal()
 	if err != nil {

@@ -463,3 +463,51 @@ func TestABeatDoesNotWaitForARecordThatIsBeingReplaced(t *testing.T) {
 		}
 	})
 }
+
+// A function that steps back to before OnceTx has undone the note that it runs, and
+// with it the exclusion of others: what another has done and committed meanwhile
+// stays, and the function's own effect does not.
+func TestOnceTxThatStepsBackLeavesAnothersRecordAlone(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		s, level := newTill(t, r), sql.LevelReadCommitted
+		if r.name == "sqlite" {
+			level = sql.LevelDefault
+		}
+		for i, fails := range []error{nil, errUndone, once.Permanent(errUndone)} {
+			key := nameOf(t)
+			tx := r.begin(t, level)
+			if _, err := tx.ExecContext(t.Context(), "SAVEPOINT earlier"); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			_, err := sqllock.OnceTx(t.Context(), tx, s.records, key, func(ctx context.Context) (receipt, error) {
+				if _, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT earlier"); err != nil {
+					t.Error(err)
+				}
+				go func() {
+					_, _, err := s.sell(t.Context(), key, 1, level, nil, true)
+					done <- err
+				}()
+				select {
+				case err := <-done:
+					done <- err
+				case <-time.After(500 * time.Millisecond): // it waits for us all the same
+				}
+				_, err := tx.ExecContext(ctx, r.marked("INSERT INTO till (sale, amount) VALUES (?, ?)"), key, 2)
+				return receipt{2}, errors.Join(err, fails)
+			})
+			if err == nil {
+				t.Errorf("case %d: no error", i)
+			}
+			_ = tx.Commit() // as the careless do
+			if err := <-done; err != nil {
+				t.Errorf("case %d: the other: %v", i, err)
+			}
+			got, ran, err := s.sell(t.Context(), key, 3, level, nil, true)
+			if ran || err != nil || got.Amount != 1 {
+				t.Errorf("case %d: a duplicate: ran %v, %+v, %v", i, ran, got, err)
+			}
+		}
+	})
+}
