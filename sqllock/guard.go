@@ -32,6 +32,14 @@ type Guards struct {
 	// whose view of the row is old. Nil: it never does.
 	Stale func(error) bool
 
+	// Undone recognises the error with which the database has ended a transaction
+	// as deadlocked. Nil: it never does.
+	Undone func(error) bool
+
+	// Spare reports whether a connection can be had beside the one of the user's
+	// transaction, where both come from the user's pool. Nil: ours do not.
+	Spare func() bool
+
 	// Level has a row if the transaction keeps the view it began with, asked where
 	// it does not see the hold. "": no transaction does.
 	Level string
