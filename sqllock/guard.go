@@ -74,6 +74,13 @@ type sqlTx interface {
 //
 // A lease that was passed on inside the process, given back, lost or broken is
 // refused: with its own error if it has one, else with driver.ErrGone.
+//
+// A lease that has guarded is not passed on inside the process: Unlock gives it back
+// to the store, which lets nobody in before the transaction has ended. On MySQL,
+// MariaDB and SQLite Unlock itself waits for that, so commit first. Transactions
+// that are guarded by leases nested in one hold, one after the other, are kept apart
+// as well: the later guard waits for the earlier transaction, up to a TTL, and then
+// fails with ErrLocked.
 func Guard(ctx context.Context, tx any, lease driver.Grant) error {
 	if several, ok := lease.(interface{ Grants() []driver.Grant }); ok {
 		for _, one := range several.Grants() {
