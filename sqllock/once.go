@@ -46,8 +46,9 @@ func OnceKeep(d time.Duration) OnceOption { return func(o *onceTx) { o.keep = d 
 // once.ErrRunning for a key that once.Do has begun, or whose runner was waited for in
 // vain; once.ErrTooLarge and once.ErrCodec for a result that cannot be kept, which is
 // returned beside the error. driver.ErrConflict says that the transaction's view is
-// older than a record that was committed meanwhile: begin it again and the result is
-// there.
+// older than a record that was committed meanwhile, or that the database has ended it
+// as deadlocked: begin it again and the result is there. driver.ErrGone says that fn
+// went back to a savepoint from before OnceTx.
 //
 // Under READ COMMITTED OnceTx may come anywhere in the transaction. Under stricter
 // levels, and on SQLite, it should be the first statement: a duplicate that waited is
