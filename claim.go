@@ -41,6 +41,8 @@ type claim struct {
 	granted   instant // by the engine
 	fence     uint64
 	pass      uint8
+	pinned    bool // a transaction may be guarded by it: never passed on inside the process
+	over      int  // leases of it that have ended
 	leases    []*Lease
 	one       [1]*Lease               // room for leases, which is nearly always one
 	interrupt context.CancelCauseFunc // ends the Await under way
@@ -87,7 +89,7 @@ func (cl *claim) passOn() bool {
 	now := s.c.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dead || cl.state != held || cl.doubt || cl.pass == maxPass ||
+	if s.dead || cl.state != held || cl.doubt || cl.pinned || cl.pass == maxPass || cl.gate.rests(now) ||
 		now.sub(cl.granted) >= turnLength || cl.promise.sub(now) <= s.ttl/3 {
 		return false
 	}

@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -30,6 +31,8 @@ type gate struct {
 	c    *Client
 	key  gateKey
 	refs int // guarded by c.mu; at 0 the gate is forgotten, or stays as the near one until another is
+
+	resting atomic.Int64 // an instant, until when the lock is not passed on inside the process
 
 	mu      sync.Mutex // guards the following; taken before a session's
 	current *claim     // held by this process
@@ -168,7 +171,7 @@ func (g *gate) adoptLocked(cl *claim) {
 		g.keep()
 	}
 	g.current = cl
-	g.armLocked()
+	g.promoteLocked()
 }
 
 // learn keeps what the store said to the one of ours that waits in its line.
@@ -306,8 +309,17 @@ func (g *gate) popLocked() *waiter {
 }
 
 func (g *gate) turnOpenLocked() bool {
-	return g.current != nil && g.c.now().sub(g.current.granted) < turnLength
+	now := g.c.now()
+	return g.current != nil && !g.rests(now) && now.sub(g.current.granted) < turnLength
 }
+
+// rest stops passing on for a while. A hold that guards a transaction is not
+// passed on anyway; who guards once mostly does so again, and then waiters had
+// better stand in the engine's line already. And a lease that was not passed on
+// is guarded without a question to the store.
+func (g *gate) rest(until instant) { g.resting.Store(int64(until)) }
+
+func (g *gate) rests(now instant) bool { return now < instant(g.resting.Load()) }
 
 // armLocked sees to it that the first waiter goes to the engine's line when the
 // turn is over, however long the holder still holds.

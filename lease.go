@@ -25,6 +25,7 @@ type Lease struct {
 	pass   uint8
 	kind   lockKind
 	since  instant
+	turn   int    // leases of the same hold that had ended when this one began
 	outer  *Lease // the next lease that the caller's context carries
 	within *Lease // the lease of the same lock that this one is nested in
 	nest   nest   // guarded by the session's mutex
@@ -34,7 +35,7 @@ type Lease struct {
 	unlocked atomic.Bool
 }
 
-var _ driver.Grant = (*Lease)(nil)
+var _ driver.Pinner = (*Lease)(nil)
 
 // newLease makes a lease of a held claim, unless the hold has ended already.
 func newLease(ctx context.Context, k *lock, cl *claim, outer *Lease) *Lease {
@@ -59,7 +60,7 @@ func (k *lock) lease(ctx context.Context, cl *claim, outer *Lease) *Lease {
 
 func (cl *claim) attachLocked(l *Lease, now instant) {
 	cl.o = l.o
-	l.fence, l.pass, l.since = cl.fence, cl.pass, now
+	l.fence, l.pass, l.since, l.turn = cl.fence, cl.pass, now, cl.over
 	cl.leases = append(cl.leases, l)
 }
 
@@ -166,6 +167,34 @@ func (l *Lease) Grants() []driver.Grant {
 	return all
 }
 
+// Pin is for helpers beside an engine, such as sqllock.Guard: see [driver.Pinner].
+// Of a lease of several names each is pinned by itself; see Grants.
+func (l *Lease) Pin() (turn int, err error) {
+	if len(l.parts) > 0 {
+		return l.parts[0].Pin()
+	}
+	if err := l.Err(); err != nil {
+		return 0, err
+	}
+	cl, s := l.cl, l.cl.s
+	now := s.c.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Unlock ends the lease first and asks passOn, under this mutex, afterwards:
+	// either it finds the pin, or we find the end.
+	if why := l.over.Load(); why != nil {
+		return 0, *why
+	}
+	if cl.state != held {
+		return 0, l.c.whyEnded()
+	}
+	cl.pinned = true
+	if cl.gate != nil {
+		cl.gate.rest(now.add(s.ttl))
+	}
+	return l.turn, nil
+}
+
 // Deadline returns until when the lock is ours if nothing more is heard from the
 // store; renewal moves it.
 func (l *Lease) Deadline() time.Time {
@@ -247,6 +276,7 @@ func (l *Lease) giveBack() error {
 			break
 		}
 	}
+	cl.over++
 	last := len(cl.leases) == 0
 	s.mu.Unlock()
 	if !last {

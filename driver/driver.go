@@ -243,3 +243,18 @@ type Grant interface {
 	Fence() uint64 // the engine's own token
 	Err() error
 }
+
+// A Pinner is a Grant whose core may pass a hold on inside the process, with no
+// word to the store, and may nest leases in one another: several leases then have
+// one hold, one after the other.
+type Pinner interface {
+	Grant
+
+	// Pin sees to it that the hold is not passed on any more: given back, it goes
+	// back to the store. So what is done in the store under this hold from now on
+	// cannot meet what a later lease does there, if the store keeps it apart. It
+	// fails with what Err returns if the lease has ended. turn is how many leases of
+	// the hold had ended when this one began: if it is not 0, the store does not
+	// know when that was.
+	Pin() (turn int, err error)
+}

@@ -32,6 +32,14 @@ type Guards struct {
 	// whose view of the row is old. Nil: it never does.
 	Stale func(error) bool
 
+	// Undone recognises the error with which the database has ended a transaction
+	// as deadlocked. Nil: it never does.
+	Undone func(error) bool
+
+	// Spare reports whether a connection can be had beside the one of the user's
+	// transaction, where both come from the user's pool. Nil: ours do not.
+	Spare func() bool
+
 	// Level has a row if the transaction keeps the view it began with, asked where
 	// it does not see the hold. "": no transaction does.
 	Level string
@@ -66,6 +74,13 @@ type sqlTx interface {
 //
 // A lease that was passed on inside the process, given back, lost or broken is
 // refused: with its own error if it has one, else with driver.ErrGone.
+//
+// A lease that has guarded is not passed on inside the process: Unlock gives it back
+// to the store, which lets nobody in before the transaction has ended. On MySQL,
+// MariaDB and SQLite Unlock itself waits for that, so commit first. Transactions
+// that are guarded by leases nested in one hold, one after the other, are kept apart
+// as well: the later guard waits for the earlier transaction, up to a TTL, and then
+// fails with ErrLocked.
 func Guard(ctx context.Context, tx any, lease driver.Grant) error {
 	if several, ok := lease.(interface{ Grants() []driver.Grant }); ok {
 		for _, one := range several.Grants() {
@@ -79,35 +94,52 @@ func Guard(ctx context.Context, tx any, lease driver.Grant) error {
 }
 
 func guardOne(ctx context.Context, tx any, lease driver.Grant) error {
-	if err := lease.Err(); err != nil {
-		return fmt.Errorf("guard %q: %w", lease.Name(), err)
-	}
-	e, c := engineOf(lease.ID())
-	if e == nil {
-		return fmt.Errorf("guard %q: %w: the lease is not of an open SQL engine of this process", lease.Name(), driver.ErrUnsupported)
-	}
-	held, err := e.guard(ctx, tx, c, lease.Fence())
-	if err != nil {
-		return fmt.Errorf("guard %q: %w", lease.Name(), err)
-	}
+	held, err := guardRow(ctx, tx, lease)
 	// Now that nobody else can be let in: a lease that ended, or was passed on,
 	// while we waited for the row is not to be committed under.
-	if err := lease.Err(); err != nil {
-		return fmt.Errorf("guard %q: %w", lease.Name(), err)
+	if ended := lease.Err(); err == nil && ended != nil {
+		err = ended
 	}
-	if !held {
-		return fmt.Errorf("guard %q: %w: the lease is not held any more", lease.Name(), driver.ErrGone)
+	if err == nil && !held {
+		err = fmt.Errorf("%w: the lease is not held any more", driver.ErrGone)
+	}
+	if err != nil {
+		return fmt.Errorf("guard %q: %w", lease.Name(), err)
 	}
 	return nil
 }
 
-func (e *Engine) guard(ctx context.Context, tx any, c driver.Claim, fence uint64) (held bool, err error) {
+func guardRow(ctx context.Context, tx any, lease driver.Grant) (held bool, err error) {
+	if err := lease.Err(); err != nil {
+		return false, err
+	}
+	s, c := sessionOf(lease.ID())
+	if s == nil {
+		return false, fmt.Errorf("%w: the lease is not of an open SQL engine of this process", driver.ErrUnsupported)
+	}
+	// The hold is pinned before the row is asked for: one that was passed on in
+	// between would be guarded for two at a time.
+	turn := 0
+	if p, ok := lease.(driver.Pinner); ok {
+		if turn, err = p.Pin(); err != nil {
+			return false, err
+		}
+	}
+	marked, held, err := s.mark(ctx, tx, c, lease, turn)
+	if err != nil || !held {
+		return false, err
+	}
+	return s.e.guard(ctx, tx, c, lease.Fence(), marked)
+}
+
+func (e *Engine) guard(ctx context.Context, tx any, c driver.Claim, fence uint64, marked int64) (held bool, err error) {
 	g := e.d.Guards
 	if g == nil {
 		return false, fmt.Errorf("%w: %s has no guards", driver.ErrUnsupported, e.d.Name)
 	}
 	a := e.args(c)
 	a.set(Token, int64(fence))
+	a.set(Version, marked)
 	if g.Clock != nil {
 		a.set(Now, g.Clock())
 	}
@@ -178,20 +210,20 @@ var open = struct {
 	engines map[*Engine]struct{}
 }{engines: map[*Engine]struct{}{}}
 
-// engineOf finds the engine in which a claim was entered.
-func engineOf(id string) (*Engine, driver.Claim) {
+// sessionOf finds the session in which a claim was entered.
+func sessionOf(id string) (*session, driver.Claim) {
 	open.mu.Lock()
 	engines := slices.Collect(maps.Keys(open.engines))
 	open.mu.Unlock()
 	for _, e := range engines {
-		if c, ok := e.claim(id); ok {
-			return e, c
+		if s, c := e.claim(id); s != nil {
+			return s, c
 		}
 	}
 	return nil, driver.Claim{}
 }
 
-func (e *Engine) claim(id string) (driver.Claim, bool) {
+func (e *Engine) claim(id string) (*session, driver.Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for s := range e.sessions {
@@ -199,10 +231,10 @@ func (e *Engine) claim(id string) (driver.Claim, bool) {
 		c, ok := s.claims[id]
 		s.mu.Unlock()
 		if ok {
-			return c, true
+			return s, c
 		}
 	}
-	return driver.Claim{}, false
+	return nil, driver.Claim{}
 }
 
 // announce makes the engine known to Guard until it is closed.

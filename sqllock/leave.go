@@ -14,7 +14,12 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	return s.depart(ctx, c)
+	guarded := s.guarded(c)
+	err := s.depart(ctx, c)
+	if err == nil && guarded {
+		s.e.tellFirst(ctx, s.args(c))
+	}
+	return err
 }
 
 func (s *session) depart(ctx context.Context, c driver.Claim) error {

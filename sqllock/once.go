@@ -46,8 +46,9 @@ func OnceKeep(d time.Duration) OnceOption { return func(o *onceTx) { o.keep = d 
 // once.ErrRunning for a key that once.Do has begun, or whose runner was waited for in
 // vain; once.ErrTooLarge and once.ErrCodec for a result that cannot be kept, which is
 // returned beside the error. driver.ErrConflict says that the transaction's view is
-// older than a record that was committed meanwhile: begin it again and the result is
-// there.
+// older than a record that was committed meanwhile, or that the database has ended it
+// as deadlocked: begin it again and the result is there. driver.ErrGone says that fn
+// went back to a savepoint from before OnceTx.
 //
 // Under READ COMMITTED OnceTx may come anywhere in the transaction. Under stricter
 // levels, and on SQLite, it should be the first statement: a duplicate that waited is
@@ -151,6 +152,7 @@ func (o *onceTx) begin(ctx context.Context) (rec record.Record, begun bool, err 
 		return rec, false, err
 	}
 	rec = record.Record{State: record.Running, Print: o.print, Attempts: 1, Started: time.Now(), Mark: record.Mark()}
+	o.args.text[ID] = rec.Mark // by which end and erase know what is ours
 	note, err := rec.Marshal()
 	if err != nil {
 		return rec, false, err
@@ -177,28 +179,52 @@ func (o *onceTx) begin(ctx context.Context) (rec record.Record, begun bool, err 
 	return record.Record{}, false, driver.ErrConflict
 }
 
-// lock has the key for this transaction alone, where its record would not do.
+// lock has the key for this transaction alone, where its record would not do: it
+// would, but of several who wait there for one that is undone all but one are ended
+// as deadlocked.
 func (o *onceTx) lock(ctx context.Context) error {
 	q := o.e.q
-	if q.onceSeat.Text != "" {
-		seated := false
-		seat := Step{Query: q.onceSeat, Args: o.args, Row: func(Row) error { seated = true; return nil }}
-		err := o.e.d.Store.Read(ctx, &seat)
-		if err == nil && !seated {
-			err = o.e.d.Store.Run(ctx, &Flight{Steps: []Step{{Query: q.head, Args: o.args}}})
-		}
-		if err != nil {
-			return err
-		}
-	}
 	if q.onceLock.Text == "" {
 		return nil
+	}
+	if q.onceSeat.Text != "" {
+		if seated, err := o.seat(ctx); err != nil || !seated {
+			return err
+		}
 	}
 	locked, err := o.run(ctx, q.onceLock)
 	if err == nil && !locked && q.onceSeat.Text != "" {
 		err = driver.ErrConflict // it was swept between the two
 	}
 	return o.told(err)
+}
+
+// seatPatience bounds how long the row to lock is waited for that has to be made
+// outside of the caller's transaction, on a connection of the caller's pool: all the
+// others may be waiting for the same, each with a transaction open.
+const seatPatience = time.Second
+
+// seat makes the row that lock locks. It reports false where no connection is to be
+// had for it.
+func (o *onceTx) seat(ctx context.Context) (seated bool, err error) {
+	within, cancel := ctx, func() {}
+	if spare := o.g.Spare; spare != nil {
+		if !spare() {
+			return false, nil
+		}
+		within, cancel = context.WithTimeout(ctx, seatPatience)
+	}
+	defer cancel()
+	look := Step{Query: o.e.q.onceSeat, Args: o.args, Row: func(Row) error { seated = true; return nil }}
+	err = o.e.d.Store.Read(within, &look)
+	if err == nil && !seated {
+		err = o.e.d.Store.Run(within, &Flight{Steps: []Step{{Query: o.e.q.head, Args: o.args}}})
+		seated = err == nil
+	}
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return false, nil
+	}
+	return seated, err
 }
 
 func (o *onceTx) succeeded(ctx context.Context, rec *record.Record, codec string, result []byte) error {
@@ -220,8 +246,9 @@ func (o *onceTx) failed(ctx context.Context, rec record.Record, cause error) err
 	return cause
 }
 
-// end writes the last word. That it stands is made sure of: a function that went back
-// to a savepoint has undone what was begun, and with it the exclusion of others.
+// end writes the last word over what was begun, and over nothing else: a function
+// that went back to a savepoint has undone that, and with it the exclusion of
+// others, whose record may stand there by now.
 func (o *onceTx) end(ctx context.Context, rec *record.Record) error {
 	b, err := rec.Marshal()
 	if err != nil {
@@ -283,6 +310,8 @@ func (o *onceTx) told(err error) error {
 		return nil
 	case o.g.Stale != nil && o.g.Stale(err):
 		return fmt.Errorf("%w: the transaction is older than what was committed since, begin it again: %w", driver.ErrConflict, err)
+	case o.g.Undone != nil && o.g.Undone(err):
+		return fmt.Errorf("%w: the transaction was undone because of another's, begin it again: %w", driver.ErrConflict, err)
 	case o.g.Busy != nil && o.g.Busy(err):
 		return fmt.Errorf("%w: %w", record.ErrRunning, err)
 	}

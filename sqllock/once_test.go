@@ -18,6 +18,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/once"
 	"github.com/pawl-go/pawl/sqllock"
+	"github.com/pawl-go/pawl/sqllock/mysql"
+	"github.com/pawl-go/pawl/sqllock/postgres"
 )
 
 // A till is a table of the user's own in which every effect is a row: twice the same
@@ -460,6 +462,131 @@ func TestABeatDoesNotWaitForARecordThatIsBeingReplaced(t *testing.T) {
 		}
 		if err := tx.Commit(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A function that steps back to before OnceTx has undone the note that it runs, and
+// with it the exclusion of others: what another has done and committed meanwhile
+// stays, and the function's own effect does not.
+func TestOnceTxThatStepsBackLeavesAnothersRecordAlone(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		s, level := newTill(t, r), sql.LevelReadCommitted
+		if r.name == "sqlite" {
+			level = sql.LevelDefault
+		}
+		for i, fails := range []error{nil, errUndone, once.Permanent(errUndone)} {
+			key := nameOf(t)
+			tx := r.begin(t, level)
+			if _, err := tx.ExecContext(t.Context(), "SAVEPOINT earlier"); err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			_, err := sqllock.OnceTx(t.Context(), tx, s.records, key, func(ctx context.Context) (receipt, error) {
+				if _, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT earlier"); err != nil {
+					t.Error(err)
+				}
+				go func() {
+					_, _, err := s.sell(t.Context(), key, 1, level, nil, true)
+					done <- err
+				}()
+				select {
+				case err := <-done:
+					done <- err
+				case <-time.After(500 * time.Millisecond): // it waits for us all the same
+				}
+				_, err := tx.ExecContext(ctx, r.marked("INSERT INTO till (sale, amount) VALUES (?, ?)"), key, 2)
+				return receipt{2}, errors.Join(err, fails)
+			})
+			if err == nil {
+				t.Errorf("case %d: no error", i)
+			}
+			_ = tx.Commit() // as the careless do
+			if err := <-done; err != nil {
+				t.Errorf("case %d: the other: %v", i, err)
+			}
+			got, ran, err := s.sell(t.Context(), key, 3, level, nil, true)
+			if ran || err != nil || got.Amount != 1 {
+				t.Errorf("case %d: a duplicate: ran %v, %+v, %v", i, ran, got, err)
+			}
+		}
+	})
+}
+
+// fullPool opens as many transactions as a pool has connections, but for so many
+// that are spared, and returns the records of an engine on the same pool.
+func (r *rig) fullPool(t *testing.T, conns, spared int) (driver.Records, []*sql.Tx) {
+	t.Helper()
+	db, err := sql.Open(r.driver, r.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(conns)
+	var records driver.Records
+	switch r.name {
+	case "postgres":
+		e, err := postgres.NewDB(db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { e.Close() })
+		records = e
+	case "sqlite":
+		records = r.engine(t).(driver.Records)
+	default:
+		e, err := mysql.New(db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { e.Close() })
+		records = e
+	}
+	txs := make([]*sql.Tx, conns-spared)
+	for i := range txs {
+		if txs[i], err = db.BeginTx(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = txs[i].Rollback() })
+	}
+	return records, txs
+}
+
+func TestOnceTxNeedsNoSecondConnectionOfThePool(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		s, conns := newTill(t, r), 10
+		if r.name == "sqlite" {
+			conns = 1 // one at a time has the file
+		}
+		for _, spared := range []int{0, min(1, conns-1)} {
+			records, txs := r.fullPool(t, conns, spared)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			base := nameOf(t)
+			var wg sync.WaitGroup
+			for i, tx := range txs {
+				key := fmt.Sprint(base, "/", i/2) // each is asked for twice
+				wg.Go(func() {
+					_, err := sqllock.OnceTx(ctx, tx, records, key, func(ctx context.Context) (int, error) {
+						_, err := tx.ExecContext(ctx, r.marked("INSERT INTO till (sale, amount) VALUES (?, 1)"), key)
+						return 1, err
+					})
+					if err == nil {
+						err = tx.Commit()
+					}
+					if err != nil {
+						t.Errorf("%d of %d connections spared: %v", spared, conns, err)
+					}
+				})
+			}
+			wg.Wait()
+			for i := range (len(txs) + 1) / 2 {
+				if n := s.sales(t, fmt.Sprint(base, "/", i)); n != 1 {
+					t.Errorf("key %d: %d effects", i, n)
+				}
+			}
 		}
 	})
 }

@@ -25,6 +25,8 @@ type session struct {
 	chunk    int                 // how many claims a flight of a beat takes
 	vain     map[string]struct{} // claims whose row the last beat has waited for in vain
 
+	marks map[string]guardMark // of claims that transactions were guarded by
+
 	crossings map[*crossing]struct{} // flights that enter claims, under way or cut
 
 	life context.Context // of crossings
@@ -71,6 +73,7 @@ func (s *session) ended(c driver.Claim) {
 		delete(s.claims, c.ID)
 		delete(s.spots, c.ID)
 		delete(s.vain, c.ID)
+		delete(s.marks, c.ID)
 	}
 }
 

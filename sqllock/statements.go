@@ -40,6 +40,7 @@ type statements struct {
 	idle, sweep, stale, forget       *Query
 	guardX, guard                    *Query
 	guardSeenX, guardSeen            *Query
+	guardMarkX                       *Query // makes old views known, where it is needed
 	onceSeat, onceLock, onceErase    *Query
 	onceFind, onceBegin, onceStands  *Query
 	onceEnd                          *Query
@@ -70,7 +71,7 @@ func compile(d *Dialect) (*statements, error) {
 		{"bury_x", &s.buryX}, {"bury", &s.bury}, {"evict_x", &s.evictX}, {"evict", &s.evict}, {"list", &s.list},
 		{"load", &s.load}, {"version", &s.version}, {"store", &s.store}, {"erase", &s.erase}, {"create", &s.create},
 		{"idle", &s.idle}, {"sweep", &s.sweep}, {"stale", &s.stale}, {"forget", &s.forget},
-		{"guard_x", &s.guardX}, {"guard", &s.guard}, {"guard_seen_x", &s.guardSeenX}, {"guard_seen", &s.guardSeen},
+		{"guard_x", &s.guardX}, {"guard", &s.guard}, {"guard_seen_x", &s.guardSeenX}, {"guard_seen", &s.guardSeen}, {"guard_mark_x", &s.guardMarkX},
 		{"once_seat", &s.onceSeat}, {"once_lock", &s.onceLock}, {"once_find", &s.onceFind}, {"once_begin", &s.onceBegin},
 		{"once_stands", &s.onceStands}, {"once_end", &s.onceEnd}, {"once_erase", &s.onceErase},
 	} {

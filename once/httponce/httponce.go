@@ -4,16 +4,27 @@
 // It answers 400 to a key that makes no sense, 409 with Retry-After while the first
 // request is being served, 422 if the key comes with another request, and 503 if
 // the store cannot be reached or the outcome of the first request is unknown.
-// Responses of 500 and above are passed on and forgotten, so that the client may
-// try again; all others are kept. A response is sent when it has been kept, so a
-// handler that streams is buffered.
+// A response is sent when it has been kept, so a handler that streams is buffered.
+// What can be kept is 64 KiB, headers and half a KiB of notes included; a larger
+// response reaches its client, and duplicates get 500.
+//
+// Kept is what came of the request. A response that says "try again" is passed on and
+// forgotten, so that the client may: 401, 407, 408, 421, 423, 425, 429, 500 and above,
+// and every other of 400 and above with a Retry-After.
 //
 // The context of a request whose client goes away ends, as always. What the handler
 // answers then is kept, for the client to ask for; if it answers nothing, nothing is.
 // A handler that breaks off in the middle of its answer should panic with
 // [http.ErrAbortHandler]: what it has written would be kept as if it were all.
 //
-// Keys are chosen by clients: with [Scope] one cannot get at another's response.
+// Keys are chosen by clients: with [Scope] one cannot get at another's response. A
+// service whose callers have credentials must say by it whose a key is. Without it
+// a request with an Authorization, a Cookie or a client's certificate is 500 and not
+// served: a middleware cannot tell who the caller is. Were a hash of the credentials
+// its scope, a token or a cookie that changed between two tries would have the
+// request served twice, and nobody would be told. Callers that are known otherwise,
+// as by a header of your own, look to it like one caller. Cookies that a response
+// sets go to its own client alone, unless there is a scope.
 package httponce
 
 import (
@@ -24,7 +35,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/once"
@@ -49,8 +59,10 @@ type options struct {
 	once     []once.Option
 }
 
-// Scope keeps the keys of different callers apart, such as by account. The default
-// is that all callers share them.
+// Scope keeps the keys of different callers apart, by what stays the same over all
+// their tries: an account, not a token. Those for whom it is "" share their keys, and
+// what is kept for them has no cookies. Without it all callers do, and one that has
+// credentials is refused.
 func Scope(of func(*http.Request) string) Option { return func(o *options) { o.scope = of } }
 
 // Required answers 400 to a request that should have a key and has none.
@@ -68,7 +80,7 @@ func Once(opts ...once.Option) Option {
 // Handler returns next with every key of a POST or PATCH served once. Other
 // methods are passed through.
 func Handler(c *pawl.Client, next http.Handler, opts ...Option) http.Handler {
-	h := &handler{c: c, next: next, o: options{maxBody: maxBody, scope: func(*http.Request) string { return "" }}}
+	h := &handler{c: c, next: next, o: options{maxBody: maxBody}}
 	for _, opt := range opts {
 		opt(&h.o)
 	}
@@ -81,16 +93,6 @@ type handler struct {
 	o    options
 }
 
-// A response is what is kept of one.
-type response struct {
-	Status int         `json:"status"`
-	Header http.Header `json:"header"`
-	Body   []byte      `json:"body"`
-}
-
-// errServer is a response that is not kept.
-var errServer = errors.New("the handler failed")
-
 // ServeHTTP serves a request, or repeats the response that its key had before.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	keys := r.Header.Values(Header)
@@ -100,6 +102,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case len(keys) != 1 || keys[0] == "":
 		http.Error(w, "exactly one "+Header+" header is required", http.StatusBadRequest)
+		return
+	case h.o.scope == nil && credentials(r):
+		http.Error(w, "httponce.Scope is not set: a request with credentials and an "+Header+" is not served", http.StatusInternalServerError)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.o.maxBody))
@@ -113,26 +118,44 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	payload := fmt.Appendf(nil, "%s %s %d\n", r.Method, r.URL.RequestURI(), len(body))
 	run := slices.Concat(h.o.once, []once.Option{once.Payload(append(payload, body...)), once.Wait(0)})
-	ran := false
-	got, err := once.Do(r.Context(), h.c, h.key(r, keys[0]), func(ctx context.Context) (response, error) {
-		ran = true
-		return h.serve(ctx, r, body)
+	scope := ""
+	if h.o.scope != nil {
+		scope = h.o.scope(r)
+	}
+	var own *response // what the handler answered, if it ran
+	kept, err := once.Do(r.Context(), h.c, keyOf(scope, keys[0]), func(ctx context.Context) ([]byte, error) {
+		got, err := h.serve(ctx, r, body)
+		if got.Status != 0 {
+			own = &got
+		}
+		if err != nil {
+			return nil, err
+		}
+		return got.marshal(scope != "")
 	}, run...)
-	if ran && got.Status != 0 && delivered(err) {
-		err = nil
+	if own != nil && (err == nil || delivered(err)) {
+		own.send(w, false)
+		return
+	}
+	var got response
+	if err == nil {
+		got, err = parse(kept)
 	}
 	if err != nil {
 		refuse(w, err)
 		return
 	}
-	send(w, got, !ran)
+	got.send(w, true)
 }
 
-// key joins scope and key so that no two pairs meet: the scope's length comes first.
-func (h *handler) key(r *http.Request, key string) string {
-	scope := h.o.scope(r)
-	return fmt.Sprintf("http/%d/%s/%s", len(scope), scope, key)
+// credentials reports whether a request says who sends it, as far as can be seen.
+func credentials(r *http.Request) bool {
+	return len(r.Header.Values("Authorization")) > 0 || len(r.Header.Values("Cookie")) > 0 ||
+		r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 }
+
+// keyOf joins scope and key so that no two pairs meet: the scope's length comes first.
+func keyOf(scope, key string) string { return fmt.Sprintf("http/%d/%s/%s", len(scope), scope, key) }
 
 // serve has the request answered into memory.
 func (h *handler) serve(ctx context.Context, r *http.Request, body []byte) (response, error) {
@@ -144,9 +167,9 @@ func (h *handler) serve(ctx context.Context, r *http.Request, body []byte) (resp
 		return response{}, context.Cause(ctx) // it stopped: the empty answer was for nobody
 	}
 	rec.WriteHeader(http.StatusOK) // if it wrote nothing
-	got := response{rec.status, rec.sent, rec.body.Bytes()}
-	if got.Status >= 500 {
-		return got, errServer
+	got := response{Status: rec.status, Header: rec.sent, body: rec.body.Bytes()}
+	if got.again() {
+		return got, errAgain
 	}
 	return got, nil
 }
@@ -154,18 +177,7 @@ func (h *handler) serve(ctx context.Context, r *http.Request, body []byte) (resp
 // delivered reports whether the one whose request was served gets its response all
 // the same: the handler answered, and nobody else will be told otherwise.
 func delivered(err error) bool {
-	return errors.Is(err, errServer) && !errors.Is(err, pawl.ErrLost) || errors.Is(err, once.ErrTooLarge)
-}
-
-func send(w http.ResponseWriter, got response, replayed bool) {
-	for name, values := range got.Header {
-		w.Header()[name] = values
-	}
-	if replayed {
-		w.Header().Set(Replayed, "true")
-	}
-	w.WriteHeader(got.Status)
-	_, _ = w.Write(got.Body) // a client that has gone asks again
+	return errors.Is(err, errAgain) && !errors.Is(err, pawl.ErrLost) || errors.Is(err, once.ErrTooLarge)
 }
 
 // refuse answers a request that was not served.
@@ -185,34 +197,4 @@ func refuse(w http.ResponseWriter, err error) {
 		text = "the outcome of the first request is unknown"
 	}
 	http.Error(w, text, status)
-}
-
-// A recorder keeps a response in memory.
-type recorder struct {
-	header http.Header
-	sent   http.Header // as it was when the status was written
-	status int
-	body   bytes.Buffer
-}
-
-func (r *recorder) Header() http.Header { return r.header }
-
-func (r *recorder) WriteHeader(status int) {
-	if r.status != 0 || status >= 100 && status < 200 { // what is merely informational is not kept
-		return
-	}
-	r.status, r.sent = status, r.header.Clone()
-	for name := range r.sent {
-		if strings.EqualFold(name, "Date") || strings.EqualFold(name, "Connection") {
-			r.sent.Del(name)
-		}
-	}
-}
-
-func (r *recorder) Write(b []byte) (int, error) {
-	if _, typed := r.header["Content-Type"]; r.status == 0 && !typed && r.header.Get("Content-Encoding") == "" {
-		r.header.Set("Content-Type", http.DetectContentType(b)) // as a server does
-	}
-	r.WriteHeader(http.StatusOK)
-	return r.body.Write(b)
 }

@@ -46,9 +46,11 @@ func dialect(e *Engine) (sqllock.Dialect, error) {
 		Fencing:    driver.Durable,
 		Attend:     attend,
 		Guards: &sqllock.Guards{
-			Stale: func(err error) bool { return isCode(err, changedSinceRead) },
-			Busy:  func(err error) bool { return isCode(err, lockWaitTimeout) },
-			Seen:  true,
+			Stale:  func(err error) bool { return isCode(err, changedSinceRead) },
+			Busy:   func(err error) bool { return isCode(err, lockWaitTimeout) },
+			Undone: func(err error) bool { return isCode(err, deadlock) },
+			Spare:  e.store.from.spare(),
+			Seen:   true,
 		},
 	}, nil
 }

@@ -21,6 +21,10 @@ type source interface {
 	// connections are not ours to keep it on.
 	stmt(ctx context.Context, q *sqllock.Query, text string) (*sql.Stmt, error)
 
+	// spare returns what tells whether a connection is free beside those that the
+	// user's transactions have; nil where these do not come from here.
+	spare() func() bool
+
 	// usable refuses what cannot work, before the first flight.
 	usable() error
 
@@ -73,8 +77,9 @@ func (o *own) with(ctx context.Context, u use, fn func(*sql.Conn) error) error {
 	return onConn(ctx, o.beats, fn) // one at a time waits there, and two are left
 }
 
-func (o *own) usable() error { return nil }
-func (o *own) close() error  { return errors.Join(o.db.Close(), o.beats.Close()) }
+func (o *own) spare() func() bool { return nil }
+func (o *own) usable() error      { return nil }
+func (o *own) close() error       { return errors.Join(o.db.Close(), o.beats.Close()) }
 
 // foreign is the user's pool, of which one connection is kept for beats.
 type foreign struct {
@@ -91,6 +96,13 @@ func (f *foreign) usable() error {
 		return fmt.Errorf("%w: mysql: the *sql.DB is limited to one connection, and one is kept for beats: allow at least two", driver.ErrUnsupported)
 	}
 	return nil
+}
+
+func (f *foreign) spare() func() bool {
+	return func() bool {
+		s := f.db.Stats()
+		return s.MaxOpenConnections == 0 || s.InUse < s.MaxOpenConnections
+	}
 }
 
 func (f *foreign) with(ctx context.Context, u use, fn func(*sql.Conn) error) error {

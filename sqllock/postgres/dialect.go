@@ -48,10 +48,11 @@ func dialect(e *Engine) (sqllock.Dialect, error) {
 		Attend:     e.store.attend,
 		Tell:       e.store.tell,
 		Guards: &sqllock.Guards{
-			Query: queryTx,
-			Level: "SELECT 1 WHERE current_setting('transaction_isolation') <> 'read committed'",
-			Stale: func(err error) bool { return isCode(err, serializationFailed) },
-			Busy:  func(err error) bool { return isCode(err, lockNotAvailable) },
+			Query:  queryTx,
+			Level:  "SELECT 1 WHERE current_setting('transaction_isolation') <> 'read committed'",
+			Stale:  func(err error) bool { return isCode(err, serializationFailed) },
+			Undone: func(err error) bool { return isCode(err, deadlockDetected) },
+			Busy:   func(err error) bool { return isCode(err, lockNotAvailable) },
 		},
 	}, nil
 }

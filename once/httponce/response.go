@@ -1,0 +1,119 @@
+package httponce
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/pawl-go/pawl/once"
+)
+
+// A response is what is kept of one: a line of JSON, and the body as it is, so that
+// it takes the room that it has.
+type response struct {
+	Status int         `json:"status"`
+	Header http.Header `json:"header"`
+	body   []byte
+}
+
+// errAgain is a response that is not kept.
+var errAgain = errors.New("the response says try again")
+
+// again reports whether a response is no outcome but says that the request may be
+// sent again: nothing was done, or nobody knows.
+func (r *response) again() bool {
+	switch r.Status {
+	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusRequestTimeout,
+		http.StatusMisdirectedRequest, http.StatusLocked, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return r.Status >= 500 || r.Status >= 400 && r.Header.Get("Retry-After") != ""
+}
+
+// personal are headers for one client alone. The client's own duplicates should get
+// them, but without a scope nobody knows whose they are.
+var personal = []string{"Set-Cookie", "Set-Cookie2", "Authentication-Info"}
+
+// marshal returns the response as it is kept.
+func (r *response) marshal(scoped bool) ([]byte, error) {
+	kept := response{Status: r.Status, Header: r.Header}
+	if !scoped {
+		kept.Header = r.Header.Clone()
+		remove(kept.Header, personal)
+	}
+	head, err := json.Marshal(kept)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(head, []byte{'\n'}, r.body), nil
+}
+
+// parse reads what marshal wrote.
+func parse(b []byte) (r response, err error) {
+	head, body, ok := bytes.Cut(b, []byte{'\n'})
+	if !ok || json.Unmarshal(head, &r) != nil || r.Status == 0 {
+		return response{}, fmt.Errorf("%w: not written as a response", once.ErrCodec)
+	}
+	r.body = body
+	return r, nil
+}
+
+func (r *response) send(w http.ResponseWriter, replayed bool) {
+	for name, values := range r.Header {
+		w.Header()[name] = values
+	}
+	if replayed {
+		w.Header().Set(Replayed, "true")
+	}
+	w.WriteHeader(r.Status)
+	_, _ = w.Write(r.body) // a client that has gone asks again
+}
+
+// A recorder keeps a response in memory.
+type recorder struct {
+	header http.Header
+	sent   http.Header // as it was when the status was written
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header { return r.header }
+
+// ofConnection are headers that are about one connection, or one moment.
+var ofConnection = []string{"Connection", "Date", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade"}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status != 0 || status >= 100 && status < 200 { // what is merely informational is not kept
+		return
+	}
+	r.status, r.sent = status, r.header.Clone()
+	for name, values := range r.header {
+		if strings.EqualFold(name, "Connection") { // it names others
+			for _, v := range values {
+				remove(r.sent, strings.FieldsFunc(v, func(c rune) bool { return c == ',' || c == ' ' }))
+			}
+		}
+	}
+	remove(r.sent, ofConnection)
+}
+
+// remove takes headers out, also those that a handler has spelt in its own way.
+func remove(h http.Header, names []string) {
+	for have := range h {
+		if slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, have) }) {
+			delete(h, have)
+		}
+	}
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if _, typed := r.header["Content-Type"]; r.status == 0 && !typed && r.header.Get("Content-Encoding") == "" {
+		r.header.Set("Content-Type", http.DetectContentType(b)) // as a server does
+	}
+	r.WriteHeader(http.StatusOK)
+	return r.body.Write(b)
+}
