@@ -120,13 +120,12 @@ func place(path string, network bool) (string, error) {
 		return "", err
 	}
 	// Two names of one file must lead to one folder of liveness files.
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	} else if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		path = filepath.Join(real, filepath.Base(path))
-	}
+	path = resolve(path)
 	if hardLinked(path) {
 		return "", errors.New("the file has several names (hard links), and SQLite would keep a log for each: remove the others")
+	}
+	if mounted(path) {
+		return "", errors.New("the file is mounted alone, as into a container, and would have a log and locks of its own there: mount the folder that it is in")
 	}
 	if network {
 		return path, nil
@@ -139,6 +138,27 @@ func place(path string, network bool) (string, error) {
 		return "", &networkError{path: path, kind: kind}
 	}
 	return path, nil
+}
+
+// resolve follows symbolic links, also those whose end is not there yet.
+func resolve(path string) string {
+	for range 40 { // as many as Linux follows
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real
+		}
+		if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			path = filepath.Join(real, filepath.Base(path))
+		}
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return path
 }
 
 func (s *store) open(ctx context.Context, path string, ck clock, cs *census) (err error) {
