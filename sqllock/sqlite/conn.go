@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"time"
@@ -25,6 +26,7 @@ import (
 // look alive; here every attempt reads the clock anew.
 type conn struct {
 	db    *sqlite3.Conn
+	file  os.FileInfo   // of the database, as it was opened
 	turn  chan struct{} // holds a value while the connection is in use
 	ends  chan struct{} // closed by the store's close: nobody waits for another process any more
 	stmts []*sqlite3.Stmt
@@ -68,11 +70,11 @@ func (c *conn) exec(o *own, text string) error {
 var errClosed = errors.New("sqlite: engine is closed")
 
 func openConn(ctx context.Context, path string, ck clock, ends chan struct{}) (*conn, error) {
-	db, err := sqlite3.OpenContext(ctx, path)
+	db, file, err := openDB(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{db: db, turn: make(chan struct{}, 1), ends: ends, clock: ck}, nil
+	return &conn{db: db, file: file, turn: make(chan struct{}, 1), ends: ends, clock: ck}, nil
 }
 
 // acquire waits for the connection's turn.
@@ -113,7 +115,7 @@ func (c *conn) close(last func()) error {
 	}
 	db := c.db
 	c.db, c.stmts = nil, nil
-	return db.Close()
+	return closeDB(db, c.file)
 }
 
 // names reports whether rows name a process; true if that cannot be learnt.

@@ -162,8 +162,7 @@ func resolve(path string) string {
 }
 
 func (s *store) open(ctx context.Context, path string, ck clock, cs *census) (err error) {
-	// A connection of a file: URL would read parameters out of the path.
-	s.path = (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
+	s.path = path
 	if s.w, err = openConn(ctx, s.path, ck, s.ends); err != nil {
 		return err
 	}
