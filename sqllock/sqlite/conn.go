@@ -27,6 +27,7 @@ import (
 type conn struct {
 	db    *sqlite3.Conn
 	file  os.FileInfo   // of the database, as it was opened
+	reads bool          // it was opened to be read only
 	turn  chan struct{} // holds a value while the connection is in use
 	ends  chan struct{} // closed by the store's close: nobody waits for another process any more
 	stmts []*sqlite3.Stmt
@@ -115,7 +116,7 @@ func (c *conn) close(last func()) error {
 	}
 	db := c.db
 	c.db, c.stmts = nil, nil
-	return closeDB(db, c.file)
+	return closeDB(db, c.file, c.reads)
 }
 
 // names reports whether rows name a process; true if that cannot be learnt.
@@ -140,7 +141,7 @@ func (c *conn) retry(ctx context.Context, attempt func() error) error {
 			runtime.Gosched()
 			continue
 		}
-		if err := c.nap(ctx, n); err != nil {
+		if err := nap(ctx, c.ends, n); err != nil {
 			return fmt.Errorf("%w: the file is busy: %w", driver.ErrUnreachable, err)
 		}
 	}
@@ -148,7 +149,7 @@ func (c *conn) retry(ctx context.Context, attempt func() error) error {
 
 // nap sleeps 0.1 to 2 ms, longer by and by and never twice alike, so that
 // processes do not come back in step.
-func (c *conn) nap(ctx context.Context, n int) error {
+func nap(ctx context.Context, ends <-chan struct{}, n int) error {
 	most := min(time.Duration(n+1)*100*time.Microsecond, 2*time.Millisecond)
 	t := time.NewTimer(100*time.Microsecond + rand.N(most))
 	defer t.Stop()
@@ -157,7 +158,7 @@ func (c *conn) nap(ctx context.Context, n int) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-c.ends:
+	case <-ends:
 		return errClosed
 	}
 }

@@ -148,7 +148,7 @@ func (c *census) Examine(live string) (done func(buried bool), isDead bool) {
 // others returns the ids of all other files.
 func (c *census) others() ([]string, error) {
 	files, err := os.ReadDir(c.dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var ids []string

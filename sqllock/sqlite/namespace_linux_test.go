@@ -32,24 +32,27 @@ func init() {
 		fmt.Println(roleTry(args[0], args[1]))
 		return idle()
 	}
-	// list says what is listed: list FILE.
-	roles["list"] = func(args []string) error {
-		e, err := Open(context.Background(), args[0])
-		if err != nil {
-			fmt.Println("refused:", err)
-			return nil
-		}
-		defer e.Close()
-		var names []string
-		for x, err := range e.List(context.Background(), "") {
-			if err != nil {
-				return err
-			}
-			names = append(names, x.Name)
-		}
-		fmt.Println("listed:", names)
+	// list says what is listed: list FILE. look does so without the right to change anything.
+	roles["list"] = func(args []string) error { return roleList(args[0]) }
+	roles["look"] = func(args []string) error { return roleList(args[0], ReadOnly()) }
+}
+
+func roleList(path string, opts ...Option) error {
+	e, err := Open(context.Background(), path, opts...)
+	if err != nil {
+		fmt.Println("refused:", err)
 		return nil
 	}
+	defer e.Close()
+	var names []string
+	for x, err := range e.List(context.Background(), "") {
+		if err != nil {
+			return err
+		}
+		names = append(names, x.Name)
+	}
+	fmt.Println("listed:", names)
+	return nil
 }
 
 // roleTry takes a name if it is free, with a life longer than any test.
@@ -73,9 +76,9 @@ func roleTry(path, name string) string {
 }
 
 // apart is a process in a mount namespace of its own.
-func apart(t *testing.T, more uintptr) *syscall.SysProcAttr {
+func apart(t *testing.T) *syscall.SysProcAttr {
 	t.Helper()
-	as := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | more}
+	as := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Getuid() != 0 { // root of a user namespace may mount as well
 		as.Cloneflags |= syscall.CLONE_NEWUSER
 		as.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
@@ -101,7 +104,7 @@ func TestAFileThatIsMountedAloneIsRefused(t *testing.T) {
 		t.Fatal("not held")
 	}
 	inside := writeFile(t, filepath.Join(t.TempDir(), "inside.db"), "")
-	_, said := startAs(t, apart(t, 0), "mounted", path, inside, "try", inside, "job")
+	_, said := startAs(t, apart(t), "mounted", path, inside, "try", inside, "job")
 	if !strings.HasPrefix(said, "refused:") || !strings.Contains(said, "mount the folder") {
 		t.Errorf("a file that is mounted alone: %s", said)
 	}
@@ -110,7 +113,7 @@ func TestAFileThatIsMountedAloneIsRefused(t *testing.T) {
 	}
 	// The folder is what may be mounted.
 	folder := t.TempDir()
-	_, said = startAs(t, apart(t, 0), "mounted", filepath.Dir(path), folder, "try", filepath.Join(folder, "pawl.db"), "job")
+	_, said = startAs(t, apart(t), "mounted", filepath.Dir(path), folder, "try", filepath.Join(folder, "pawl.db"), "job")
 	if said != "busy" {
 		t.Errorf("a folder that is mounted: %s", said)
 	}
@@ -165,14 +168,16 @@ func TestAnotherBootIDFreesNobodyWhoIsAlive(t *testing.T) {
 	if st := enter(t, s, mutex("a")); !st.Held {
 		t.Fatal("not held")
 	}
-	if _, said := startAs(t, apart(t, 0), "mounted", id, bootFile, "list", path); said != "listed: [job]" {
-		t.Errorf("with another boot id: %s", said)
+	for _, role := range []string{"look", "list"} {
+		if _, said := startAs(t, apart(t), "mounted", id, bootFile, role, path); said != "listed: [job]" {
+			t.Errorf("%s with another boot id: %s", role, said)
+		}
 	}
-	if _, said := startAs(t, apart(t, 0), "mounted", id, bootFile, "try", path, "job"); said != "busy" {
+	if _, said := startAs(t, apart(t), "mounted", id, bootFile, "try", path, "job"); said != "busy" {
 		t.Errorf("with another boot id: %s", said)
 	}
 	// And the other way round: what the other holds is not freed by us.
-	other, said := startAs(t, apart(t, 0), "mounted", id, bootFile, "try", path, "theirs")
+	other, said := startAs(t, apart(t), "mounted", id, bootFile, "try", path, "theirs")
 	if said != "held" {
 		t.Fatalf("a free name with another boot id: %s", said)
 	}
@@ -198,7 +203,7 @@ func TestAHolderOutlivesTheBootIDInTheFile(t *testing.T) {
 	path := filepath.Join(dir, "pawl.db")
 	id := writeFile(t, filepath.Join(dir, "id"), "5c0ffee5-0000-4000-8000-000000000002\n")
 	start(t, "hold", path, "job")
-	other, said := startAs(t, apart(t, 0), "mounted", id, bootFile, "try", path, "theirs")
+	other, said := startAs(t, apart(t), "mounted", id, bootFile, "try", path, "theirs")
 	if said != "held" {
 		t.Fatalf("a free name with another boot id: %s", said)
 	}

@@ -28,8 +28,9 @@ var parked struct {
 }
 
 type parkedDB struct {
-	db   *sqlite3.Conn
-	file os.FileInfo
+	db    *sqlite3.Conn
+	file  os.FileInfo
+	reads bool
 }
 
 // errForeign is what an Open in the wrong order is told. Without it SQLite would
@@ -45,7 +46,7 @@ func openDB(ctx context.Context, path string) (*sqlite3.Conn, os.FileInfo, error
 		if db := unpark(file); db != nil {
 			_, err := db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, false)
 			if err = errors.Join(err, db.Exec("PRAGMA query_only = OFF")); err != nil {
-				return nil, nil, errors.Join(err, closeDB(db, file))
+				return nil, nil, errors.Join(err, closeDB(db, file, false))
 			}
 			return db, file, nil
 		}
@@ -53,8 +54,7 @@ func openDB(ctx context.Context, path string) (*sqlite3.Conn, os.FileInfo, error
 			return nil, nil, errForeign
 		}
 	}
-	// A connection of a file: URL would read parameters out of the path.
-	db, err := sqlite3.OpenContext(ctx, (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String())
+	db, err := sqlite3.OpenContext(ctx, fileURL(path))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,15 +65,21 @@ func openDB(ctx context.Context, path string) (*sqlite3.Conn, os.FileInfo, error
 	return db, file, nil
 }
 
-// closeDB ends a connection, or keeps it aside.
-func closeDB(db *sqlite3.Conn, file os.FileInfo) error {
+// fileURL is the path as SQLite is told it: in a plain one it would find parameters.
+func fileURL(path string) string {
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
+}
+
+// closeDB ends a connection, or keeps it aside; one that only reads is of no use
+// to others.
+func closeDB(db *sqlite3.Conn, file os.FileInfo, reads bool) error {
 	parked.mu.Lock()
 	defer parked.mu.Unlock()
 	var errs []error
 	if !db.GetAutocommit() { // nobody would end it, if it is kept
 		errs = append(errs, db.Exec("ROLLBACK"))
 	}
-	parked.idle = append(parked.idle, parkedDB{db, file})
+	parked.idle = append(parked.idle, parkedDB{db, file, reads})
 	parked.idle = slices.DeleteFunc(parked.idle, func(p parkedDB) bool {
 		if posix, _ := locksOn(p.file); posix {
 			return false
@@ -87,7 +93,7 @@ func closeDB(db *sqlite3.Conn, file os.FileInfo) error {
 func unpark(file os.FileInfo) *sqlite3.Conn {
 	parked.mu.Lock()
 	defer parked.mu.Unlock()
-	i := slices.IndexFunc(parked.idle, func(p parkedDB) bool { return os.SameFile(p.file, file) })
+	i := slices.IndexFunc(parked.idle, func(p parkedDB) bool { return !p.reads && os.SameFile(p.file, file) })
 	if i < 0 {
 		return nil
 	}

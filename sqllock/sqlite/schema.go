@@ -69,6 +69,10 @@ func (c *conn) schemaVersion() (version int64, err error) {
 	return version, err
 }
 
+func versionError(version int64) error {
+	return fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d", version, schemaVersion)
+}
+
 // each runs a statement once and shows its rows.
 func (c *conn) each(text string, row func(*sqlite3.Stmt)) error {
 	s, _, err := c.db.Prepare(text)
@@ -90,7 +94,7 @@ func (c *conn) adopt(cs *census) (made bool, err error) {
 	case err != nil:
 		return false, err
 	case version != 0 && version != schemaVersion: // told before a statement meets tables it does not know
-		return false, fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d", version, schemaVersion)
+		return false, versionError(version)
 	case version == 0:
 		if err := c.db.Exec(schemaSQL); err != nil {
 			return false, err
