@@ -34,7 +34,7 @@ looks four times a second: what came and went in between is not seen.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			c, _, err := a.connect(ctx)
+			c, _, err := a.look(ctx, true)
 			if err != nil {
 				return err
 			}
