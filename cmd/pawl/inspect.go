@@ -14,7 +14,7 @@ func (a *app) inspectCommand() *cobra.Command {
 		Short: "Show everything known about one lock: who holds it, and the line behind",
 		Args:  oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, st, err := a.connect(cmd.Context())
+			c, st, err := a.look(cmd.Context(), false)
 			if err != nil {
 				return err
 			}

@@ -78,6 +78,9 @@ var everybody = []string{"name", "mode", "state", "id", "holder", "pid", "comman
 func TestJSONHasTheDocumentedFields(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
+	if p := s.run("pawl", "run", "x", "--", "true"); p.code != 0 { // a store, with nothing in it
+		t.Fatalf("%+v", p)
+	}
 	for _, args := range [][]string{{"ls", "--json"}, {"inspect", "--json", "x"}} {
 		if p := s.run("pawl", args...); p.out != "[]\n" {
 			t.Errorf("pawl %v with nothing to list: %q", args, p.out)

@@ -116,7 +116,7 @@ wildcards: * for anything, ? for one character, [a-z] for a range.`,
 			if err != nil {
 				return err
 			}
-			c, _, err := a.connect(cmd.Context())
+			c, _, err := a.look(cmd.Context(), false)
 			if err != nil {
 				return err
 			}

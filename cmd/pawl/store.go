@@ -8,12 +8,9 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -26,11 +23,21 @@ type store struct {
 	url   string // may hold a password: never printed
 	shown string // without one
 	from  string // "-s", "PAWL_STORE", "PAWL_STORE_FILE" or "default"
+	local string // the file, if it is the local store
 }
 
-// chosen finds the store: -s, then PAWL_STORE, then PAWL_STORE_FILE, then the
-// local one. An empty variable is as good as none.
+// chosen finds the store, and makes the folder of the local one.
 func (a *app) chosen() (store, error) {
+	s, err := a.choose()
+	if err == nil && s.local != "" {
+		err = makeLocal(s.local)
+	}
+	return s, err
+}
+
+// choose finds the store: -s, then PAWL_STORE, then PAWL_STORE_FILE, then the
+// local one. An empty variable is as good as none.
+func (a *app) choose() (store, error) {
 	s := store{url: "local:", from: "default"}
 	switch file := os.Getenv("PAWL_STORE_FILE"); {
 	case a.store != "":
@@ -70,7 +77,7 @@ func (a *app) chosen() (store, error) {
 		if err != nil {
 			return s, err
 		}
-		s.url, s.shown = (&url.URL{Scheme: "sqlite", Path: path, RawQuery: u.RawQuery}).String(), "local: ("+path+")"
+		s.url, s.shown, s.local = (&url.URL{Scheme: "sqlite", Path: path, RawQuery: u.RawQuery}).String(), "local: ("+path+")", path
 	}
 	return s, nil
 }
@@ -195,6 +202,34 @@ func (a *app) connect(ctx context.Context) (*pawl.Client, store, error) {
 	return c, s, err
 }
 
+// look opens the store that was chosen, to show what is there. A file is not
+// changed by that, nor made. The local store is where it is, typed right or not,
+// so if it is not there yet nobody holds anything: it is shown as empty, but not to
+// those who want to stay.
+func (a *app) look(ctx context.Context, stays bool) (*pawl.Client, store, error) {
+	s, err := a.choose()
+	if err != nil {
+		return nil, s, err
+	}
+	seen := s
+	if s.local != "" {
+		if err := trustLocal(s.local, false); err != nil {
+			return nil, s, err
+		}
+		if _, err := os.Stat(s.local); errors.Is(err, fs.ErrNotExist) && !stays {
+			seen.url = "mem:"
+		}
+	}
+	if u, err := driver.ParseURL(seen.url); err == nil && u.Scheme == "sqlite" {
+		q := u.Query()
+		q.Set("mode", "ro")
+		u.RawQuery = q.Encode()
+		seen.url = u.String()
+	}
+	c, err := a.open(ctx, seen)
+	return c, s, err
+}
+
 func (a *app) open(ctx context.Context, s store, opts ...pawl.Option) (*pawl.Client, error) {
 	if s.from == "-s" && s.secret() {
 		a.say("warning: the password in -s shows in ps; use PAWL_STORE or PAWL_STORE_FILE")
@@ -234,37 +269,4 @@ func leave(c *pawl.Client) {
 	case <-closed:
 	case <-time.After(time.Second):
 	}
-}
-
-// stateFolder is where this user's local store is. A test replaces it.
-var stateFolder = func() (string, error) {
-	uid := os.Getuid()
-	if uid == 0 {
-		return filepath.FromSlash("/var/lib/pawl"), nil
-	}
-	// The passwd entry, not $HOME or $XDG_STATE_HOME: cron and a login shell must
-	// meet in one store, or both would hold the lock.
-	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil && u.HomeDir != "" {
-		return filepath.Join(u.HomeDir, ".local", "state", "pawl"), nil
-	}
-	if home, err := os.UserHomeDir(); err == nil && uid < 0 { // no user ids on this system
-		return filepath.Join(home, ".local", "state", "pawl"), nil
-	}
-	return "", fmt.Errorf("no home folder for user %d; name a store with -s, such as sqlite:///path", uid)
-}
-
-// localPath is the local store's file; its folder is made if it is not there.
-func localPath() (string, error) {
-	dir, err := stateFolder()
-	if err != nil {
-		return "", &coded{exitConfig, err}
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		code := exitUnavailable
-		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-			code = exitDenied
-		}
-		return "", &coded{code, fmt.Errorf("local store: %w; name another with -s, such as sqlite:///path", err)}
-	}
-	return filepath.Join(dir, "locks.db"), nil
 }

@@ -22,7 +22,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if _, err := fmt.Fprintln(a.out, "pawl", ourVersion()); err != nil || !verbose {
 				return err
 			}
-			st, err := a.chosen()
+			st, err := a.choose()
 			if err != nil {
 				return err
 			}

@@ -35,7 +35,7 @@ and went in between is not seen.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			c, _, err := a.connect(ctx)
+			c, _, err := a.look(ctx, true)
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"time"
@@ -25,6 +26,8 @@ import (
 // look alive; here every attempt reads the clock anew.
 type conn struct {
 	db    *sqlite3.Conn
+	file  os.FileInfo   // of the database, as it was opened
+	reads bool          // it was opened to be read only
 	turn  chan struct{} // holds a value while the connection is in use
 	ends  chan struct{} // closed by the store's close: nobody waits for another process any more
 	stmts []*sqlite3.Stmt
@@ -68,11 +71,11 @@ func (c *conn) exec(o *own, text string) error {
 var errClosed = errors.New("sqlite: engine is closed")
 
 func openConn(ctx context.Context, path string, ck clock, ends chan struct{}) (*conn, error) {
-	db, err := sqlite3.OpenContext(ctx, path)
+	db, file, err := openDB(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{db: db, turn: make(chan struct{}, 1), ends: ends, clock: ck}, nil
+	return &conn{db: db, file: file, turn: make(chan struct{}, 1), ends: ends, clock: ck}, nil
 }
 
 // acquire waits for the connection's turn.
@@ -113,7 +116,7 @@ func (c *conn) close(last func()) error {
 	}
 	db := c.db
 	c.db, c.stmts = nil, nil
-	return db.Close()
+	return closeDB(db, c.file, c.reads)
 }
 
 // names reports whether rows name a process; true if that cannot be learnt.
@@ -138,7 +141,7 @@ func (c *conn) retry(ctx context.Context, attempt func() error) error {
 			runtime.Gosched()
 			continue
 		}
-		if err := c.nap(ctx, n); err != nil {
+		if err := nap(ctx, c.ends, n); err != nil {
 			return fmt.Errorf("%w: the file is busy: %w", driver.ErrUnreachable, err)
 		}
 	}
@@ -146,7 +149,7 @@ func (c *conn) retry(ctx context.Context, attempt func() error) error {
 
 // nap sleeps 0.1 to 2 ms, longer by and by and never twice alike, so that
 // processes do not come back in step.
-func (c *conn) nap(ctx context.Context, n int) error {
+func nap(ctx context.Context, ends <-chan struct{}, n int) error {
 	most := min(time.Duration(n+1)*100*time.Microsecond, 2*time.Millisecond)
 	t := time.NewTimer(100*time.Microsecond + rand.N(most))
 	defer t.Stop()
@@ -155,7 +158,7 @@ func (c *conn) nap(ctx context.Context, n int) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-c.ends:
+	case <-ends:
 		return errClosed
 	}
 }

@@ -11,6 +11,20 @@ import (
 // dialect is SQLite's: it has every shared statement as it is, but needs no
 // row locks. The clock of expiry is the caller's kernel, so it is a parameter.
 func dialect(e *Engine) sqllock.Dialect {
+	d := words(e.census, e.store.w.clock)
+	d.Store, d.Attend, d.Live = e.store, e.attend, e.census.id
+	return d
+}
+
+// viewDialect is that of a file which is only read, through views.
+func viewDialect(e *Engine) sqllock.Dialect {
+	d := words(e.census, e.view.clock)
+	d.Store, d.Attend = e.view, e.view.attend
+	d.Macros["head"], d.Macros["claim"] = "pawl_head_seen", "pawl_claim_seen"
+	return d
+}
+
+func words(cs *census, ck clock) sqllock.Dialect {
 	return sqllock.Dialect{
 		Name: "sqlite",
 		Macros: map[string]string{
@@ -22,12 +36,9 @@ func dialect(e *Engine) sqllock.Dialect {
 		Statements: map[string]string{"lock": "", "front": "", "veto": ""},
 		Mark:       "?",
 		Numbered:   true,
-		Store:      e.store,
 		Fencing:    driver.Durable,
-		Attend:     e.attend,
-		Guards:     &sqllock.Guards{Clock: e.store.w.clock.now, Wall: e.store.w.clock.wall},
-		Live:       e.census.id,
-		Census:     e.census,
+		Guards:     &sqllock.Guards{Clock: ck.now, Wall: ck.wall},
+		Census:     cs,
 	}
 }
 

@@ -86,34 +86,69 @@ func (c *census) create() (*os.File, string, error) {
 	return file, id, nil
 }
 
-// Examine reports whether the owner of an id is dead. The shared lock that
-// proves it is kept until done, so that nobody comes to life under the id while
-// its rows are ended.
-func (c *census) Examine(live string) (done func(buried bool), dead bool) {
-	if live == c.id || !idForm.MatchString(live) {
-		return nil, false
+// What a census knows of the owner of an id.
+type life int
+
+const (
+	unknown life = iota // there is a file that cannot be opened or locked
+	missing             // there is no file
+	alive               // the file is locked, on this kernel and now
+	dead
+)
+
+// look reports how it stands with the owner of an id. If it is dead, the shared
+// lock that proves it is kept until done, so that nobody comes to life under the
+// id meanwhile; done is nil otherwise.
+func (c *census) look(live string) (done func(buried bool), l life) {
+	if live == c.id && c.file != nil {
+		return nil, alive
+	}
+	if !idForm.MatchString(live) {
+		return nil, missing
 	}
 	path := filepath.Join(c.dir, live)
 	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing
+	}
 	if err != nil {
-		return nil, false // not there, or not ours to open: unknown
+		return nil, unknown
 	}
 	if locked, err := lockFile(file, shared); err != nil || !locked {
 		_ = closeFile(file)
-		return nil, false
+		if err != nil {
+			return nil, unknown
+		}
+		return nil, alive
 	}
 	return func(buried bool) {
 		if buried {
 			os.Remove(path)
 		}
 		_ = closeFile(file)
-	}, true
+	}, dead
+}
+
+// life is look without a lock that is kept.
+func (c *census) life(live string) life {
+	done, l := c.look(live)
+	if done != nil {
+		done(false)
+	}
+	return l
+}
+
+// Examine reports whether the owner of an id is dead: its rows are ended before
+// done is called.
+func (c *census) Examine(live string) (done func(buried bool), isDead bool) {
+	done, l := c.look(live)
+	return done, l == dead
 }
 
 // others returns the ids of all other files.
 func (c *census) others() ([]string, error) {
 	files, err := os.ReadDir(c.dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var ids []string
@@ -125,25 +160,8 @@ func (c *census) others() ([]string, error) {
 	return ids, nil
 }
 
-// strangers reports whether an engine of another time namespace may be alive:
-// one whose file is locked, or one that is named by a row and has no file.
-func (c *census) strangers(named []string) (bool, error) {
-	ids, err := c.others()
-	if err != nil {
-		return false, err
-	}
-	for _, id := range append(ids, named...) {
-		if strings.HasPrefix(id, c.space+"-") {
-			continue
-		}
-		done, dead := c.Examine(id)
-		if !dead {
-			return true, nil
-		}
-		done(false)
-	}
-	return false, nil
-}
+// stranger reports whether an id is of another time namespace.
+func (c *census) stranger(id string) bool { return !strings.HasPrefix(id, c.space+"-") }
 
 // leave lets go of the file and removes it. A file that rows still name stays,
 // without its lock: whoever meets those rows then knows that they are dead. A

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -109,7 +110,14 @@ func roleHold(path, name string) (*Engine, error) {
 // start runs a role until the test ends and returns what it says first.
 func start(t *testing.T, role string, args ...string) (*exec.Cmd, string) {
 	t.Helper()
+	return startAs(t, nil, role, args...)
+}
+
+// startAs is start with attributes of the process.
+func startAs(t *testing.T, as *syscall.SysProcAttr, role string, args ...string) (*exec.Cmd, string) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
+	cmd.SysProcAttr = as
 	cmd.Env = append(os.Environ(), roleEnv+"="+role+" "+strings.Join(args, " "))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

@@ -69,6 +69,10 @@ func (c *conn) schemaVersion() (version int64, err error) {
 	return version, err
 }
 
+func versionError(version int64) error {
+	return fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d", version, schemaVersion)
+}
+
 // each runs a statement once and shows its rows.
 func (c *conn) each(text string, row func(*sqlite3.Stmt)) error {
 	s, _, err := c.db.Prepare(text)
@@ -82,66 +86,39 @@ func (c *conn) each(text string, row func(*sqlite3.Stmt)) error {
 	return s.Err()
 }
 
-// adopt runs inside the opening transaction. Another boot means that every
-// holder is gone: all is cleared. Another time namespace of the same boot has
-// another clock, and its holders may be alive: they are waited for, not judged.
+// adopt runs inside the opening transaction. It makes the tables, and puts the
+// file on this process's clock.
 func (c *conn) adopt(cs *census) (made bool, err error) {
 	version, err := c.schemaVersion()
 	switch {
 	case err != nil:
 		return false, err
 	case version != 0 && version != schemaVersion: // told before a statement meets tables it does not know
-		return false, fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d", version, schemaVersion)
-	}
-	if version == 0 {
+		return false, versionError(version)
+	case version == 0:
 		if err := c.db.Exec(schemaSQL); err != nil {
 			return false, err
 		}
 	}
-	var boot, space string
-	if err := c.each("SELECT boot, space FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) {
-		boot, space = s.ColumnText(0), s.ColumnText(1)
-	}); err != nil {
-		return false, err
-	}
-	mine, myspace := c.clock.boot(), c.clock.space()
+	t, err := c.judge(cs)
 	switch {
-	case boot == mine && space == myspace:
-		return false, nil
-	case boot == mine:
-		if err := c.judge(cs, space, myspace); err != nil {
-			return false, err
-		}
+	case err != nil:
+		return false, err
+	case t == ended:
+		err = c.db.Exec(clearSQL)
 	}
-	return version == 0, c.reset(mine, myspace)
+	if err == nil && t != ours {
+		err = c.sign(c.clock.boot(), c.clock.space())
+	}
+	return version == 0, err
 }
 
-// judge refuses if an engine of another time namespace may be alive.
-func (c *conn) judge(cs *census, space, mine string) error {
-	var named []string
-	err := c.each("SELECT x_live FROM pawl_head WHERE x_id <> '' UNION SELECT live FROM pawl_claim", func(s *sqlite3.Stmt) {
-		named = append(named, s.ColumnText(0))
-	})
-	if err != nil {
-		return err
-	}
-	alive, err := cs.strangers(named)
-	if err == nil && alive {
-		err = fmt.Errorf("sqlite: the file is in use by a process in another time namespace (%s, this one is %s), "+
-			"whose clock differs: run both in the same one, or stop the other first", space, mine)
-	}
-	return err
-}
-
-// reset ends every claim and puts the file on this process's clock.
-func (c *conn) reset(mine, myspace string) error {
-	if err := c.db.Exec(clearSQL); err != nil {
-		return err
-	}
+// sign writes down whose clock the file is on.
+func (c *conn) sign(boot, space string) error {
 	set, _, err := c.db.Prepare("UPDATE pawl_meta SET boot = ?1, space = ?2 WHERE one = 1")
 	if err != nil {
 		return err
 	}
 	defer set.Close()
-	return errors.Join(set.BindText(1, mine), set.BindText(2, myspace), set.Exec())
+	return errors.Join(set.BindText(1, boot), set.BindText(2, space), set.Exec())
 }

@@ -16,8 +16,8 @@
 // try, at once and not at its expiry.
 //
 // URLs: "sqlite:///absolute/path", "sqlite:relative/path"; ?prefix= puts all
-// names and records behind a prefix, ?network=allow uses a file on a network
-// file system in spite of all.
+// names and records behind a prefix, ?mode=ro looks and changes nothing,
+// ?network=allow uses a file on a network file system in spite of all.
 package sqlite
 
 import (
@@ -39,7 +39,8 @@ func init() { driver.Register("sqlite", openURL) }
 // Engine keeps lines of claims in a file. It is safe for concurrent use.
 type Engine struct {
 	*sqllock.Engine
-	store  *store
+	store  *store // nil if the file is only read
+	view   *view  // nil if it is written too
 	census *census
 
 	closing sync.Once
@@ -52,6 +53,7 @@ type Option func(*options)
 type options struct {
 	prefix  string
 	network bool
+	reads   bool
 	clock   clock  // nil: the system's
 	created func() // see census
 }
@@ -63,6 +65,11 @@ func Prefix(p string) Option { return func(o *options) { o.prefix = p } }
 // AllowNetwork uses a file on a network file system. Nothing is promised there.
 func AllowNetwork() Option { return func(o *options) { o.network = true } }
 
+// ReadOnly opens a file to look at its locks and records, and leaves it and what
+// is beside it as it is: nothing is made, and nobody's claims are ended. A file
+// that is not there is an error. To lock is refused, with driver.ErrDenied.
+func ReadOnly() Option { return func(o *options) { o.reads = true } }
+
 // Open opens the file at path, and makes it if it is not there. It may be a
 // database of the user's: its tables are left alone, but it is set to SQLite's
 // write-ahead log and gets tables whose names begin with pawl_. Beside it come
@@ -73,7 +80,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*Engine, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	e, err := open(ctx, path, &o)
+	e, err := openAt(ctx, path, &o)
 	if err == nil {
 		return e, nil
 	}
@@ -84,7 +91,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*Engine, error) {
 	return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
 }
 
-func open(ctx context.Context, path string, o *options) (_ *Engine, err error) {
+func openAt(ctx context.Context, path string, o *options) (e *Engine, err error) {
 	if path, err = place(path, o.network); err != nil {
 		return nil, err
 	}
@@ -93,6 +100,17 @@ func open(ctx context.Context, path string, o *options) (_ *Engine, err error) {
 			return nil, err
 		}
 	}
+	if o.reads {
+		return openView(ctx, path, o)
+	}
+	err = asOwner(path, func() error {
+		e, err = open(ctx, path, o)
+		return err
+	})
+	return e, err
+}
+
+func open(ctx context.Context, path string, o *options) (_ *Engine, err error) {
 	e := &Engine{store: &store{ends: make(chan struct{})}}
 	defer func() {
 		if err != nil {
@@ -113,6 +131,19 @@ func open(ctx context.Context, path string, o *options) (_ *Engine, err error) {
 	return e, e.buryAll(ctx)
 }
 
+func openView(ctx context.Context, path string, o *options) (_ *Engine, err error) {
+	e := &Engine{census: &census{dir: path + ".live", space: o.clock.space()}}
+	e.view = &view{path: path, clock: o.clock, census: e.census,
+		ends: make(chan struct{}), turn: make(chan struct{}, 1), gone: map[string]bool{}}
+	if e.Engine, err = sqllock.New(viewDialect(e), o.prefix); err != nil {
+		return nil, err
+	}
+	if err := e.view.connect(ctx); err != nil {
+		return nil, errors.Join(err, e.view.close())
+	}
+	return e, nil
+}
+
 // place returns the absolute path, if locks can be trusted there.
 func place(path string, network bool) (string, error) {
 	path, err := filepath.Abs(path)
@@ -120,13 +151,12 @@ func place(path string, network bool) (string, error) {
 		return "", err
 	}
 	// Two names of one file must lead to one folder of liveness files.
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	} else if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		path = filepath.Join(real, filepath.Base(path))
-	}
+	path = resolve(path)
 	if hardLinked(path) {
 		return "", errors.New("the file has several names (hard links), and SQLite would keep a log for each: remove the others")
+	}
+	if mounted(path) {
+		return "", errors.New("the file is mounted alone, as into a container, and would have a log and locks of its own there: mount the folder that it is in")
 	}
 	if network {
 		return path, nil
@@ -141,9 +171,29 @@ func place(path string, network bool) (string, error) {
 	return path, nil
 }
 
+// resolve follows symbolic links, also those whose end is not there yet.
+func resolve(path string) string {
+	for range 40 { // as many as Linux follows
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real
+		}
+		if real, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			path = filepath.Join(real, filepath.Base(path))
+		}
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return path
+}
+
 func (s *store) open(ctx context.Context, path string, ck clock, cs *census) (err error) {
-	// A connection of a file: URL would read parameters out of the path.
-	s.path = (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
+	s.path = path
 	if s.w, err = openConn(ctx, s.path, ck, s.ends); err != nil {
 		return err
 	}
@@ -167,7 +217,8 @@ func (e *Engine) buryAll(ctx context.Context) error {
 	return nil
 }
 
-// LiveFile is the file whose lock says that this engine is alive. A command
+// LiveFile is the file whose lock says that this engine is alive; nil if the
+// file is only read. A command
 // that inherits it, by exec.Cmd's ExtraFiles, keeps the engine's claims from
 // being taken for a dead process's until the command has ended too; they still
 // expire if nobody beats. The file must not be closed or unlocked by the caller.
@@ -178,6 +229,10 @@ func (e *Engine) LiveFile() *os.File { return e.census.file }
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		err := e.Engine.Close()
+		if e.view != nil {
+			e.closed = e.view.close() // there are no claims that could not be ended
+			return
+		}
 		named, cerr := e.store.close(e.census.id)
 		e.closed = errors.Join(err, cerr, e.census.leave(named))
 	})
@@ -190,12 +245,16 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 		switch value := values[len(values)-1]; {
 		case key == "prefix":
 			opts = append(opts, Prefix(value))
+		case key == "mode" && value == "ro":
+			opts = append(opts, ReadOnly())
+		case key == "mode":
+			return nil, driver.BadURL("sqlite: parameter mode is %q, known is ro", value)
 		case key == "network" && value == "allow":
 			opts = append(opts, AllowNetwork())
 		case key == "network":
 			return nil, driver.BadURL("sqlite: parameter network is %q, known is allow", value)
 		default:
-			return nil, driver.BadURL("sqlite: unknown parameter %q (known: prefix, network)", key)
+			return nil, driver.BadURL("sqlite: unknown parameter %q (known: prefix, mode, network)", key)
 		}
 	}
 	path := u.Path

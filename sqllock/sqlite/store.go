@@ -15,7 +15,7 @@ import (
 
 // store is a file with one connection that writes and one that reads.
 type store struct {
-	path string // as a file: URL
+	path string
 	w    *conn
 	ends chan struct{} // closed by close
 
