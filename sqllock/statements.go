@@ -34,7 +34,8 @@ type statements struct {
 	still, departed, peek, waits     *Query
 	rivals, occupants, haunts, stuck *Query
 	named                            *Query
-	buryX, bury, evictX, evict, list *Query
+	buryX, bury, evictX, evict       *Query
+	list, line                       *Query
 	load, version, store, erase      *Query
 	create                           *Query // store where none is expected
 	idle, sweep, stale, forget       *Query
@@ -67,7 +68,7 @@ func compile(d *Dialect) (*statements, error) {
 		{"beats_x", &s.beatsX}, {"beats", &s.beats}, {"rests", &s.rests}, {"beat_wait_x", &s.beatWaitX}, {"beat_wait", &s.beatWait},
 		{"still", &s.still}, {"departed", &s.departed}, {"peek", &s.peek}, {"waits", &s.waits},
 		{"rivals", &s.rivals}, {"occupants", &s.occupants}, {"haunts", &s.haunts}, {"stuck", &s.stuck}, {"named", &s.named},
-		{"bury_x", &s.buryX}, {"bury", &s.bury}, {"evict_x", &s.evictX}, {"evict", &s.evict}, {"list", &s.list},
+		{"bury_x", &s.buryX}, {"bury", &s.bury}, {"evict_x", &s.evictX}, {"evict", &s.evict}, {"list", &s.list}, {"line", &s.line},
 		{"load", &s.load}, {"version", &s.version}, {"store", &s.store}, {"erase", &s.erase}, {"create", &s.create},
 		{"idle", &s.idle}, {"sweep", &s.sweep}, {"stale", &s.stale}, {"forget", &s.forget},
 		{"guard_x", &s.guardX}, {"guard", &s.guard}, {"guard_seen_x", &s.guardSeenX}, {"guard_seen", &s.guardSeen},
