@@ -56,7 +56,7 @@ func (s *store) envelope(ctx context.Context) (*envelope, error) {
 // ready finds out whether the database can be used: a primary, with tables of
 // the version that this program knows.
 func (s *store) ready(ctx context.Context) error {
-	if s.around.Load() != nil {
+	if s.checked.Load() {
 		return nil
 	}
 	var version int
@@ -74,6 +74,12 @@ func (s *store) ready(ctx context.Context) error {
 		return fmt.Errorf("postgres: the tables %s are of version %d, this program knows version %d: run pawl migrate of the newer one",
 			s.tables.shown, version, schemaVersion)
 	}
-	_, err = s.envelope(ctx)
+	// Connections for beats are seen to while there is one to be had.
+	if err := s.keep(ctx); err != nil {
+		return s.answer(ctx, err)
+	}
+	if _, err = s.envelope(ctx); err == nil {
+		s.checked.Store(true)
+	}
 	return err
 }
