@@ -10,7 +10,7 @@
 INSERT INTO {head} (name, fence, x_id, x_try, x_token, x_session, x_live, x_note,
   x_need, x_limit, x_queue, x_since, x_until, used, waiting, departed)
 SELECT :name, GREATEST({now}, m.swept + 1), :id, :try, LAST_INSERT_ID(GREATEST({now}, m.swept + 1) + 1) - 1, :session, :live, :note,
-  :need, :limit, :queue, {now}, {now} + :ttl, 0, 0, 0
+  :need, :limit, :queue, {now}, {now} + :ttl + {primary}, 0, 0, 0
 FROM (SELECT COALESCE(MAX(fence), 0) AS swept FROM {head} WHERE name = '' LOCK IN SHARE MODE) m
 ON DUPLICATE KEY UPDATE
   x_token   = CASE
