@@ -1,4 +1,5 @@
--- line shows the live claims of one name in their order.
+-- line shows the live claims of one name in their order. The limit is above all lines:
+-- a session may have another one for statements without.
 --
 -- :name -> now, name, id, try, token, session, need, limit, queue, note, held, since, until
 SELECT {now}, name, x_id AS id, x_try AS try, x_token AS token, x_session AS session, x_need AS need, x_limit AS lim,
@@ -8,3 +9,4 @@ UNION ALL
 SELECT {now}, name, id, try, token, session, need, lim, queue, note, held, since, until
 FROM {claim} WHERE name = :name AND until > {now}
 ORDER BY token
+LIMIT 100000000

@@ -2,7 +2,7 @@
 -- with all ahead of it within the limit, and none behind an exclusive one.
 --
 -- :name -> nothing
-UPDATE (
+{update} (
   SELECT f.token FROM (
     SELECT c.token, c.lim,
       sum(c.need) OVER w AS total,

@@ -4,7 +4,7 @@
 -- made one.
 --
 -- :name :id :try :ttl -> token; no row: it is not held, or taken
-UPDATE (
+{update} (
   SELECT name FROM {head} WHERE name = :name AND x_id = :id AND x_try = :try AND x_until > {now}
   LIMIT 1 FOR UPDATE SKIP LOCKED
 ) f STRAIGHT_JOIN {head} h ON h.name = f.name
