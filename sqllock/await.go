@@ -14,6 +14,7 @@ type waiter struct {
 	turn   chan struct{} // look; buffered by one, never closed
 	sooner chan struct{} // the plan has changed; as turn
 	plan   plan.Plan     // guarded by the engine's mu
+	told   bool          // likewise: it was woken
 }
 
 func (w *waiter) wake()   { signal(w.turn) }
@@ -143,6 +144,7 @@ func (e *Engine) wake(ids ...string) (elsewhere []string) {
 	defer e.mu.Unlock()
 	for _, id := range ids {
 		if w := e.waiters[id]; w != nil {
+			w.told = true
 			w.wake()
 		} else {
 			elsewhere = append(elsewhere, id)

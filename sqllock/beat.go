@@ -58,22 +58,6 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	return failed
 }
 
-// A pulse is one claim in a beat.
-type pulse struct {
-	c    driver.Claim
-	a    *Args
-	spot spotHint
-	st   *driver.Standing // where it is answered
-
-	inHead, inLine, held, found bool // what the last flight has seen of it
-
-	vain bool // its row was waited for in vain, by the last beat
-}
-
-func (p *pulse) hopeful() bool { return !p.vain }
-
-func (p *pulse) answered() bool { return p.st.Valid != 0 || p.st.Gone }
-
 // pulses are the claims of a beat in the order in which all flights take rows,
 // from where the last beat was interrupted.
 func (s *session) pulses(live []driver.Claim, out []driver.Standing) []*pulse {
@@ -85,6 +69,9 @@ func (s *session) pulses(live []driver.Claim, out []driver.Standing) []*pulse {
 		all[i] = &block[i]
 		_, vain := s.vain[c.ID]
 		*all[i] = pulse{c: c, a: s.args(c), spot: s.spots[c.ID], st: &out[i], vain: vain}
+		if !all[i].spot.waits {
+			all[i].was = all[i].spot.token
+		}
 	}
 	s.mu.Unlock()
 	slices.SortStableFunc(all, func(a, b *pulse) int { return strings.Compare(a.c.Name, b.c.Name) })
@@ -192,7 +179,9 @@ func (s *session) seek(ctx context.Context, rest []*pulse) error {
 		f.Steps = append(f.Steps, Step{Query: s.e.q.find, Args: p.a, Row: func(r Row) error {
 			var head, token int64
 			err := r.Scan(&head, &token)
-			p.found, p.spot = true, spotHint{token: token, head: head != 0}
+			if p.found = true; p.same(token) {
+				p.spot = spotHint{token: token, head: head != 0}
+			}
 			return err
 		}})
 	}
@@ -215,6 +204,9 @@ func (s *session) pulse(ctx context.Context, f *Flight, met []*pulse) error {
 	}
 	for _, p := range met {
 		switch {
+		case p.other: // it stays known, so that Close ends it
+			*p.st = driver.Standing{Gone: true}
+			continue
 		case p.inHead:
 			*p.st = driver.Standing{Held: true, Token: uint64(p.spot.token), Valid: s.ttl}
 		case p.inLine:
@@ -233,8 +225,10 @@ func (s *session) pulse(ctx context.Context, f *Flight, met []*pulse) error {
 
 func (s *session) beatHead(p *pulse, q *Query) Step {
 	return Step{Query: q, Args: p.a, Row: func(r Row) error {
-		p.inHead, p.spot.head, p.spot.waits = true, true, false
-		return r.Scan(&p.spot.token)
+		var token int64
+		err := r.Scan(&token)
+		p.head(token)
+		return err
 	}}
 }
 
@@ -251,7 +245,7 @@ func (s *session) beatHeads(all []*pulse) []Step {
 			return err
 		}
 		if p := by[id]; p != nil {
-			p.inHead, p.spot = true, spotHint{token: token, head: true}
+			p.head(token)
 		}
 		return nil
 	}}}
@@ -304,11 +298,6 @@ func (s *session) beatLine(p *pulse, q *Query) Step {
 		p.line(held)
 		return err
 	}}
-}
-
-// line notes that the claim was met in the line.
-func (p *pulse) line(held int64) {
-	p.inLine, p.spot.head, p.spot.waits, p.held = true, false, held == 0, held != 0
 }
 
 // rested waits, and reports whether ctx let it.

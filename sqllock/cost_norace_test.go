@@ -66,3 +66,51 @@ func beatTime(t *testing.T, s driver.Session, c driver.Claim) time.Duration {
 	slices.Sort(took)
 	return took[len(took)/2]
 }
+
+// TestNoRaceAPageOfManyNamesCostsNoMoreThanOneOfFew compares the first page of a
+// list, and the line of one name, where few names follow and where many do.
+func TestNoRaceAPageOfManyNamesCostsNoMoreThanOneOfFew(t *testing.T) {
+	for i := range rigs {
+		t.Run(rigs[i].name, func(t *testing.T) {
+			r := rigOf(t, i)
+			var page, line [2]time.Duration
+			for n, names := range []int{1000, 40_000} {
+				own, prefix := r.tables(t)
+				own.fill(t, prefix, names)
+				e := own.engine(t)
+				page[n] = quickest(20, func() {
+					for _, err := range e.List(t.Context(), "") {
+						if err != nil {
+							t.Fatal(err)
+						}
+						break
+					}
+				})
+				line[n] = quickest(20, func() {
+					if all, err := e.Line(t.Context(), "n000031"); err != nil || len(all) != 4 {
+						t.Fatalf("a line of %d, %v", len(all), err)
+					}
+				})
+			}
+			t.Logf("a page takes %v of few names, %v of many; a line %v and %v", page[0], page[1], line[0], line[1])
+			if page[1] > 4*page[0]+time.Millisecond {
+				t.Errorf("a page takes %v of few names, %v of many", page[0], page[1])
+			}
+			if line[1] > 4*line[0]+time.Millisecond {
+				t.Errorf("a line takes %v among few names, %v among many", line[0], line[1])
+			}
+		})
+	}
+}
+
+// quickest is the least time of several runs: what others do on the machine makes
+// the rest longer.
+func quickest(runs int, run func()) time.Duration {
+	least := time.Duration(1 << 62)
+	for range runs {
+		begun := time.Now()
+		run()
+		least = min(least, time.Since(begun))
+	}
+	return least
+}

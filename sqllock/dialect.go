@@ -49,6 +49,12 @@ type Dialect struct {
 	// wait in this process. Nil: they look by themselves.
 	Tell func(ctx context.Context, ids []string)
 
+	// Hold runs fn with a ctx under which every flight, and Tell, uses one
+	// connection, so that what follows from a flight does not wait for another one
+	// where the user's work has them all. Its error says that there was no
+	// connection, and fn was not run. Nil: each takes its own.
+	Hold func(ctx context.Context, fn func(context.Context)) error
+
 	// Guards is how a guard reads and holds a row; nil: there are none.
 	Guards *Guards
 

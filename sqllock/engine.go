@@ -34,6 +34,7 @@ type Engine struct {
 	sessions map[*session]struct{}
 	stirred  chan struct{} // closed when somebody begins to wait; nil if nobody waits for that
 	watching chan struct{} // closed when somebody begins to watch; nil if nobody waits for that
+	missed   chan struct{} // closed when a turn was found that nobody told of; nil if nobody waits for that
 	attended bool          // Attend was started
 	closed   bool
 	sweep    sweep

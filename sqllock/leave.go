@@ -34,7 +34,19 @@ func (s *session) depart(ctx context.Context, c driver.Claim) error {
 			return err
 		}
 		defer done()
-	} else if c.Exclusive() {
+	}
+	if s.e.d.Hold == nil {
+		return s.departing(ctx, c, a, waits)
+	}
+	var left error
+	if err := s.e.d.Hold(ctx, func(ctx context.Context) { left = s.departing(ctx, c, a, waits) }); err != nil {
+		return err
+	}
+	return left
+}
+
+func (s *session) departing(ctx context.Context, c driver.Claim, a *Args, waits bool) error {
+	if !waits && c.Exclusive() {
 		ended, waiting, err := s.giveBack(ctx, a)
 		if err != nil {
 			return err

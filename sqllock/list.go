@@ -29,7 +29,7 @@ func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 		a.set(Token, -1)
 		a.set(Count, listPage)
 		for {
-			page, err := e.page(ctx, a)
+			page, err := e.claims(ctx, e.q.list, a)
 			if err != nil {
 				yield(driver.Entry{}, err)
 				return
@@ -38,11 +38,14 @@ func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 				if !strings.HasPrefix(l.key, e.key(prefix)) {
 					return // keys are in order of their bytes: nothing further on begins with it
 				}
+				if l.id == "" { // a free name, that only says how far the page went
+					continue
+				}
 				if !yield(l.entry(e.name(l.key), l.now), nil) {
 					return
 				}
 			}
-			if len(page) < listPage {
+			if len(page) == 0 {
 				return
 			}
 			last := page[len(page)-1]
@@ -52,18 +55,34 @@ func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 	}
 }
 
-func (e *Engine) page(ctx context.Context, a *Args) (page []listed, err error) {
+// Line returns the claims of one name, as they are at one moment.
+func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	a := &Args{}
+	a.text[Name] = e.key(name)
+	all, err := e.claims(ctx, e.q.line, a)
+	if err != nil {
+		return nil, err
+	}
+	line := make([]driver.Entry, len(all))
+	for i, l := range all {
+		line[i] = l.entry(name, l.now)
+	}
+	return line, nil
+}
+
+// claims reads what list and line show.
+func (e *Engine) claims(ctx context.Context, q *Query, a *Args) (all []listed, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	err = e.ask(ctx, &Step{Query: e.q.list, Args: a, Row: func(r Row) error {
+	err = e.ask(ctx, &Step{Query: q, Args: a, Row: func(r Row) error {
 		var l listed
 		err := r.Scan(&l.now, &l.key, &l.id, &l.try, &l.token, &l.session, &l.need, &l.limit,
 			&l.queue, &l.note, &l.held, &l.since, &l.until)
-		page = append(page, l)
+		all = append(all, l)
 		return err
 	}})
-	return page, err
+	return all, err
 }
 
 // askPatience is how long a question may take. A database that was cut off without a
@@ -112,18 +131,4 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 		return driver.ErrGone
 	}
 	return nil
-}
-
-// Line returns the claims of one name.
-func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
-	var line []driver.Entry
-	for x, err := range e.List(ctx, name) {
-		if err != nil {
-			return nil, err
-		}
-		if x.Name == name {
-			line = append(line, x)
-		}
-	}
-	return line, nil
 }

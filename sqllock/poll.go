@@ -109,6 +109,27 @@ func (w Waiters) Watching() <-chan struct{} {
 	return w.e.watching
 }
 
+// Missed returns a channel that is closed when somebody finds that its turn has come
+// and was not told: whoever should have told it may not be heard any more.
+func (w Waiters) Missed() <-chan struct{} {
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	if w.e.missed == nil {
+		w.e.missed = make(chan struct{})
+	}
+	return w.e.missed
+}
+
+// turned notes that the turn of one who waits was found.
+func (e *Engine) turned(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if w := e.waiters[id]; w != nil && !w.told && e.missed != nil {
+		close(e.missed)
+		e.missed = nil
+	}
+}
+
 // Watched reports whether anybody watches, whom no push reaches.
 func (w Waiters) Watched() bool {
 	w.e.mu.Lock()

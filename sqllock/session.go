@@ -80,9 +80,14 @@ func (s *session) ended(c driver.Claim) {
 // saw notes where a claim stands.
 func (s *session) saw(c driver.Claim, at spotHint) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	turn := false
 	if have, ok := s.claims[c.ID]; ok && have.Try == c.Try {
+		turn = s.spots[c.ID].waits && !at.waits
 		s.spots[c.ID] = at
+	}
+	s.mu.Unlock()
+	if turn {
+		s.e.turned(c.ID)
 	}
 }
 

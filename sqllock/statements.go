@@ -34,10 +34,11 @@ type statements struct {
 	still, departed, peek, waits     *Query
 	rivals, occupants, haunts, stuck *Query
 	named                            *Query
-	buryX, bury, evictX, evict, list *Query
+	buryX, bury, evictX, evict       *Query
+	list, line                       *Query
 	load, version, store, erase      *Query
 	create                           *Query // store where none is expected
-	idle, sweep, stale, forget       *Query
+	idle, mark, sweep, stale, forget *Query
 	guardX, guard                    *Query
 	guardSeenX, guardSeen            *Query
 	guardMarkX                       *Query // makes old views known, where it is needed
@@ -68,9 +69,9 @@ func compile(d *Dialect) (*statements, error) {
 		{"beats_x", &s.beatsX}, {"beats", &s.beats}, {"rests", &s.rests}, {"beat_wait_x", &s.beatWaitX}, {"beat_wait", &s.beatWait},
 		{"still", &s.still}, {"departed", &s.departed}, {"peek", &s.peek}, {"waits", &s.waits},
 		{"rivals", &s.rivals}, {"occupants", &s.occupants}, {"haunts", &s.haunts}, {"stuck", &s.stuck}, {"named", &s.named},
-		{"bury_x", &s.buryX}, {"bury", &s.bury}, {"evict_x", &s.evictX}, {"evict", &s.evict}, {"list", &s.list},
+		{"bury_x", &s.buryX}, {"bury", &s.bury}, {"evict_x", &s.evictX}, {"evict", &s.evict}, {"list", &s.list}, {"line", &s.line},
 		{"load", &s.load}, {"version", &s.version}, {"store", &s.store}, {"erase", &s.erase}, {"create", &s.create},
-		{"idle", &s.idle}, {"sweep", &s.sweep}, {"stale", &s.stale}, {"forget", &s.forget},
+		{"idle", &s.idle}, {"mark", &s.mark}, {"sweep", &s.sweep}, {"stale", &s.stale}, {"forget", &s.forget},
 		{"guard_x", &s.guardX}, {"guard", &s.guard}, {"guard_seen_x", &s.guardSeenX}, {"guard_seen", &s.guardSeen}, {"guard_mark_x", &s.guardMarkX},
 		{"once_seat", &s.onceSeat}, {"once_lock", &s.onceLock}, {"once_find", &s.onceFind}, {"once_begin", &s.onceBegin},
 		{"once_stands", &s.onceStands}, {"once_end", &s.onceEnd}, {"once_erase", &s.onceErase},

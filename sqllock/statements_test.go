@@ -55,8 +55,8 @@ func names(t *testing.T) (all []string) {
 	for _, s := range []*Query{q.enter, q.end, q.endFree, q.release, q.pass, q.stand, q.again, q.head, q.lock, q.expire, q.prune, q.drop, q.tally, q.prolong, q.join,
 		q.raise, q.front, q.promote, q.vacate, q.admit, q.count, q.standing, q.veto, q.beatX, q.beat, q.find, q.beatsX, q.beats, q.rests, q.beatWaitX, q.beatWait, q.still,
 		q.departed, q.peek, q.waits, q.rivals,
-		q.occupants, q.haunts, q.stuck, q.named, q.buryX, q.bury, q.evictX, q.evict, q.list, q.load, q.version, q.store, q.create,
-		q.erase, q.idle, q.sweep, q.stale, q.forget, q.guardX, q.guard, q.guardSeenX, q.guardSeen,
+		q.occupants, q.haunts, q.stuck, q.named, q.buryX, q.bury, q.evictX, q.evict, q.list, q.line, q.load, q.version, q.store, q.create,
+		q.erase, q.idle, q.mark, q.sweep, q.stale, q.forget, q.guardX, q.guard, q.guardSeenX, q.guardSeen,
 		q.onceSeat, q.onceLock, q.onceErase, q.onceFind, q.onceBegin, q.onceStands, q.onceEnd} {
 		all = append(all, s.Name)
 	}

@@ -104,7 +104,7 @@ func (e *Engine) sweepHeads(ctx context.Context, from string) string {
 	for _, key := range dirty {
 		_ = e.settle(ctx, key) // the row goes when it has been idle
 	}
-	e.remove(ctx, e.q.sweep, free)
+	e.remove(ctx, e.q.mark, e.q.sweep, free)
 	if n < sweepRun {
 		return ""
 	}
@@ -129,22 +129,29 @@ func (e *Engine) sweepRecords(ctx context.Context, from string) string {
 	if err != nil {
 		return ""
 	}
-	e.remove(ctx, e.q.forget, ended)
+	e.remove(ctx, &Query{}, e.q.forget, ended)
 	if n < sweepRun {
 		return ""
 	}
 	return last
 }
 
-func (e *Engine) remove(ctx context.Context, q *Query, keys []string) {
+// remove removes rows one by one, in a flight that notes first what must not be
+// forgotten with them.
+func (e *Engine) remove(ctx context.Context, note, q *Query, keys []string) {
 	if len(keys) == 0 {
 		return
 	}
+	all := &Args{list: make([]*Args, len(keys))}
 	f := Flight{}
-	for _, key := range keys {
+	if note.Text != "" {
+		f.Steps = append(f.Steps, Step{Query: note, Args: all})
+	}
+	for i, key := range keys {
 		a := &Args{}
 		a.text[Name] = key
 		a.setDuration(TTL, idleAfter)
+		all.list[i] = a
 		f.Steps = append(f.Steps, Step{Query: q, Args: a})
 	}
 	_ = e.d.Store.Run(ctx, &f) // rows that stay are found in the next round

@@ -38,7 +38,18 @@ func migrated(t *testing.T, store string) {
 func TestMigrateMakesTheTablesOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	s := testserver.PostgreSQL(t)
-	migrated(t, "postgres://postgres@"+s.Addr()+"/postgres?sslmode=disable")
+	store := "postgres://postgres@" + s.Addr() + "/postgres?sslmode=disable"
+	migrated(t, store)
+	for params, says := range map[string]string{
+		"&table_prefix=nowhere.pawl_":                      "CREATE SCHEMA nowhere",
+		"&options=-c%20default_transaction_read_only%3Don": "default_transaction_read_only",
+	} {
+		var out, said strings.Builder
+		code := run([]string{"-s", store + params, "migrate"}, strings.NewReader(""), &out, &said)
+		if code == 0 || !strings.Contains(said.String(), says) || strings.Contains(said.String(), "run pawl migrate") || strings.Contains(said.String(), "replica") {
+			t.Errorf("%s: exit code %d, %s", params, code, said.String())
+		}
+	}
 }
 
 func TestMigrateMakesTheTablesOfMariaDB(t *testing.T) {

@@ -25,6 +25,20 @@ var files embed.FS
 // same.
 const micros = "TIMESTAMPDIFF(MICROSECOND, DATE'1970-01-01', UTC_TIMESTAMP(6))"
 
+// primary is 0, or fails where the server takes no writes: one that was demoted may
+// take them from this user all the same, who may pass read_only by, and what it grants
+// then the new primary does not know. It is in every statement that grants or
+// prolongs, so that no moment is between the question and what follows from it. Its
+// error, of a subquery with two rows, is none that anything else here meets. In newer
+// servers the variable is a word.
+const primary = "(SELECT 0 UNION ALL SELECT 0 FROM dual WHERE CAST(@@read_only AS CHAR) NOT IN ('0', 'OFF'))"
+
+// update begins a statement that changes rows it found by others. Where
+// sql_safe_updates is on, MariaDB refuses such a one for the rows it reads, which
+// are few: each server is told in its own way, which is a comment to the other, that
+// this statement may. The session stays as it is.
+const update = "/*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE /*+ SET_VAR(sql_safe_updates = 0) */"
+
 func dialect(e *Engine) (sqllock.Dialect, error) {
 	statements, err := dialectStatements()
 	if err != nil {
@@ -35,7 +49,7 @@ func dialect(e *Engine) (sqllock.Dialect, error) {
 		Name: "mysql",
 		Macros: map[string]string{
 			"head": t.head, "claim": t.claim, "record": t.record,
-			"now": micros, "wall": micros, "mint": micros,
+			"now": micros, "wall": micros, "mint": "(" + micros + " + " + primary + ")", "primary": primary, "update": update,
 			"max": "GREATEST", "text": "BINARY",
 		},
 		Statements: statements,

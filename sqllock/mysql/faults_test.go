@@ -326,3 +326,23 @@ func TestErrorsSayWhatToDoAndHideThePassword(t *testing.T) {
 		})
 	}
 }
+
+// Tables that were made by an earlier program have no row that notes swept tokens.
+func TestTablesOfAnEarlierProgramGetTheRowThatNotesSweptTokens(t *testing.T) {
+	t.Parallel()
+	addr, base := database(t)
+	db := openDB(t, addr, base, "")
+	if _, err := db.Exec("DELETE FROM pawl_head"); err != nil {
+		t.Fatal(err)
+	}
+	c := openClient(t, openStore(t, addr+"/"+base, nil))
+	l, err := c.Mutex("m").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Unlock()
+	var n int
+	if err := db.QueryRow("SELECT count(*) FROM pawl_head WHERE name = ''").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d such rows, %v", n, err)
+	}
+}

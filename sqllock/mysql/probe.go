@@ -102,6 +102,9 @@ func (s *store) ready(ctx context.Context) error {
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
+		if err == nil && version == schemaVersion {
+			s.marked(ctx, c)
+		}
 		return err
 	})
 	switch {
@@ -116,4 +119,14 @@ func (s *store) ready(ctx context.Context) error {
 	}
 	// The connection for beats is taken while there is one to be had.
 	return s.answer(ctx, s.from.with(ctx, beats, func(*sql.Conn) error { return nil }))
+}
+
+// marked makes the row that notes swept tokens, in tables that were made before there
+// was one. Without it those who make a row would hold the gap where it belongs, and
+// be in each other's way. Who may not write meets that at the first lock.
+func (s *store) marked(ctx context.Context, c *sql.Conn) {
+	var one int
+	if err := c.QueryRowContext(ctx, "SELECT 1 FROM "+s.tables.head+" WHERE name = ''").Scan(&one); errors.Is(err, sql.ErrNoRows) {
+		_, _ = c.ExecContext(ctx, s.tables.named(sweptSQL))
+	}
 }

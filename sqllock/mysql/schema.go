@@ -10,8 +10,12 @@ import (
 	"sync"
 )
 
-//go:embed schema.sql
-var schemaSQL string
+var (
+	//go:embed schema.sql
+	schemaSQL string
+	//go:embed swept.sql
+	sweptSQL string
+)
 
 const schemaVersion = 1
 
@@ -41,8 +45,11 @@ func tablesOf(prefix string) (tables, error) {
 // them by themselves.
 func (e *Engine) Schema() string { return e.store.tables.schema() }
 
-func (t *tables) schema() string {
-	return strings.NewReplacer("{meta}", t.meta, "{head}", t.head, "{claim}", t.claim, "{record}", t.record).Replace(schemaSQL)
+func (t *tables) schema() string { return t.named(schemaSQL + "\n" + sweptSQL) }
+
+// named writes the names of the tables into statements.
+func (t *tables) named(text string) string {
+	return strings.NewReplacer("{meta}", t.meta, "{head}", t.head, "{claim}", t.claim, "{record}", t.record).Replace(text)
 }
 
 // Migrate makes the tables where they are missing. It may be called by many at

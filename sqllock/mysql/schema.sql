@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS {meta} (
 
 INSERT IGNORE INTO {meta} (one, version) VALUES (1, 1);
 
--- One row a name, kept while the name is in use.
+-- One row a name, kept while the name is in use, and one without a name.
 CREATE TABLE IF NOT EXISTS {head} (
   name      VARBINARY(767) PRIMARY KEY,
   fence     BIGINT NOT NULL,          -- the highest token given out on the name

@@ -107,7 +107,7 @@ func fly(ctx context.Context, c *sql.Conn, f *sqllock.Flight, k *server) ([]rows
 func settle(ctx context.Context, c *sql.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if _, err := c.ExecContext(ctx, "ROLLBACK"); err != nil {
+	if _, err := c.ExecContext(ctx, rollback); err != nil {
 		discard(c)
 	}
 }
@@ -118,11 +118,14 @@ func discard(c *sql.Conn) {
 }
 
 // The beginning and end of a flight. At READ COMMITTED a read sees what is there
-// when it begins, and nobody locks the gaps between rows.
+// when it begins, and nobody locks the gaps between rows. An end that begins the next
+// transaction, as a session's completion_type may want it, would leave what follows
+// uncommitted.
 const (
 	setLevel = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
 	begin    = "START TRANSACTION"
-	commit   = "COMMIT"
+	commit   = "COMMIT AND NO CHAIN NO RELEASE"
+	rollback = "ROLLBACK AND NO CHAIN NO RELEASE"
 )
 
 // query sends all steps as one text.

@@ -39,8 +39,13 @@ func configOf(u *url.URL) (cfg *mysql.Config, conns int, opts []Option, err erro
 	cfg.MultiStatements, cfg.ClientFoundRows = true, true
 	cfg.Timeout = 10 * time.Second
 	cfg.Logger = &mysql.NopLogger{} // what it would say is in the errors
-	// A row that a guard holds is not waited for much longer than a beat may take.
-	cfg.Params = map[string]string{"innodb_lock_wait_timeout": "1"}
+	cfg.Params = map[string]string{
+		// A row that a guard holds is not waited for much longer than a beat may take.
+		"innodb_lock_wait_timeout": "1",
+		// What the server has for all sessions need not do for ours.
+		"autocommit": "1", "sql_safe_updates": "0", "sql_select_limit": "18446744073709551615",
+		"sql_mode": "'STRICT_TRANS_TABLES'", "completion_type": "0",
+	}
 	conns = defaultConns
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

@@ -24,6 +24,12 @@ const (
 	// listenIdle is how long a connection listens though nobody waits.
 	listenIdle = time.Minute
 
+	// probeEvery is how often a connection on which nothing was heard is asked whether
+	// it still leads to the server, while somebody waits, and probePatience how long
+	// its answer may take.
+	probeEvery    = 15 * time.Second
+	probePatience = time.Second
+
 	noticeRun = 200 // ids in one notice, which holds less than 8000 bytes
 )
 
@@ -32,7 +38,7 @@ const (
 // pooler may take LISTEN and give the connection to somebody else.
 func (s *store) attend(ctx context.Context, w sqllock.Waiters) {
 	for w.Wanted(ctx) == nil {
-		c, err := s.listener(ctx)
+		c, err := s.connect(ctx, w)
 		worked := false
 		if err == nil {
 			worked = s.hear(ctx, c, w)
@@ -42,14 +48,28 @@ func (s *store) attend(ctx context.Context, w sqllock.Waiters) {
 		if worked || err != nil {
 			pause = listenSoon
 		}
-		look(ctx, w, pause)
+		resting, cancel := context.WithTimeout(ctx, pause)
+		look(resting, w)
+		cancel()
 	}
 }
 
-// look polls for d.
-func look(ctx context.Context, w sqllock.Waiters, d time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
+// connect makes a connection that listens, and looks for turns meanwhile: that takes
+// long where the network swallows what is sent.
+func (s *store) connect(ctx context.Context, w sqllock.Waiters) (c *pgx.Conn, err error) {
+	looking, done := context.WithCancel(ctx)
+	var dial sync.WaitGroup
+	dial.Go(func() { // ends with ctx or after a while; awaited below
+		defer done()
+		c, err = s.listener(ctx)
+	})
+	look(looking, w)
+	dial.Wait()
+	return c, err
+}
+
+// look polls until ctx ends.
+func look(ctx context.Context, w sqllock.Waiters) {
 	for ctx.Err() == nil && w.Wanted(ctx) == nil {
 		stirred := w.Stirred()
 		next, _ := w.Poll(ctx, true) // an error is met again soon enough
@@ -67,17 +87,12 @@ func look(ctx context.Context, w sqllock.Waiters, d time.Duration) {
 func (s *store) listener(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	cfg, err := s.from.config(ctx)
+	cfg, err := s.beatSource(ctx).config(ctx) // which does not wait behind the user's work
 	if err != nil {
 		return nil, err
 	}
-	if cfg.BeforeConnect != nil {
-		if err := cfg.BeforeConnect(ctx, cfg.ConnConfig); err != nil {
-			return nil, err
-		}
-	}
-	cfg.ConnConfig.OnNotification = nil // notices are ours here, not the user's
-	c, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
+	cfg.OnNotification = nil // notices are ours here, not the user's
+	c, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -89,51 +104,84 @@ func (s *store) listener(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // hear hands notices on until the connection breaks, and reports whether any
-// arrived. Until the first one does, and for those who watch, it looks as well.
+// arrived. Until the first one does, and for those who watch, it looks as well. A
+// connection that died without a word is silent like one on which nothing happens:
+// it is asked now and then, and at once when somebody found its turn by itself.
 func (s *store) hear(ctx context.Context, c *pgx.Conn, w sqllock.Waiters) (worked bool) {
 	trial := "trial-" + rand.Text()
 	s.notify(ctx, trial)
 	w.Overdue() // what came before LISTEN was not told
-	begun := time.Now()
+	begun, wanted, proven := time.Now(), time.Now(), time.Now()
 	for ctx.Err() == nil {
 		if !worked && time.Since(begun) > listenTrial {
 			return false
 		}
-		wait := listenIdle
-		watching := w.Watching()
+		wait := probeEvery
+		missed := w.Missed()
+		wakes := []<-chan struct{}{missed, w.Watching()}
 		if !worked || w.Watched() {
 			wait, _ = w.Poll(ctx, !worked) // an error is met again soon enough
-			wait, watching = max(wait, time.Millisecond), nil
+			wait, wakes = max(wait, time.Millisecond), wakes[:1]
 		}
-		n, err := notice(ctx, c, wait, watching)
+		n, err := notice(ctx, c, wait, wakes...)
+		if w.Anyone() {
+			wanted = time.Now()
+		}
 		switch {
-		case err != nil, n == "" && !w.Anyone():
+		case err != nil, time.Since(wanted) > listenIdle:
 			return worked
-		case n == trial && !worked:
-			worked = true
-		case n != "" && n != trial:
-			w.Wake(strings.Fields(n)...)
+		case n != "":
+			proven = time.Now()
+			if n == trial {
+				worked = true
+			} else {
+				w.Wake(strings.Fields(n)...)
+			}
+		case worked && (isClosed(missed) || time.Since(proven) > probeEvery && w.Anyone()):
+			if !leads(ctx, c) {
+				return worked
+			}
+			proven = time.Now()
 		}
 	}
 	return worked
 }
 
-// notice waits for the next notice, until it is time to look, or until somebody
-// begins to watch; "" then.
-func notice(ctx context.Context, c *pgx.Conn, wait time.Duration, watching <-chan struct{}) (string, error) {
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// leads reports whether a connection still leads to the server. Notices that come
+// before the answer are kept for the next look.
+func leads(ctx context.Context, c *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	return c.Ping(ctx) == nil
+}
+
+// notice waits for the next notice, until it is time to look, or until one of wakes
+// is closed; "" then.
+func notice(ctx context.Context, c *pgx.Conn, wait time.Duration, wakes ...<-chan struct{}) (string, error) {
 	sub, cancel := context.WithTimeout(ctx, wait)
-	var interrupt sync.WaitGroup
-	interrupt.Go(func() { // ends with sub; awaited below
-		select {
-		case <-watching:
-			cancel()
-		case <-sub.Done():
-		}
-	})
+	var interrupts sync.WaitGroup
+	for _, wake := range wakes {
+		interrupts.Go(func() { // ends with sub; awaited below
+			select {
+			case <-wake:
+				cancel()
+			case <-sub.Done():
+			}
+		})
+	}
 	n, err := c.WaitForNotification(sub)
 	ended := sub.Err() != nil
 	cancel()
-	interrupt.Wait()
+	interrupts.Wait()
 	switch {
 	case err == nil:
 		return n.Payload, nil
@@ -154,10 +202,10 @@ func (s *store) tell(ctx context.Context, ids []string) {
 	}
 }
 
-// notify sends a notice. If it is lost, those concerned look when their pause is
-// over.
+// notify sends a notice, on a connection that does not wait behind the user's work. If
+// it is lost, those concerned look when their pause is over.
 func (s *store) notify(ctx context.Context, text string) {
-	_ = s.from.with(ctx, func(c *pgx.Conn) error {
+	_ = s.with(ctx, s.beatSource(ctx), func(c *pgx.Conn) error {
 		_, err := c.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", s.tables.channel, text)
 		return err
 	})

@@ -47,6 +47,7 @@ func dialect(e *Engine) (sqllock.Dialect, error) {
 		Push:       true,
 		Attend:     e.store.attend,
 		Tell:       e.store.tell,
+		Hold:       e.store.hold,
 		Guards: &sqllock.Guards{
 			Query:  queryTx,
 			Level:  "SELECT 1 WHERE current_setting('transaction_isolation') <> 'read committed'",

@@ -52,12 +52,15 @@ func (s *store) classify(err error) error {
 		return err
 	case !ok: // the server did not send it: a connection that was not had or broke
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
-	case isCode(err, undefinedTable, undefinedSchema):
+	case isCode(err, undefinedSchema): // met only by who makes tables
+		return fmt.Errorf("postgres: there is no schema for the tables %s, and migrate makes none: %s: %w",
+			s.tables.shown, s.tables.missingSchema(), err)
+	case isCode(err, undefinedTable):
 		return fmt.Errorf("postgres: the tables %s are not there, or not of this version: run pawl migrate: %w", s.tables.shown, err)
 	case isCode(err, undefinedColumn, undefinedFunction, typeMismatch):
 		return fmt.Errorf("postgres: a table at the name of one of %s is not pawl's: choose another table_prefix: %w", s.tables.shown, err)
 	case isCode(err, readOnly):
-		return fmt.Errorf("%w: the server takes no writes: it is a read replica, or was a primary until now: %w", driver.ErrUnreachable, err)
+		return fmt.Errorf("%w: the server takes no writes: it is a read replica, was a primary until now, or default_transaction_read_only is on: %w", driver.ErrUnreachable, err)
 	case isCode(err, insufficientRights, noSuchDatabase), strings.HasPrefix(pg.Code, "28"):
 		return fmt.Errorf("%w: %w", driver.ErrDenied, err)
 	case isCode(err, lockNotAvailable):

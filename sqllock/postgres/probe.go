@@ -30,17 +30,22 @@ func (s *store) envelope(ctx context.Context) (*envelope, error) {
 	if e := s.around.Load(); e != nil {
 		return e, nil
 	}
-	var level, commit string
+	var level, commit, reads string
 	var replica bool
 	err := s.from.with(ctx, func(c *pgx.Conn) error {
 		return c.QueryRow(ctx, `SELECT pg_is_in_recovery(), current_setting('default_transaction_isolation'),
-			current_setting('synchronous_commit')`, pgx.QueryExecModeExec).Scan(&replica, &level, &commit)
+			current_setting('synchronous_commit'), current_setting('default_transaction_read_only')`,
+			pgx.QueryExecModeExec).Scan(&replica, &level, &commit, &reads)
 	})
 	if err != nil {
 		return nil, s.answer(ctx, err)
 	}
 	if replica {
 		return nil, fmt.Errorf("%w: postgres: the server is a read replica, locks need the primary", driver.ErrDenied)
+	}
+	if reads == "on" { // somebody wants no writes here, and locks are written
+		return nil, fmt.Errorf("%w: postgres: default_transaction_read_only is on for these connections, and locks are written: "+
+			"set it off for this role or database", driver.ErrDenied)
 	}
 	e := &envelope{}
 	if level != "read committed" || commit == "off" {
@@ -56,7 +61,7 @@ func (s *store) envelope(ctx context.Context) (*envelope, error) {
 // ready finds out whether the database can be used: a primary, with tables of
 // the version that this program knows.
 func (s *store) ready(ctx context.Context) error {
-	if s.around.Load() != nil {
+	if s.checked.Load() {
 		return nil
 	}
 	var version int
@@ -74,6 +79,12 @@ func (s *store) ready(ctx context.Context) error {
 		return fmt.Errorf("postgres: the tables %s are of version %d, this program knows version %d: run pawl migrate of the newer one",
 			s.tables.shown, version, schemaVersion)
 	}
-	_, err = s.envelope(ctx)
+	// Connections for beats are seen to while there is one to be had.
+	if err := s.keep(ctx); err != nil {
+		return s.answer(ctx, err)
+	}
+	if _, err = s.envelope(ctx); err == nil {
+		s.checked.Store(true)
+	}
 	return err
 }

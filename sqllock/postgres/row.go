@@ -3,6 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -94,11 +95,35 @@ const bytea = 17 // the type's number
 func (r row) bytes(i int) ([]byte, error) {
 	b := r.values[i]
 	if r.fields[i].DataTypeOID == bytea && r.fields[i].Format == pgx.TextFormatCode {
-		digits, ok := strings.CutPrefix(string(b), `\x`)
-		if !ok {
-			return nil, fmt.Errorf("bytes that do not begin with \\x")
+		if digits, ok := strings.CutPrefix(string(b), `\x`); ok {
+			return hex.DecodeString(digits)
 		}
-		return hex.DecodeString(digits)
+		return unescaped(b)
 	}
 	return append([]byte{}, b...), nil
+}
+
+// unescaped reads bytes as a server writes them whose bytea_output is escape: a
+// backslash twice, and what cannot be printed as three octal digits behind one.
+func unescaped(b []byte) ([]byte, error) {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		switch {
+		case b[i] != '\\':
+			out = append(out, b[i])
+		case i+1 < len(b) && b[i+1] == '\\':
+			out = append(out, '\\')
+			i++
+		case i+3 < len(b):
+			n, err := strconv.ParseUint(string(b[i+1:i+4]), 8, 8)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, byte(n))
+			i += 3
+		default:
+			return nil, errors.New("bytes that end within an escape")
+		}
+	}
+	return out, nil
 }

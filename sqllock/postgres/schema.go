@@ -43,6 +43,14 @@ func tablesOf(prefix string) (tables, error) {
 	}, nil
 }
 
+// missingSchema says what to do where there is no schema for the tables.
+func (t *tables) missingSchema() string {
+	if schema, _, named := strings.Cut(t.shown, "."); named {
+		return "CREATE SCHEMA " + schema + " first"
+	}
+	return "set the search_path to one that is there, or name it in table_prefix"
+}
+
 // Schema returns the statements that Migrate runs, for those who want to run
 // them by themselves.
 func (e *Engine) Schema() string { return e.store.tables.schema() }

@@ -9,7 +9,8 @@ CREATE TABLE IF NOT EXISTS {meta} (
 INSERT INTO {meta} (one, schema) VALUES (1, 1) ON CONFLICT DO NOTHING;
 
 -- One row a name, kept while the name is in use. Beats and releases change it in
--- place: a page keeps room for that.
+-- place: a page keeps room for that. The row without a name is made by the first
+-- sweep: its fence is the highest token on rows that were swept.
 CREATE TABLE IF NOT EXISTS {head} (
   name      text COLLATE "C" PRIMARY KEY,
   fence     bigint  NOT NULL, -- the highest token given out on the name

@@ -2,16 +2,9 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
-	sqldriver "database/sql/driver"
-	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
 // A source is where connections come from.
@@ -20,8 +13,12 @@ type source interface {
 	// that fn left closed, or in a transaction, is not used again.
 	with(ctx context.Context, fn func(*pgx.Conn) error) error
 
-	// config is that of a pool for connections of our own to the same server.
-	config(ctx context.Context) (*pgxpool.Config, error)
+	// keep returns where connections for beats come from, so that they do not wait
+	// behind the user's own work. They are made as all of the source are.
+	keep(ctx context.Context) (source, error)
+
+	// config is that of a connection to the same server by itself.
+	config(ctx context.Context) (*pgx.ConnConfig, error)
 
 	close()
 }
@@ -52,81 +49,32 @@ func spoilt(ctx context.Context, c *pgx.Conn) {
 	}
 }
 
-func (p *poolSource) config(context.Context) (*pgxpool.Config, error) { return p.pool.Config(), nil }
+// keep makes a pool of our own, with all hooks of the user's. It does not connect.
+func (p *poolSource) keep(ctx context.Context) (source, error) {
+	cfg := p.pool.Config()
+	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = beatConns, 0, 0
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &poolSource{pool: pool, own: true}, nil
+}
+
+func (p *poolSource) config(ctx context.Context) (*pgx.ConnConfig, error) {
+	cfg := p.pool.Config()
+	if cfg.BeforeConnect != nil {
+		if err := cfg.BeforeConnect(ctx, cfg.ConnConfig); err != nil {
+			return nil, err
+		}
+	}
+	return cfg.ConnConfig, nil
+}
 
 func (p *poolSource) close() {
 	if p.own {
 		p.pool.Close()
 	}
 }
-
-// dbSource is a *sql.DB on pgx. Steps that travel together need the connection
-// beneath it.
-type dbSource struct{ db *sql.DB }
-
-var errNotPGX = fmt.Errorf("%w: the *sql.DB is not of pgx's stdlib driver, and on another the steps of a flight cannot travel together",
-	driver.ErrUnsupported)
-
-func (d *dbSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
-	c, err := d.db.Conn(ctx)
-	if err != nil {
-		return &connectError{err}
-	}
-	defer c.Close()
-	var failed error // kept apart: Raw would take some errors for its own
-	err = c.Raw(func(dc any) error {
-		conn, err := beneath(dc)
-		if err != nil {
-			failed = err
-			return nil
-		}
-		failed = fn(conn)
-		spoilt(ctx, conn)
-		if conn.IsClosed() || conn.PgConn().TxStatus() != 'I' {
-			return sqldriver.ErrBadConn
-		}
-		return nil
-	})
-	if failed != nil || errors.Is(err, sqldriver.ErrBadConn) {
-		return failed
-	}
-	return err
-}
-
-// beneath finds pgx's connection, also under a driver that wraps another and
-// shows it by a method Raw, as those that trace do.
-func beneath(dc any) (*pgx.Conn, error) {
-	for {
-		switch c := dc.(type) {
-		case *stdlib.Conn:
-			return c.Conn(), nil
-		case interface{ Raw() sqldriver.Conn }:
-			dc = c.Raw()
-		default:
-			return nil, errNotPGX
-		}
-	}
-}
-
-func (d *dbSource) config(ctx context.Context) (*pgxpool.Config, error) {
-	var own *pgx.ConnConfig
-	err := d.with(ctx, func(c *pgx.Conn) error {
-		own = c.Config()
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := pgxpool.ParseConfig("host=localhost") // only for its defaults
-	if err != nil {
-		return nil, err
-	}
-	own.OnNotification = nil // that of the connection it was read from
-	cfg.ConnConfig = own
-	return cfg, nil
-}
-
-func (*dbSource) close() {}
 
 // A connectError says that no connection was had, so that nothing was sent.
 type connectError struct{ err error }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl/sqllock"
 )
@@ -23,6 +22,7 @@ type store struct {
 	tables tables
 
 	around  atomic.Pointer[envelope] // what a flight travels in; nil: not known yet
+	checked atomic.Bool              // the tables were found to be of this version
 	retries atomic.Int64             // flights that the server refused untouched and that were sent again
 
 	mu     sync.Mutex // guards what follows
@@ -51,7 +51,7 @@ func (s *store) Run(ctx context.Context, f *sqllock.Flight) error {
 	}
 	for n := 0; ; n++ {
 		var got []rows
-		err := from.with(ctx, func(c *pgx.Conn) (err error) {
+		err := s.with(ctx, from, func(c *pgx.Conn) (err error) {
 			got, err = fly(ctx, c, f, around)
 			return err
 		})
@@ -186,32 +186,60 @@ func column[T any](a *sqllock.Args, of func(*sqllock.Args) T) []T {
 	return all
 }
 
-// beatSource returns connections of our own, or those of the user while there
-// can be none.
+// beatSource returns connections for beats, or those of the user while there can be
+// none.
 func (s *store) beatSource(ctx context.Context) source {
+	if s.keep(ctx) != nil {
+		return s.from
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.beats != nil || s.closed {
-		return s.orBeats()
-	}
-	cfg, err := s.from.config(ctx)
-	if err != nil {
-		return s.from
-	}
-	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = beatConns, 0, 0
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), cfg)
-	if err != nil {
-		return s.from
-	}
-	s.beats = &poolSource{pool: pool, own: true}
-	return s.beats
-}
-
-func (s *store) orBeats() source {
 	if s.beats == nil {
 		return s.from
 	}
 	return s.beats
+}
+
+// keep sees to it that there are connections for beats.
+func (s *store) keep(ctx context.Context) error {
+	s.mu.Lock()
+	done := s.beats != nil || s.closed
+	s.mu.Unlock()
+	if done {
+		return nil
+	}
+	beats, err := s.from.keep(ctx) // may wait
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.beats == nil && !s.closed {
+		s.beats, beats = beats, nil
+	}
+	s.mu.Unlock()
+	if beats != nil { // somebody else was faster
+		beats.close()
+	}
+	return nil
+}
+
+type heldKey struct{ *store }
+
+// hold runs fn on one connection of the user's.
+func (s *store) hold(ctx context.Context, fn func(context.Context)) error {
+	return s.answer(ctx, s.from.with(ctx, func(c *pgx.Conn) error {
+		fn(context.WithValue(ctx, heldKey{s}, c))
+		return nil
+	}))
+}
+
+// with runs fn on the connection that is held under ctx, if it still serves, or on one
+// of from.
+func (s *store) with(ctx context.Context, from source, fn func(*pgx.Conn) error) error {
+	if c, ok := ctx.Value(heldKey{s}).(*pgx.Conn); ok && !c.IsClosed() && c.PgConn().TxStatus() == 'I' {
+		return fn(c)
+	}
+	return from.with(ctx, fn)
 }
 
 func (s *store) close() error {

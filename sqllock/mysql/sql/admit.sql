@@ -2,7 +2,7 @@
 -- with all ahead of it within the limit, and none behind an exclusive one.
 --
 -- :name -> nothing
-UPDATE (
+{update} (
   SELECT f.token FROM (
     SELECT c.token, c.lim,
       sum(c.need) OVER w AS total,
@@ -12,5 +12,5 @@ UPDATE (
     WINDOW w AS (ORDER BY c.token ROWS UNBOUNDED PRECEDING)
   ) f WHERE f.writers = 0 AND f.total <= f.lim
 ) g STRAIGHT_JOIN {claim} m ON m.name = :name AND m.token = g.token
-SET m.held = 1, m.since = {now}
+SET m.held = 1, m.since = {now} + {primary}
 WHERE m.held = 0

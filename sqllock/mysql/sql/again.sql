@@ -11,6 +11,6 @@ UPDATE {head} SET
   x_since   = {now},
   x_session = :session, x_live = :live, x_note = :note, x_need = :need, x_limit = :limit, x_queue = :queue,
   x_try     = :try, x_id = :id,
-  x_until   = {now} + :ttl
+  x_until   = {now} + :ttl + {primary}
 WHERE name = :name AND x_until <= {now} AND used = 0 AND waiting = 0;
 SELECT LAST_INSERT_ID() - 1 FROM dual WHERE ROW_COUNT() > 0

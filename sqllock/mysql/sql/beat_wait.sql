@@ -3,6 +3,6 @@
 --
 -- :name :token :id :try :ttl -> held, token; no row: it is not there
 UPDATE {claim}
-SET until = GREATEST(until, {now} + :ttl) + 0 * LAST_INSERT_ID(held + 1)
+SET until = GREATEST(until, {now} + :ttl + {primary}) + 0 * LAST_INSERT_ID(held + 1)
 WHERE name = :name AND token = :token AND id = :id AND try = :try AND until > {now};
 SELECT LAST_INSERT_ID() - 1, :token FROM dual WHERE ROW_COUNT() > 0

@@ -3,8 +3,8 @@
 -- prolonged. The limit keeps the two from being made one, as in beat_x.
 --
 -- :names :pairs :ttl -> id and token of each that was prolonged
-SET @pawl_now = {now};
-UPDATE (
+SET @pawl_now = {now} + {primary};
+{update} (
   SELECT name FROM {head} WHERE name IN (:names) AND (x_id, x_try) IN (:pairs) AND x_until > @pawl_now
   LIMIT 1000000 FOR UPDATE SKIP LOCKED
 ) f STRAIGHT_JOIN {head} h ON h.name = f.name

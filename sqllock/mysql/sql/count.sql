@@ -2,7 +2,7 @@
 -- that what a dead process left behind heals.
 --
 -- :name -> nothing
-UPDATE {head} h JOIN (
+{update} {head} h JOIN (
   SELECT coalesce(sum(held), 0) AS used, count(*) - coalesce(sum(held), 0) AS waiting FROM {claim} WHERE name = :name
 ) n ON 1 = 1
 SET h.used = n.used, h.waiting = n.waiting, h.x_since = IF(h.x_id = '', {now}, h.x_since)

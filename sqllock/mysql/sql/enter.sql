@@ -2,13 +2,16 @@
 -- it read travels back in the statement's own answer, as LAST_INSERT_ID, plus one:
 -- 0 says that it was not taken. Columns that the conditions read are assigned
 -- last, so that it makes no difference whether a session assigns them one after
--- the other or all at once. The moment is x_since of the new row.
+-- the other or all at once. The moment is x_since of the new row. Tokens of a new
+-- row begin above those of rows that were swept, which mark noted; that row is held,
+-- so that a sweep under way is waited for before it is read, and not after.
 --
 -- :name :id :try :session :live :note :need :limit :queue :ttl -> token; no row: not taken
 INSERT INTO {head} (name, fence, x_id, x_try, x_token, x_session, x_live, x_note,
   x_need, x_limit, x_queue, x_since, x_until, used, waiting, departed)
-VALUES (:name, {now}, :id, :try, LAST_INSERT_ID({now} + 1) - 1, :session, :live, :note,
-  :need, :limit, :queue, {now}, {now} + :ttl, 0, 0, 0)
+SELECT :name, GREATEST({now}, m.swept + 1), :id, :try, LAST_INSERT_ID(GREATEST({now}, m.swept + 1) + 1) - 1, :session, :live, :note,
+  :need, :limit, :queue, {now}, {now} + :ttl + {primary}, 0, 0, 0
+FROM (SELECT COALESCE(MAX(fence), 0) AS swept FROM {head} WHERE name = '' LOCK IN SHARE MODE) m
 ON DUPLICATE KEY UPDATE
   x_token   = CASE
     WHEN x_until <= VALUES(x_since) AND used = 0 AND waiting = 0 THEN LAST_INSERT_ID(GREATEST(fence + 1, VALUES(x_since)) + 1) - 1

@@ -4,12 +4,18 @@
 -- of the last hold does, the queueing flight decides. The row is held for
 -- update before it changes, so that a guard which comes then waits and sees
 -- what became of it. All of it is judged by one moment, x_since of the new row.
+-- Tokens of a new row begin above those of rows that were swept, which mark noted:
+-- one that the statement does not see was swept, and noted, before it began.
 --
 -- :name :id :try :session :live :note :need :limit :queue :ttl -> token; no row: not taken
 INSERT INTO {head} AS h (name, fence, x_id, x_try, x_token, x_session, x_live, x_note,
   x_need, x_limit, x_queue, x_since, x_until, used, waiting, departed)
-SELECT :name, n.t, :id, :try, n.t, :session, :live, :note, :need, :limit, :queue, n.t, n.t + :ttl, 0, 0, 0
-FROM (SELECT {now} AS t) n
+SELECT :name, n.fence, :id, :try, n.fence, :session, :live, :note, :need, :limit, :queue, n.t, n.t + :ttl, 0, 0, 0
+FROM (
+  SELECT c.t, CASE WHEN EXISTS (SELECT 1 FROM {head} b WHERE b.name = :name) THEN c.t
+    ELSE greatest(c.t, (SELECT m.fence + 1 FROM {head} m WHERE m.name = '')) END AS fence
+  FROM (SELECT {now} AS t) c
+) n
 WHERE NOT EXISTS (SELECT 1 FROM {head} b WHERE b.name = :name)
   OR EXISTS (SELECT 1 FROM {head} b WHERE b.name = :name
     AND ((b.x_until <= n.t AND b.used = 0 AND b.waiting = 0)

@@ -1,0 +1,113 @@
+package sqllock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A holder is evicted, somebody else has the name, and then an Enter of the holder's
+// arrives that was sent before and got no answer. The claim is in line again, and
+// later even holds; but what its holder was told it holds has ended, and its beat says
+// so.
+func TestAnEnterThatLandsAfterAnEvictionDoesNotKeepTheHoldAlive(t *testing.T) {
+	everywhere(t, func(t *testing.T, r *rig) {
+		for what, size := range map[string]int{"a mutex": 1, "a reader": driver.All} {
+			for _, others := range []int{0, 2} { // several are beaten by another statement than one
+				e, name := r.engine(t), nameOf(t)
+				id := newID()
+				a, err := e.Open(t.Context(), driver.SessionOptions{ID: id, TTL: time.Minute})
+				if err != nil {
+					t.Fatal(err)
+				}
+				late, err := e.Open(t.Context(), driver.SessionOptions{ID: id, TTL: time.Minute})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := openSession(t, e, time.Minute)
+				c, cb := mutex(name), mutex(name)
+				c.Limit, cb.Need, cb.Limit = size, size, size
+				live := []driver.Claim{c}
+				first := hold(t, a, c)
+				for range others {
+					other := mutex(nameOf(t))
+					hold(t, a, other)
+					live = append(live, other)
+				}
+				if st := enter(t, b, cb); st.Held {
+					t.Fatalf("%s: both hold", what)
+				}
+				line, err := e.Line(t.Context(), name)
+				if err != nil || len(line) != 2 {
+					t.Fatalf("%s: a line of %d, %v", what, len(line), err)
+				}
+				if err := e.Evict(t.Context(), line[0]); err != nil {
+					t.Fatal(err)
+				}
+				take(t, b, cb)
+				if st := enter(t, late, c); st.Held {
+					t.Fatalf("%s: both hold: %+v", what, st)
+				}
+				expectGone(t, what+", which waits again", a, live)
+				if err := b.Leave(t.Context(), cb); err != nil {
+					t.Fatal(err)
+				}
+				if st := take(t, late, c); st.Token <= first.Token {
+					t.Errorf("%s: token %d after %d", what, st.Token, first.Token)
+				}
+				expectGone(t, what+", which holds again", a, live)
+				if err := a.Leave(t.Context(), c); err != nil {
+					t.Errorf("%s: what came late cannot be left: %v", what, err)
+				}
+				if left, err := e.Line(t.Context(), name); err != nil || len(left) != 0 {
+					t.Errorf("%s: %d are left, %v", what, len(left), err)
+				}
+			}
+		}
+	})
+}
+
+// expectGone beats twice: the first of live has ended, the others are prolonged.
+func expectGone(t *testing.T, what string, s driver.Session, live []driver.Claim) {
+	t.Helper()
+	for range 2 {
+		for i, st := range beatAll(t, s, live...) {
+			if st.Gone != (i == 0) || st.Gone == (st.Valid > 0) {
+				t.Errorf("%s: beat %d of %d says %+v", what, i, len(live), st)
+			}
+		}
+	}
+}
+
+// A Leave that was not answered is repeated when the name belongs to somebody else, and
+// when the same claim came again with its next try: it ends neither.
+func TestALateRepeatOfALeaveEndsNothingElse(t *testing.T) {
+	everywhere(t, func(t *testing.T, r *rig) {
+		e, name := r.engine(t), nameOf(t)
+		a, b := openSession(t, e, time.Minute), openSession(t, e, time.Minute)
+		c, cb := mutex(name), mutex(name)
+		hold(t, a, c)
+		if err := a.Leave(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		r.exec(t, "DELETE FROM pawl_head WHERE name = ?", name) // as if it had been swept, or the store emptied
+		hold(t, b, cb)
+		if err := a.Leave(t.Context(), c); !errors.Is(err, driver.ErrGone) {
+			t.Errorf("a repeated Leave: %v", err)
+		}
+		again := c
+		again.Try++
+		if st := enter(t, a, again); st.Held {
+			t.Fatal("both hold")
+		}
+		if err := a.Leave(t.Context(), c); !errors.Is(err, driver.ErrGone) {
+			t.Errorf("a repeated Leave: %v", err)
+		}
+		line, err := e.Line(t.Context(), name)
+		if err != nil || len(line) != 2 || line[0].ID != cb.ID || !line[0].Held || line[1].ID != c.ID || line[1].Try != again.Try {
+			t.Errorf("the line is %+v, %v", line, err)
+		}
+	})
+}

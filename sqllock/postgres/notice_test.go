@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/calm"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+)
+
+// handoff has from's holder give back a name for which to's client waits, and returns
+// how long it takes until the waiter has it.
+func handoff(t *testing.T, from, to *pawl.Client, name string, before, after func()) time.Duration {
+	t.Helper()
+	first, err := from.Mutex(name).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan time.Time, 1)
+	go func() {
+		l, err := to.Mutex(name).Lock(t.Context())
+		at := time.Now()
+		if err == nil {
+			err = l.Unlock()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		got <- at
+	}()
+	awaitLine(t, from, name, 2)
+	before()
+	released := time.Now()
+	if err := first.Unlock(); err != nil {
+		t.Error(err)
+	}
+	at := <-got
+	after()
+	return at.Sub(released)
+}
+
+// awaitLine waits until so many are in line for a name.
+func awaitLine(t *testing.T, c *pawl.Client, name string, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		n := 0
+		for _, err := range c.List(t.Context(), name) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if n == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d in line, not %d", n, want)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// The user's work has all connections of the releaser's pool, and more of it waits for
+// each: what gives the lock back gets one in its turn, and the next is told all the
+// same.
+func TestTheNextIsToldThoughTheReleasersPoolIsBusy(t *testing.T) {
+	t.Parallel()
+	serverPool(t)
+	const ttl = time.Minute
+	pool, err := pgxpool.New(t.Context(), urlOf(shared.server.Addr())+"&pool_max_conns=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	e, err := New(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	a := pawl.New(e, pawl.WithTTL(ttl))
+	t.Cleanup(func() { a.Close() })
+	b := openClient(t, urlOf(shared.server.Addr()), pawl.WithTTL(ttl))
+	calm.Within(t, ttl/10, "the next has it", func() time.Duration {
+		ctx, cancel := context.WithCancel(t.Context())
+		var work sync.WaitGroup
+		return handoff(t, a, b, t.Name(), func() {
+			for range 8 {
+				work.Go(func() { // ends with ctx; awaited below
+					for ctx.Err() == nil {
+						_, _ = pool.Exec(ctx, "SELECT pg_sleep(0.4)")
+					}
+				})
+			}
+			for pool.Stat().AcquiredConns() < 2 {
+				time.Sleep(time.Millisecond)
+			}
+		}, func() { cancel(); work.Wait() })
+	})
+}
+
+// deaf is a source whose connections lead to the server, but for the one that listens.
+type deaf struct {
+	source
+	addr string
+}
+
+func (d *deaf) keep(ctx context.Context) (source, error) {
+	s, err := d.source.keep(ctx)
+	return &deaf{s, d.addr}, err
+}
+
+func (d *deaf) config(ctx context.Context) (*pgx.ConnConfig, error) {
+	cfg, err := d.source.config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(d.addr)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	cfg.Host, cfg.Port = host, uint16(n)
+	return cfg, err
+}
+
+// The connection that listens dies without a word. One turn may be found as late as by
+// a beat; from then on it is known, and turns are told again.
+func TestAListenerThatDiedWithoutAWordIsReplaced(t *testing.T) {
+	t.Parallel()
+	serverPool(t)
+	const ttl = 24 * time.Second
+	store := urlOf(shared.server.Addr())
+	p := faultproxy.New(t, shared.server.Addr())
+	e := openStore(t, store)
+	e.store.from = &deaf{e.store.from, p.Addr()}
+	a, b := openClient(t, store, pawl.WithTTL(ttl)), pawl.New(e, pawl.WithTTL(ttl))
+	t.Cleanup(func() { b.Close() })
+	nothing := func() {}
+	for range 2 { // LISTEN is known to work
+		handoff(t, a, b, t.Name(), nothing, nothing)
+	}
+	p.BlackHole(faultproxy.Both)
+	handoff(t, a, b, t.Name(), nothing, nothing)
+	for range 3 {
+		calm.Within(t, ttl/8, "the next has it", func() time.Duration {
+			return handoff(t, a, b, t.Name(), nothing, nothing)
+		})
+	}
+	p.Heal()
+	calm.Within(t, ttl/8, "the next has it", func() time.Duration {
+		return handoff(t, a, b, t.Name(), nothing, nothing)
+	})
+}

@@ -1,0 +1,11 @@
+-- mark notes the highest token given out on head rows that are about to be swept, in
+-- the row without a name: a name's next row starts from there. The server's clock
+-- alone would not do: it may have been ahead when the name was last used, and be
+-- right again. Whoever sweeps holds this row first, so that two never hold rows
+-- that the other wants.
+--
+-- :names -> nothing
+INSERT INTO {head} AS m (name, fence, x_id, x_try, x_token, x_session, x_live, x_note,
+  x_need, x_limit, x_queue, x_since, x_until, used, waiting, departed)
+SELECT '', coalesce(max(h.fence), 0), '', 0, 0, '', '', '', 0, 0, 0, 0, 0, 0, 0, 0 FROM {head} h WHERE h.name = ANY (:names)
+ON CONFLICT (name) DO UPDATE SET fence = greatest(m.fence, excluded.fence)
