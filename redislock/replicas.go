@@ -67,7 +67,7 @@ func (s *session) confirm(ctx context.Context, c *driver.Claim, token uint64) (d
 		return driver.Standing{Held: true, Token: token, Ahead: -1}, nil
 	}
 	at, own := s.of(c)
-	r, err := s.grant(ctx, c, lookScript, at.hold, lookScript.call(2, []string{at.hold, at.line, own, s.millis, "1"}))
+	r, err := s.grant(ctx, c, lookScript, at.hold, lookScript.call(4, at.keys(own, s.millis, "1")))
 	if err != nil {
 		return driver.Standing{}, s.e.faultAt(c.Name, err)
 	}

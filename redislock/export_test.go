@@ -1,0 +1,9 @@
+package redislock
+
+import "context"
+
+// WatchOnce is one call of what keeps a name watched.
+func (e *Engine) WatchOnce(ctx context.Context, name string) error {
+	_, _, _, err := e.watchOnce(ctx, name)
+	return err
+}
