@@ -17,6 +17,7 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
+	s.e.policy.again()
 	if err := s.silent(ctx); err != nil {
 		return err
 	}

@@ -132,6 +132,9 @@ func own(c *driver.Claim) string { return "p1 " + c.ID + " " + strconv.Itoa(c.Tr
 // Enter asks for a claim in one script.
 func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	e := s.e
+	if err := e.policy.fine(ctx); err != nil {
+		return driver.Standing{}, err
+	}
 	channel := e.keys.channel(e.id, c.Name)
 	p, tail, wish, err := s.entering(ctx, &c, channel)
 	if err != nil {
