@@ -38,7 +38,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 		pause := s.patience(&c)
 		switch {
 		case now == 0:
-			if code(why) != "" { // the server refuses: it will not come up
+			if code(why) != "" && !passing(why) { // the server refuses: it will not come up
 				return driver.Standing{}, fault(why)
 			}
 			pause = min(max(pause, time.Millisecond), deafPause)
@@ -87,7 +87,7 @@ func (s *session) rest(ctx context.Context, pause time.Duration, turn, changed <
 // look asks how c stands, and settles its line.
 func (s *session) look(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	at, own := s.of(&c)
-	r, err := s.e.run(ctx, lookScript, 2, []string{at.hold, at.line, own, s.millis, "0"})
+	r, err := s.e.run(ctx, lookScript, 4, at.keys(own, s.millis, "0"))
 	if err != nil {
 		return driver.Standing{}, s.e.faultAt(c.Name, err)
 	}

@@ -21,6 +21,7 @@ type bare struct {
 	keys layout
 	bad  error
 
+	policy   *policy
 	checking chan struct{} // has room while nobody checks the server
 	cmp      *comparer     // nil until checked; only for whoever checks
 
@@ -30,7 +31,7 @@ type bare struct {
 }
 
 func newBare(c Client, o options, keys layout, bad error) *bare {
-	return &bare{c: c, o: o, keys: keys, bad: bad, checking: make(chan struct{}, 1), sessions: map[*bareSession]struct{}{}}
+	return &bare{c: c, o: o, keys: keys, bad: bad, policy: newPolicy(c, o), checking: make(chan struct{}, 1), sessions: map[*bareSession]struct{}{}}
 }
 
 // Features reports that the plain recipe has a hold and nothing else.
@@ -46,11 +47,11 @@ func (e *bare) ready(ctx context.Context) (*comparer, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { <-e.checking }()
+	if err := e.policy.fine(ctx); err != nil {
+		return nil, err
+	}
 	if e.cmp != nil {
 		return e.cmp, nil
-	}
-	if err := checkEviction(ctx, e.c, e.o.evictable); err != nil {
-		return nil, err
 	}
 	found, err := probe(ctx, e.c, e.keys)
 	e.cmp = found
@@ -186,6 +187,7 @@ func (e *bare) Close() error {
 	for _, s := range open {
 		errs = append(errs, s.Close(ctx))
 	}
+	e.policy.close()
 	return errors.Join(append(errs, e.c.Close())...)
 }
 

@@ -67,6 +67,9 @@ func (s *bareSession) Enter(ctx context.Context, c driver.Claim) (driver.Standin
 	if c.Queue || !c.Exclusive() {
 		return driver.Standing{}, driver.ErrUnsupported
 	}
+	if err := s.e.policy.fine(ctx); err != nil {
+		return driver.Standing{}, err
+	}
 	if err := s.begin(ctx, c); err != nil {
 		return driver.Standing{}, err
 	}
@@ -180,6 +183,7 @@ func (s *bareSession) Beat(ctx context.Context, live []driver.Claim, out []drive
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
+	s.e.policy.again()
 	calls := make([]Command, len(live))
 	for i := range live {
 		key, value := s.e.keys.hold(live[i].Name), s.value(&live[i])

@@ -17,6 +17,7 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
+	s.e.policy.again()
 	if len(live) == 0 {
 		if err := s.silent(ctx); err != nil {
 			return err
@@ -54,6 +55,9 @@ func (s *session) beat(ctx context.Context, live []driver.Claim, out []driver.St
 	}
 	answers, sent := make([]Answer, len(live)), time.Now()
 	runEach(ctx, sc, s.sender(), calls, answers)
+	if e.keys.cluster {
+		s.renew(ctx, live, answers)
+	}
 	for i := range live {
 		c, a := &live[i], &answers[i]
 		out[i] = driver.Standing{}
@@ -81,6 +85,34 @@ func (s *session) beat(ctx context.Context, live []driver.Claim, out []driver.St
 		}
 	}
 	return failed
+}
+
+// renew prolongs holds whose slot is being moved: a move may take longer than a
+// lease lasts, and until its end the keys that look needs are not together.
+func (s *session) renew(ctx context.Context, live []driver.Claim, answers []Answer) {
+	var calls []Command
+	var at []int
+	for i := range live {
+		if !moving(answers[i].Err) {
+			continue
+		}
+		p, own := s.of(&live[i])
+		args, keys := []string{p.hold, own, s.millis}, 1
+		if !live[i].Exclusive() {
+			args, keys = []string{p.hold, p.line, p.lives, own, s.millis}, 3
+		}
+		calls, at = append(calls, Command{p.hold, renewScript.call(keys, args)}), append(at, i)
+	}
+	if len(calls) == 0 {
+		return
+	}
+	out := make([]Answer, len(calls))
+	runEach(ctx, renewScript, s.e.c.Each, calls, out)
+	for i, a := range out {
+		if a.Err == nil && a.Text != "" {
+			answers[at[i]] = a
+		}
+	}
 }
 
 // sender is how the next beat goes out: where the last had no answer in time its

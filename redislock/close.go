@@ -32,11 +32,14 @@ func (s *session) Close(ctx context.Context) error {
 		calls := make([]Command, len(chunk))
 		for i := range chunk {
 			at, own := s.of(&chunk[i])
-			calls[i] = Command{at.hold, leaveScript.call(2, []string{at.hold, at.line, own})}
+			calls[i] = Command{at.hold, leaveScript.call(4, at.keys(own))}
 		}
 		answers := make([]Answer, len(chunk))
 		runEach(ctx, leaveScript, e.c.Each, calls, answers)
 		for i, a := range answers {
+			if moving(a.Err) && s.depart(ctx, chunk[i]) == nil {
+				continue
+			}
 			if a.Err == nil {
 				s.left(chunk[i])
 			} else if code(a.Err) != "WRONGTYPE" { // nothing of ours is there then

@@ -5,11 +5,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/url"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -27,8 +25,7 @@ type Engine struct {
 	finish context.CancelFunc
 	tasks  sync.WaitGroup // the goroutines that listen; Close waits for them
 
-	checking chan struct{} // has room while nobody checks the server
-	checked  atomic.Bool
+	policy *policy
 
 	mu       sync.RWMutex // guards what follows
 	sessions map[string]*session
@@ -61,7 +58,7 @@ func New(c Client, opts ...Option) driver.Engine {
 		sessions: map[string]*session{},
 		ears:     map[string]*ear{},
 		watches:  map[string]*watch{},
-		checking: make(chan struct{}, 1),
+		policy:   newPolicy(c, o),
 	}
 	e.begun, e.finish = context.WithCancel(context.Background())
 	return e
@@ -157,6 +154,7 @@ func (e *Engine) Close() error {
 	for _, s := range open {
 		errs = append(errs, s.Close(ctx))
 	}
+	e.policy.close()
 	e.finish()
 	e.tasks.Wait()
 	return errors.Join(append(errs, e.c.Close())...)
@@ -164,50 +162,10 @@ func (e *Engine) Close() error {
 
 const closeTimeout = 2 * time.Second
 
-// ready checks, until it has once succeeded, that the server is one that locks
-// can be kept in.
+// ready says why nothing can be kept in the server.
 func (e *Engine) ready(ctx context.Context) error {
 	if e.bad != nil {
 		return e.bad
 	}
-	if e.checked.Load() {
-		return nil
-	}
-	select {
-	case e.checking <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-e.checking }()
-	if e.checked.Load() {
-		return nil
-	}
-	if err := checkEviction(ctx, e.c, e.o.evictable); err != nil {
-		return err
-	}
-	e.checked.Store(true)
-	return nil
-}
-
-// checkEviction refuses a server that may drop keys when its memory is full. One
-// that does not let us ask is taken on trust.
-func checkEviction(ctx context.Context, c Client, allowed bool) error {
-	answers, err := c.All(ctx, []string{"INFO", "memory"})
-	if err != nil {
-		return fault(err)
-	}
-	for _, a := range answers {
-		if code(a.Err) == "NOPERM" {
-			continue
-		}
-		if a.Err != nil {
-			return fault(a.Err)
-		}
-		policy, limit := infoField(a.Text, "maxmemory_policy"), infoField(a.Text, "maxmemory")
-		if allowed || policy == "" || policy == "noeviction" || limit == "0" {
-			continue
-		}
-		return fmt.Errorf("redislock: the server may evict locks (maxmemory-policy is %s): set it to noeviction, or allow it (AllowEviction, ?allow-eviction=yes)", policy)
-	}
-	return nil
+	return e.policy.fine(ctx)
 }

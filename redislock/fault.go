@@ -26,6 +26,28 @@ func code(err error) string {
 	return word
 }
 
+// moving reports whether a server refused a command, untouched, because its keys
+// are not together: their slot is being moved.
+func moving(err error) bool { return code(err) == "TRYAGAIN" }
+
+// cutShort reports whether a cluster ended a script that had begun, because the
+// slot was being moved or the cluster was down. Servers have no code for it.
+func cutShort(err error) bool {
+	var s ServerError
+	return errors.As(err, &s) &&
+		(strings.Contains(string(s), "access a non local key") || strings.Contains(string(s), "while the cluster is down"))
+}
+
+// passing reports whether a server refuses for now: it starts, fails over, or is not
+// the node to ask.
+func passing(err error) bool {
+	switch code(err) {
+	case "READONLY", "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MOVED", "ASK":
+		return true
+	}
+	return cutShort(err)
+}
+
 // fault wraps an error in the sentinel that says what the caller may do.
 func fault(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -34,17 +56,13 @@ func fault(err error) error {
 	if short := (shortage{}); errors.As(err, &short) {
 		return fmt.Errorf("redislock: %w", short.error)
 	}
-	switch code(err) {
-	case "NOAUTH", "WRONGPASS", "NOPERM":
+	switch word := code(err); {
+	case word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM":
 		return fmt.Errorf("redislock: %w: %w", driver.ErrDenied, err)
-	case "READONLY", "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MOVED", "ASK":
-		// Refused for now: it starts, fails over, or this is not the node to ask.
+	case word == "" || passing(err):
 		return fmt.Errorf("redislock: %w: %w", driver.ErrUnreachable, err)
-	case "":
-		return fmt.Errorf("redislock: %w: %w", driver.ErrUnreachable, err)
-	default:
-		return fmt.Errorf("redislock: %w", err)
 	}
+	return fmt.Errorf("redislock: %w", err)
 }
 
 // faultAt is fault for a command on the hold of a name.

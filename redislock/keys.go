@@ -40,17 +40,25 @@ func (l layout) check() error {
 	return nil
 }
 
-// A place is the keys of one name.
+// A place is the keys of one name, see lua/line.lua.
 type place struct {
-	hold string // the key of the plain recipe
-	line string // of those who wait for the name or share it
+	hold         string // the key of the plain recipe
+	line         string // of those who wait for the name or share it
+	waits, lives string // the sets beside the line
 }
 
-// place makes both keys at once: every lock needs them.
+// place makes all keys at once: every lock needs them.
 func (l layout) place(name string) place {
-	both := l.prefix + name + l.prefix + mark + l.tag(name) + "h" + name
+	tag := l.tag(name)
+	all := l.prefix + name + l.prefix + mark + tag + "h" + name + mark + "w" + l.prefix + mark + tag + "h" + name + mark + "l"
 	n := len(l.prefix) + len(name)
-	return place{both[:n], both[n:]}
+	end := (len(all) + n) / 2
+	return place{all[:n], all[n : end-2], all[n:end], all[end:]}
+}
+
+// keys are those of a script that is about the name alone.
+func (p place) keys(args ...string) []string {
+	return append([]string{p.hold, p.line, p.waits, p.lives}, args...)
 }
 
 func (l layout) hold(name string) string { return l.prefix + name }

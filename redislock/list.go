@@ -63,8 +63,8 @@ func (e *Engine) names(ctx context.Context, prefix string) ([]string, error) {
 func (e *Engine) listNames(ctx context.Context, names []string, yield func(driver.Entry, error) bool) bool {
 	calls := make([]Command, len(names))
 	for i, name := range names {
-		key := e.keys.hold(name)
-		calls[i] = Command{key, listScript.call(2, []string{key, e.keys.line(name)})}
+		at := e.keys.place(name)
+		calls[i] = Command{at.hold, listScript.call(4, at.keys())}
 	}
 	answers := make([]Answer, len(names))
 	runEach(ctx, listScript, e.c.Each, calls, answers)
@@ -134,13 +134,13 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	if err := cmp.Or(ctx.Err(), e.bad); err != nil {
 		return err
 	}
-	args := []string{e.keys.hold(x.Name), e.keys.line(x.Name)}
+	args := e.keys.place(x.Name).keys()
 	if x.Foreign {
 		args = append(args, "", x.ID)
 	} else {
 		args = append(args, x.ID, strconv.Itoa(x.Try), strconv.FormatUint(x.Token, 10), digit(x.Held))
 	}
-	r, err := e.run(ctx, evictScript, 2, args)
+	r, err := e.run(ctx, evictScript, 4, args)
 	if err != nil {
 		return e.faultAt(x.Name, err)
 	}

@@ -26,7 +26,7 @@ func kindOf(words []string) kind {
 	}
 	switch words[1] {
 	case enterScript.made().digest:
-		if len(words) == 10 { // without a proposal
+		if len(words) == 12 { // without a proposal
 			return kind(words[5]) // one fence for all
 		}
 	case leaveScript.made().digest:
@@ -40,9 +40,10 @@ func kindOf(words []string) kind {
 // wants, at half the cost to the server. The reply to it has one for each, by
 // split. Whole says that the server does not know the script.
 func merge(k kind, cmds [][]string, whole bool) []string {
-	sc, per, args := takesScript, 10, 5*len(cmds)+1
-	if k == "leave" {
-		sc, per, args = givebacksScript, 6, 3*len(cmds)
+	sc, args := takesScript, 5*len(cmds)+1
+	leaves := k == "leave"
+	if leaves {
+		sc, args = givebacksScript, 3*len(cmds)
 	}
 	sc.made()
 	words := make([]string, 0, 3+args)
@@ -51,7 +52,7 @@ func merge(k kind, cmds [][]string, whole bool) []string {
 	} else {
 		words = append(words, "EVALSHA", sc.digest)
 	}
-	if per == 6 {
+	if leaves {
 		words = append(words, strconv.Itoa(2*len(cmds)))
 	} else {
 		words = append(words, strconv.Itoa(2*len(cmds)+1), cmds[0][5])
@@ -63,10 +64,10 @@ func merge(k kind, cmds [][]string, whole bool) []string {
 		words = append(words, c[4])
 	}
 	for _, c := range cmds {
-		if per == 6 {
-			words = append(words, c[5])
+		if leaves {
+			words = append(words, c[7])
 		} else {
-			words = append(words, c[6], c[7], c[8])
+			words = append(words, c[8], c[9], c[10])
 		}
 	}
 	return words

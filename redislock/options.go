@@ -22,6 +22,8 @@ type options struct {
 	timeout   time.Duration // for the replicas
 	evictable bool
 	bare      bool
+
+	policyPause time.Duration
 }
 
 // Prefix sets what comes before a name in the key of its hold; with "" the key is
@@ -57,7 +59,7 @@ func CheckOptions(cluster bool, opts ...Option) error {
 }
 
 func collect(opts []Option) options {
-	o := options{prefix: DefaultPrefix}
+	o := options{prefix: DefaultPrefix, policyPause: policyPause}
 	for _, opt := range opts {
 		opt(&o)
 	}

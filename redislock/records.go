@@ -71,6 +71,9 @@ func (e *Engine) store(ctx context.Context, args []string) (Reply, error) {
 		return e.run(ctx, storeScript, 2, args)
 	}
 	r, replicas, err := e.runAndWait(ctx, storeScript, args[0], storeScript.call(2, args))
+	if err != nil && len(r.Array) > 0 { // of WAIT: the record is written
+		return r, shortage{err}
+	}
 	if err == nil && replicas < e.o.replicas {
 		err = shortage{fmt.Errorf("a record reached %d of %d replicas within %v", replicas, e.o.replicas, e.o.timeout)}
 	}

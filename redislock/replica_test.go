@@ -90,6 +90,38 @@ func TestAHandedGrantWaitsForReplicasToo(t *testing.T) {
 
 type cutKey struct{}
 
+// Who may not send WAIT is told so, and leaves nothing in the line: neither a grant
+// nor a place.
+func TestWhoMayNotWaitForReplicasLeavesNoClaim(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	at := newConsole(t, s.Addr())
+	at.do("ACL", "SETUSER", "hasty", "on", ">secret", "~*", "&*", "+@all", "-wait")
+	hasty, other := open(t, "redis://hasty:secret@"+s.Addr()+"?wait=1"), open(t, "redis://"+s.Addr())
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for about, held := range map[string]bool{"free": false, "held": true} {
+		var l *pawl.Lease
+		if held {
+			l = lock(t, other.Mutex(about))
+		}
+		for i := range 3 {
+			if _, err := hasty.Mutex(about).Lock(ctx); !errors.Is(err, pawl.ErrDenied) {
+				t.Errorf("%s, lock %d: %v, not ErrDenied", about, i, err)
+			}
+		}
+		if n := at.do("EXISTS", "pawl:\x01h"+about); n != "0" {
+			t.Errorf("%s: there is a line", about)
+		}
+		if held {
+			unlock(t, l)
+		}
+		if n := at.do("EXISTS", "pawl:"+about); n != "0" {
+			t.Errorf("%s: %q holds it", about, at.do("GET", "pawl:"+about))
+		}
+	}
+}
+
 // Failover before replication: the link is cut, then the replica is promoted. The
 // name is free there, which Redis cannot prevent; the old holder is told no later
 // than its deadline, and the new token is larger.

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -36,6 +37,8 @@ func (s *session) grant(ctx context.Context, c *driver.Claim, sc *script, key st
 	}
 	r, replicas, err := e.runAndWait(ctx, sc, key, call)
 	switch {
+	case err != nil && len(r.Array) > 0 && r.Array[0].Int == codeWaits: // it is in the line, and could never be granted
+		return Reply{}, s.undo(ctx, c, err)
 	case r.Text == "": // not granted, so nothing that replicas must know
 		return r, err
 	case err != nil:
@@ -47,12 +50,20 @@ func (s *session) grant(ctx context.Context, c *driver.Claim, sc *script, key st
 	return r, nil
 }
 
-// undo gives back what was granted and must not be used.
+// undo gives back what must not be used. Where the server has refused WAIT and the
+// claim has ended, the caller is told of a refusal; else that nothing is certain, so
+// it leaves the claim again.
 func (s *session) undo(ctx context.Context, c *driver.Claim, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.ttl, time.Second))
 	defer cancel()
-	_ = s.depart(ctx, *c) // the caller leaves it again: it was told that nothing is certain
-	return shortage{why}
+	err := s.depart(ctx, *c)
+	if err == nil || errors.Is(err, driver.ErrGone) {
+		if code(why) == "NOPERM" {
+			return why
+		}
+		return shortage{why}
+	}
+	return shortage{errors.New(why.Error())} // without the server's code: that would be a refusal
 }
 
 // A shortage is an error that is no fault of the connection.
@@ -67,7 +78,7 @@ func (s *session) confirm(ctx context.Context, c *driver.Claim, token uint64) (d
 		return driver.Standing{Held: true, Token: token, Ahead: -1}, nil
 	}
 	at, own := s.of(c)
-	r, err := s.grant(ctx, c, lookScript, at.hold, lookScript.call(2, []string{at.hold, at.line, own, s.millis, "1"}))
+	r, err := s.grant(ctx, c, lookScript, at.hold, lookScript.call(4, at.keys(own, s.millis, "1")))
 	if err != nil {
 		return driver.Standing{}, s.e.faultAt(c.Name, err)
 	}

@@ -40,6 +40,12 @@ var listLua string
 //go:embed lua/watch.lua
 var watchLua string
 
+//go:embed lua/renew.lua
+var renewLua string
+
+//go:embed lua/release.lua
+var releaseLua string
+
 //go:embed lua/store.lua
 var storeLua string
 
@@ -73,6 +79,9 @@ var (
 	listScript  = newScript(lineLua, listLua)
 	watchScript = newScript(lineLua, watchLua)
 	storeScript = newScript(storeLua)
+
+	renewScript   = newScript(renewLua)
+	releaseScript = newScript(releaseLua)
 )
 
 // call is the command that runs the script by its digest.

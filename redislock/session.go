@@ -132,6 +132,9 @@ func own(c *driver.Claim) string { return "p1 " + c.ID + " " + strconv.Itoa(c.Tr
 // Enter asks for a claim in one script.
 func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	e := s.e
+	if err := e.policy.fine(ctx); err != nil {
+		return driver.Standing{}, err
+	}
 	channel := e.keys.channel(e.id, c.Name)
 	p, tail, wish, err := s.entering(ctx, &c, channel)
 	if err != nil {
@@ -141,12 +144,13 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	if !c.Exclusive() {
 		sc = shareScript
 	}
-	call := sc.call(3, []string{p.hold, p.line, e.keys.fence(c.Name), p.own, tail, s.millis, wish})
+	fence := e.keys.fence(c.Name)
 	var r Reply
 	var epoch uint64
 	if v := s.ballot(); v != nil {
-		r, epoch, err = s.ask(ctx, &c, v, call[3:])
+		r, epoch, err = s.ask(ctx, &c, v, []string{p.hold, p.line, fence, p.own, tail, s.millis, wish})
 	} else {
+		call := sc.call(5, []string{p.hold, p.line, fence, p.waits, p.lives, p.own, tail, s.millis, wish})
 		if c.Propose != 0 {
 			call = append(call, strconv.FormatUint(c.Propose, 10))
 		}
@@ -192,7 +196,13 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 
 func (s *session) depart(ctx context.Context, c driver.Claim) error {
 	at, own := s.of(&c)
-	r, err := s.e.send(ctx, leaveScript, at.hold, leaveScript.call(2, []string{at.hold, at.line, own}))
+	r, err := s.e.send(ctx, leaveScript, at.hold, leaveScript.call(4, at.keys(own)))
+	if moving(err) {
+		if r, again := s.e.run(ctx, releaseScript, 1, []string{at.hold, own}); again == nil && r.Int == 1 {
+			s.left(c)
+			return nil
+		}
+	}
 	if err != nil {
 		return s.e.faultAt(c.Name, err)
 	}

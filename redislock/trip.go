@@ -59,8 +59,8 @@ type parcel struct {
 	riders []*Rider
 }
 
-// Make makes the trip. It goes again for whom a merged command did nothing, and
-// where the server did not know its script.
+// Make makes the trip. It goes again for whom a merged command did nothing or was
+// refused, and where the server did not know its script.
 func (t *Trip) Make(load []*Rider) (lost bool) {
 	t.pack(load)
 	for t.lost = false; len(t.parcels) > 0 && !t.lost; {
@@ -133,6 +133,14 @@ func (p parcel) command() []string {
 func (t *Trip) deliver(p parcel, a Answer) {
 	if p.kind != "" && code(a.Err) == "NOSCRIPT" {
 		t.next = append(t.next, parcel{p.kind, true, p.riders})
+		return
+	}
+	if p.kind != "" && code(a.Err) != "" {
+		// The server refuses a command for any one of its keys. Where the merged script
+		// had begun, an Enter that follows knows its own hold; a Leave had done nothing.
+		for _, r := range p.riders {
+			t.next = append(t.next, parcel{riders: []*Rider{r}})
+		}
 		return
 	}
 	for i, r := range p.riders {

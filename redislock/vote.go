@@ -202,7 +202,7 @@ func (s *session) looking(at place, own string) (sc *script, keys int, args []st
 	if v := s.ballot(); v != nil {
 		return voteLookScript, 3, []string{at.hold, at.line, s.e.keys.roll(), own, s.millis, "1", v.list, v.run}
 	}
-	return lookScript, 2, []string{at.hold, at.line, own, s.millis, "1"}
+	return lookScript, 4, at.keys(own, s.millis, "1")
 }
 
 // silent reports whether the node of a quorum does not vote, for a beat that has

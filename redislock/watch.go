@@ -140,8 +140,8 @@ func (e *Engine) keepWatch(ctx context.Context, w *watch) {
 // watchOnce has departures told for a while more. It returns what is held now,
 // until when it is watched, and when the hold ends, or a long time.
 func (e *Engine) watchOnce(ctx context.Context, name string) (seen, until string, next time.Duration, err error) {
-	args := []string{e.keys.hold(name), e.keys.line(name), strconv.FormatInt(watchLife.Milliseconds(), 10)}
-	r, err := e.run(ctx, watchScript, 2, args)
+	args := e.keys.place(name).keys(strconv.FormatInt(watchLife.Milliseconds(), 10))
+	r, err := e.run(ctx, watchScript, 4, args)
 	if err != nil {
 		return "", "", 0, err
 	}
@@ -162,5 +162,5 @@ func (e *Engine) endWatch(name, end string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_, _ = e.run(ctx, watchScript, 2, []string{e.keys.hold(name), e.keys.line(name), "0", end})
+	_, _ = e.run(ctx, watchScript, 4, e.keys.place(name).keys("0", end))
 }

@@ -56,7 +56,14 @@ func (c *Cluster) BeginMove(slot int, to *Server) *Move {
 // too are answered with ASK.
 func (m *Move) Keys() (keys []string) {
 	m.c.t.Helper()
-	answer, _ := must(m.c.t, m.from.Addr(), "CLUSTER", "GETKEYSINSLOT", strconv.Itoa(m.slot), "1000").([]any)
+	return m.Some(1000)
+}
+
+// Some takes over at most n of the keys that are there now, as an operator's tool
+// does, and returns them.
+func (m *Move) Some(n int) (keys []string) {
+	m.c.t.Helper()
+	answer, _ := must(m.c.t, m.from.Addr(), "CLUSTER", "GETKEYSINSLOT", strconv.Itoa(m.slot), strconv.Itoa(n)).([]any)
 	for _, key := range answer {
 		keys = append(keys, fmt.Sprint(key))
 	}

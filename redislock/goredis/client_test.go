@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	redis "github.com/redis/go-redis/v9"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
@@ -115,5 +118,50 @@ func TestServersThatDoNotKnowEachOtherAreRefused(t *testing.T) {
 	_, err := e.Open(t.Context(), driver.SessionOptions{ID: "a session", TTL: time.Minute})
 	if !errors.Is(err, driver.ErrUnsupported) {
 		t.Errorf("Open on a ring: %v, not ErrUnsupported", err)
+	}
+}
+
+// TestALeaseOutlivesConnectionsThatDieSilently: all connections there are stop to
+// carry anything, and new ones work, as when a firewall has forgotten them.
+func TestALeaseOutlivesConnectionsThatDieSilently(t *testing.T) {
+	t.Parallel()
+	const ttl, crowd = 3 * time.Second, 12
+	s := testserver.Redis(t)
+	p := faultproxy.New(t, s.Addr())
+	way := atomic.Pointer[string]{} // where new connections go
+	first, direct := p.Addr(), s.Addr()
+	way.Store(&first)
+	own := redis.NewClient(&redis.Options{Addr: s.Addr(), PoolSize: 2 * crowd,
+		Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, *way.Load())
+		}})
+	t.Cleanup(func() { _ = own.Close() })
+	e := goredis.New(own)
+	c := pawl.New(e, pawl.WithTTL(ttl))
+	t.Cleanup(func() { _ = e.Close() })
+	t.Cleanup(func() { _ = c.Close() })
+	var idle []*redis.Conn
+	for range crowd { // as a busy moment leaves them
+		one := own.Conn()
+		if err := one.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		idle = append(idle, one)
+	}
+	for _, one := range idle {
+		_ = one.Close()
+	}
+	l, err := c.Mutex("job").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	way.Store(&direct)
+	p.BlackHole(faultproxy.Both)
+	defer p.Reset() // what waits for a reply must not keep Close waiting
+	select {
+	case <-l.Context().Done():
+		t.Errorf("the lease ended: %v", context.Cause(l.Context()))
+	case <-time.After(3 * ttl):
 	}
 }

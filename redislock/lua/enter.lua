@@ -1,6 +1,6 @@
 -- enter: a claim asks for its place, or asks again.
 --
--- KEYS  1 the hold, 2 the line, 3 the fence
+-- KEYS  1 the hold, 2 the line, 3 the fence; beside them the sets of the line
 -- ARGV  1 "p1 <id> <try> ", 2 " <limit> <session> <ttl> 0 <note>", 3 ttl in ms,
 --       4 "<need> <queue> <channel>", 5 a proposed token, if there is one
 -- ->    the token: held; or a standing: 2 waits, 3 may not wait; or {0} a later try
@@ -25,17 +25,16 @@ if mine then
     if alone then
       call('PEXPIRE', main, ttl)
     else
+      touch()
       if mine.held then occupy(ttl) end
-      call('ZADD', lives, ms + ttl, id)
-      changed = true
+      add(lives, ms + ttl, id)
     end
     save()
     if alone or mine.held then return mine.token end
     return standing(2, id)
   end
   if alone then
-    call('DEL', main)
-    value, departed = false, true
+    free()
   else
     drop(mine)
   end
@@ -46,8 +45,8 @@ if not exclusive and count > 0 and limit ~= mylimit then
   save()
   return {4}
 end
-local free = call('ZCARD', waits) == 0 and fits(exclusive, units, mylimit)
-if not free and queue == '0' then
+local fitting = size[waits] == 0 and fits(exclusive, units, mylimit)
+if not fitting and queue == '0' then
   save()
   return standing(3)
 end
@@ -62,23 +61,22 @@ end
 local token = string.format('%.0f', math.max(stamp, (call('GET', KEYS[3]) or 0) + 1))
 call('SET', KEYS[3], token)
 
-if free and exclusive then
-  call('SET', main, ARGV[1] .. token .. ARGV[2], 'PX', ttl)
+if fitting and exclusive then
+  set(ARGV[1] .. token .. ARGV[2], ttl)
   save()
   return token
 end
-local held = free and '1' or '0'
+touch() -- behind the fence: that may be refused where memory is out
+local held = fitting and '1' or '0'
 call('HSET', side, id, table.concat({held, now, try, token, need, mylimit, ARGV[3], queue, session, channel .. '\2' .. note}, ' '))
-call('ZADD', lives, ms + ttl, id)
-changed = true
+add(lives, ms + ttl, id)
 if not exclusive then count, limit = count + 1, mylimit end
-if free then
+if fitting then
   used = used + units
   occupy(ttl)
   save()
   return token
 end
-place = place + 1
-call('ZADD', waits, place, id)
+add(waits, token, id)
 save()
 return standing(2, id)

@@ -1,13 +1,12 @@
 -- evict: an operator breaks exactly one claim, as a list has shown it.
 --
--- KEYS  1 the hold, 2 the line
+-- KEYS  1 the hold, 2 the line; beside them the sets of the line
 -- ARGV  1 id, 2 try, 3 token, 4 whether it holds; for another client's hold:
 --       1 empty, 2 the digest of its value
 -- ->    1 broken, 0 it is not there, or not so
 if ARGV[1] == '' then
   if not value or value == shared or hold(value) or redis.sha1hex(value) ~= ARGV[2] then return 0 end
-  call('DEL', main)
-  value, departed = false, true
+  free()
   settle()
   save()
   return 1
@@ -17,8 +16,8 @@ local found = 0
 local h = value and hold(value)
 if h and h.id == ARGV[1] then
   if h.try == ARGV[2] and h.token == ARGV[3] and ARGV[4] == '1' then
-    call('DEL', main)
-    value, departed, found = false, true, 1
+    free()
+    found = 1
   end
 else
   local r = record(ARGV[1])

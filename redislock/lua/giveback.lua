@@ -1,6 +1,6 @@
 -- giveback: the head of leave. A hold that nobody waits for ends here.
 --
--- KEYS  1 the hold, 2 the line
+-- KEYS  1 the hold, 2 the line; beside them the sets of the line
 -- ARGV  as leave.lua
 -- ->    1
 local call = redis.call

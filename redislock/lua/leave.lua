@@ -1,7 +1,7 @@
 -- leave: a claim gives back its units or its place, and whoever fits then is let
 -- in and told.
 --
--- KEYS  1 the hold, 2 the line
+-- KEYS  1 the hold, 2 the line; beside them the sets of the line
 -- ARGV  1 "p1 <id> <try> "
 -- ->    1 ended, 0 there was nothing to end
 local id, try = string.match(ARGV[1], '^p1 (%x+) (%d+) $')
@@ -16,8 +16,7 @@ if not mine or tonumber(mine.try) > tonumber(try) then
   return 0
 end
 if alone then
-  call('DEL', main)
-  value, departed = false, true
+  free()
 else
   drop(mine)
 end

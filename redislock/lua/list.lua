@@ -1,12 +1,12 @@
 -- list: one name as operators see it, settled first.
 --
--- KEYS  1 the hold, 2 the line
+-- KEYS  1 the hold, 2 the line; beside them the sets of the line
 -- ->    {the hold or '', its time left, the clock in us, id, record, life left, id, ...}
 settle()
 save()
 clamp()
 local out = {value or '', value and call('PTTL', main) or 0, now}
-local all = call('ZRANGE', lives, 0, -1, 'WITHSCORES')
+local all = range(lives, 0, -1, 'WITHSCORES')
 for i = 1, #all, 2 do
   out[#out + 1] = all[i]
   out[#out + 1] = call('HGET', side, all[i])

@@ -1,6 +1,6 @@
 -- look: how a claim stands, with its life prolonged or not. It never makes one.
 --
--- KEYS  1 the hold, 2 the line
+-- KEYS  1 the hold, 2 the line; beside them the sets of the line
 -- ARGV  1 "p1 <id> <try> ", 2 ttl in ms, 3 whether to prolong
 -- ->    the token: held; or a standing: 2 waits; or {0} unknown; or {5, ...}: waits, its
 --       life was prolonged
@@ -18,10 +18,9 @@ if alone then -- let in just now
   return mine.token
 end
 if ARGV[3] == '1' then
+  touch()
   if mine.held then occupy(ttl) end
-  call('PEXPIRE', side, ttl) -- before ZADD, which is refused as a first write when memory is out
-  call('ZADD', lives, ms + ttl, id)
-  changed = true
+  add(lives, ms + ttl, id)
 end
 save()
 if mine.held then return mine.token end

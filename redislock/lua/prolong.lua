@@ -1,7 +1,7 @@
 -- prolong: the head of look. An exclusive hold is answered here; it writes
 -- nothing but an expiry, which a server that is out of memory still does.
 --
--- KEYS  1 the hold, 2 the line
+-- KEYS  1 the hold, 2 the line; beside them the sets of the line
 -- ARGV  as look.lua
 -- ->    the token
 do

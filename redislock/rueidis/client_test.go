@@ -184,6 +184,49 @@ func TestALeaseOutlivesConnectionsThatDieSilently(t *testing.T) {
 	}
 }
 
+// TestALeaseThatWaitsForReplicasOutlivesConnectionsThatDieSilently: to wait for
+// replicas takes connections from the client's pool, and those that lie idle there
+// are dead too when a beat asks for one that works.
+func TestALeaseThatWaitsForReplicasOutlivesConnectionsThatDieSilently(t *testing.T) {
+	t.Parallel()
+	const ttl, crowd = 3 * time.Second, 12
+	s := testserver.Redis(t)
+	testserver.RedisReplica(t, s.Addr())
+	f := newForgetful(t, s.Addr())
+	c, err := pawl.Open(t.Context(), "redis://"+f.addr()+"?wait=1&wait-timeout=2s", pawl.WithTTL(ttl))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 2 {
+		leases := make([]*pawl.Lease, crowd)
+		var wg sync.WaitGroup
+		for i := range leases { // at once, so that each has a connection
+			wg.Go(func() {
+				l, err := c.Mutex(fmt.Sprint("job", i)).Lock(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				leases[i] = l
+			})
+		}
+		wg.Wait()
+		if t.Failed() {
+			return
+		}
+		f.forget()
+		time.Sleep(2 * ttl)
+		for i, l := range leases {
+			if err := l.Err(); err != nil {
+				t.Fatalf("lease %d ended: %v", i, err)
+			}
+			if err := l.Unlock(); err != nil {
+				t.Fatalf("Unlock %d: %v", i, err)
+			}
+		}
+	}
+}
+
 // A forgetful is a proxy that can stop to serve the connections it has.
 type forgetful struct {
 	t      *testing.T

@@ -79,10 +79,11 @@ func (c *client) Scan(ctx context.Context, pattern string, page func([]string) e
 // Listen uses a connection that it shares with commands: they and the messages
 // come in the order the server sent them.
 func (c *client) Listen(ctx context.Context, channel string, up func(), got func(string)) error {
-	b := c.c.B()
-	subscribe := b.Subscribe().Channel(channel).Build()
-	if c.Clustered() {
-		subscribe = b.Ssubscribe().Channel(channel).Build()
+	subscribe := func() redis.Completed {
+		if c.Clustered() {
+			return c.c.B().Ssubscribe().Channel(channel).Build()
+		}
+		return c.c.B().Subscribe().Channel(channel).Build()
 	}
 	hooked := redis.WithOnSubscriptionHook(ctx, func(s redis.PubSubSubscription) {
 		if s.Kind == "subscribe" || s.Kind == "ssubscribe" {
@@ -101,7 +102,15 @@ func (c *client) Listen(ctx context.Context, channel string, up func(), got func
 		}
 		return err
 	})
-	err := c.c.Receive(hooked, subscribe, func(m redis.PubSubMessage) { got(m.Message) })
+	heard := func(m redis.PubSubMessage) { got(m.Message) }
+	err := c.c.Receive(hooked, subscribe(), heard)
+	if e, ok := redis.IsRedisErr(err); ok {
+		// The client follows no redirection here, and learns only after a second where
+		// the slot is.
+		if addr, ok := e.IsMoved(); ok && c.c.Nodes()[addr] != nil {
+			err = c.c.Nodes()[addr].Receive(hooked, subscribe(), heard)
+		}
+	}
 	if e, ok := redis.IsRedisErr(err); ok {
 		return redislock.ServerError(e.Error())
 	}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	redis "github.com/redis/rueidis"
@@ -29,10 +30,12 @@ func New(c redis.Client, opts ...redislock.Option) driver.Engine {
 
 // client is what redislock asks of Redis.
 type client struct {
-	c       redis.Client
-	owned   bool           // to be closed with the engine
-	convoys []*convoy      // none where there is more than one server
-	tasks   sync.WaitGroup // calls that went on after their ctx had ended, and the convoy's; Close waits for them
+	c                 redis.Client
+	owned             bool         // to be closed with the engine
+	convoys           []*convoy    // none where there is more than one server
+	answered, doubted atomic.Int64 // when a connection of the pool last answered, and until when they are in doubt; unix ns
+
+	tasks sync.WaitGroup // calls that went on after their ctx had ended, and the convoy's; Close waits for them
 }
 
 func newClient(c redis.Client, owned bool) *client {
@@ -162,16 +165,16 @@ func (c *client) commands(b redis.Builder, cmds []redislock.Command) []redis.Com
 	return all
 }
 
-// Fresh makes a connection and closes it: one that was kept for the next time
-// could be dead by then. A cluster client gives none that spans nodes, and drops
-// those that do not answer its pings.
+// Fresh uses a connection that has just answered, and closes it: one that was kept
+// for the next time could be dead by then. A cluster client gives none that spans
+// nodes, and drops those that do not answer its pings.
 func (c *client) Fresh(ctx context.Context, cmds []redislock.Command, out []redislock.Answer) {
 	if c.Clustered() {
 		c.Each(ctx, cmds, out)
 		return
 	}
 	answers := make([]redislock.Answer, len(cmds))
-	ended, err := c.alone(ctx, false, func(d redis.DedicatedClient) (failed error) {
+	ended, err := c.alone(ctx, c.live, false, func(d redis.DedicatedClient) (failed error) {
 		for i, r := range d.DoMulti(undated{ctx}, c.commands(d.B(), cmds)...) {
 			answers[i].Reply, answers[i].Err = answer(r)
 			failed = errors.Join(failed, r.NonRedisError())
@@ -187,44 +190,55 @@ func (c *client) Fresh(ctx context.Context, cmds []redislock.Command, out []redi
 	}
 }
 
-// alone calls use with a connection of its own, which is closed if use fails or it
-// is not to be kept. It comes back when ctx ends, also where a connection is not to
-// be had, and reports whether use has ended.
-func (c *client) alone(ctx context.Context, keep bool, use func(redis.DedicatedClient) error) (ended bool, err error) {
-	failed, err := bounded(ctx, &c.tasks, func() error {
-		d, release := c.c.Dedicate()
-		defer release()
-		err := use(d)
-		if err != nil || !keep {
+// alone calls use with a connection of its own, which is closed if use fails, if
+// ctx ends, or if it is not to be kept. It comes back when ctx ends, also where a
+// connection is not to be had, and reports whether use has ended.
+func (c *client) alone(ctx context.Context, take func(context.Context) (dedicated, error), keep bool, use func(redis.DedicatedClient) error) (ended bool, err error) {
+	type result struct {
+		used bool
+		err  error
+	}
+	r, err := bounded(ctx, &c.tasks, func() result {
+		d, err := take(ctx)
+		if err != nil {
+			return result{false, err}
+		}
+		defer d.release()
+		stop := context.AfterFunc(ctx, d.Close) // a silent one must not stay in the pool
+		err = use(d.DedicatedClient)
+		if !stop() || err != nil || !keep {
 			d.Close()
 		}
-		return err
+		return result{true, err}
 	})
 	if err != nil {
 		return false, err
 	}
-	return true, failed
+	return r.used, r.err
 }
 
-// Together sends a blocking command at the end, for which rueidis takes one
-// connection that nobody shares for the whole piece.
+// Together has a connection to itself. The last command may block.
 func (c *client) Together(ctx context.Context, key string, cmds [][]string) ([]redislock.Answer, error) {
 	if c.Clustered() {
 		return c.togetherAt(ctx, key, cmds)
 	}
-	b := c.c.B()
-	all := make([]redis.Completed, len(cmds))
-	for i, words := range cmds[:len(cmds)-1] {
-		all[i] = c.command(b, key, words)
-	}
-	all[len(cmds)-1] = b.Arbitrary(cmds[len(cmds)-1]...).Blocking()
-	res, err := c.many(ctx, all)
+	var out []redislock.Answer
+	_, err := c.alone(ctx, c.pick, true, func(d redis.DedicatedClient) (err error) {
+		b := d.B()
+		all := make([]redis.Completed, len(cmds))
+		for i, words := range cmds[:len(cmds)-1] {
+			all[i] = c.command(b, key, words)
+		}
+		all[len(cmds)-1] = b.Arbitrary(cmds[len(cmds)-1]...).Blocking()
+		out, err = answers(d.DoMulti(undated{ctx}, all...))
+		return err
+	})
+	c.used(err)
 	if err != nil {
+		_, err = unsent(ctx, time.Time{}, err)
 		return nil, err
 	}
-	out, err := answers(res)
-	_, err = unsent(ctx, time.Time{}, err)
-	return out, err
+	return out, nil
 }
 
 // togetherAt is Together in a cluster, on a connection to the node of key. A
@@ -233,7 +247,7 @@ func (c *client) Together(ctx context.Context, key string, cmds [][]string) ([]r
 func (c *client) togetherAt(ctx context.Context, key string, cmds [][]string) ([]redislock.Answer, error) {
 	for try := 0; ; try++ {
 		var out []redislock.Answer
-		_, err := c.alone(ctx, true, func(d redis.DedicatedClient) (err error) {
+		_, err := c.alone(ctx, c.any, true, func(d redis.DedicatedClient) (err error) {
 			b := d.B()
 			all := make([]redis.Completed, len(cmds))
 			for i, words := range cmds {

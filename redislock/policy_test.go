@@ -1,0 +1,61 @@
+package redislock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/rueidis"
+)
+
+// A server that begins to evict keys is refused as one that did when it was opened:
+// nothing new is granted, and whoever holds goes on.
+func TestAServerThatBeginsToEvictIsNoticed(t *testing.T) {
+	t.Parallel()
+	const ttl = steady
+	s := testserver.Redis(t, "--maxmemory", "100mb")
+	at := newConsole(t, s.Addr())
+	own, err := redis.NewClient(redis.ClientOption{InitAddress: []string{s.Addr()}, ForceSingleClient: true, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(own.Close)
+	for about, opts := range map[string][]redislock.Option{"refused": nil, "allowed": {redislock.AllowEviction()}} {
+		at.do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+		e := rueidis.New(own, append(opts, redislock.PolicyPause(ttl/10), redislock.Prefix(about+":"))...)
+		c := pawl.New(e, pawl.WithTTL(ttl))
+		t.Cleanup(func() { _ = c.Close(); _ = e.Close() })
+		l := lock(t, c.Mutex("held"))
+		at.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+		try := func() error {
+			l, err := c.Mutex("other").TryLock(t.Context())
+			if err == nil {
+				err = l.Unlock()
+			}
+			return err
+		}
+		if about == "allowed" {
+			time.Sleep(2 * ttl)
+			if err := try(); err != nil {
+				t.Errorf("allowed: %v", err)
+			}
+		} else {
+			until(t, 5*ttl, "refused", func() bool {
+				err := try()
+				return err != nil && strings.Contains(err.Error(), "noeviction")
+			})
+			time.Sleep(ttl)
+		}
+		if err := l.Err(); err != nil {
+			t.Errorf("%s: the hold is over: %v", about, err)
+		}
+		unlock(t, l)
+		at.do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+		until(t, 5*ttl, "granted again", func() bool { return try() == nil })
+	}
+}

@@ -1,0 +1,237 @@
+package redislock_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// A storm lets faults loose on servers that write every command to disk, and on
+// the links to them, while mutexes, readers, writers and permits are used. Nothing
+// of it may let two hold what one can, repeat a token, or leave a name that nobody
+// holds and nobody gets.
+type storm struct {
+	t       *testing.T
+	clients []*pawl.Client
+	faults  map[string]func(pause func())
+
+	tallies map[string]*tally
+	grants  atomic.Int64
+	losses  atomic.Int64
+	longest atomic.Int64 // wait, ns
+
+	counts  map[string]int // of faults
+
+	mu     sync.Mutex // guards tokens
+	tokens map[string]uint64
+}
+
+const stormTTL = time.Second
+
+var lasting = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
+func newStorm(t *testing.T) *storm {
+	return &storm{t: t, faults: map[string]func(func()){}, tallies: map[string]*tally{}, tokens: map[string]uint64{}, counts: map[string]int{}}
+}
+
+// serverStorm is one on a single server, each client of which has a link of its own.
+func serverStorm(t *testing.T) *storm {
+	m, s := newStorm(t), testserver.Redis(t, lasting...)
+	var links []*faultproxy.Proxy
+	for range 4 {
+		p := faultproxy.New(t, s.Addr())
+		links = append(links, p)
+		m.clients = append(m.clients, open(t, "redis://"+p.Addr(), pawl.WithTTL(stormTTL)))
+	}
+	link := func() *faultproxy.Proxy { return links[rand.N(len(links))] }
+	holes := map[string]faultproxy.Direction{"silent": faultproxy.Both, "deaf": faultproxy.ToServer, "mute": faultproxy.ToClient}
+	for name, dir := range holes {
+		m.faults[name] = func(pause func()) {
+			p := link()
+			p.BlackHole(dir)
+			pause()
+			p.Reset()
+			p.Heal()
+		}
+	}
+	m.faults["cut"] = func(func()) { link().Reset() }
+	m.faults["swallowed"] = func(func()) {
+		p := link()
+		p.SwallowReplies(1, faultproxy.ThenCut(), matching("EVALSHA"))
+		time.Sleep(stormTTL / 20)
+		p.Heal()
+	}
+	m.onServer(s, func() {})
+	return m
+}
+
+// clusterStorm is one on a cluster, slots of which are moved besides.
+func clusterStorm(t *testing.T) *storm {
+	m := newStorm(t)
+	s := testserver.RedisCluster(t, append([]string{"--cluster-require-full-coverage", "no"}, lasting...)...)
+	for range 3 {
+		m.clients = append(m.clients, open(t, "redis-cluster://"+strings.Join(s.Addrs(), ","), pawl.WithTTL(stormTTL)))
+	}
+	m.faults["moved"] = func(func()) {
+		slot := s.Slot("pawl:" + []string{"mutex0", "rw0", "permits0"}[rand.N(3)])
+		to := s.Nodes[rand.N(len(s.Nodes))]
+		if to == s.Owner(slot) {
+			return
+		}
+		move := s.BeginMove(slot, to)
+		for len(move.Some(1)) > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		move.Finish()
+	}
+	m.onServer(s.Nodes[0], s.AwaitOK)
+	return m
+}
+
+// onServer adds what can happen to a server.
+func (m *storm) onServer(s *testserver.Server, well func()) {
+	m.faults["killed"] = func(pause func()) {
+		s.Kill()
+		pause()
+		s.Restart()
+		well()
+	}
+	m.faults["stopped"] = func(pause func()) {
+		s.Pause()
+		pause()
+		s.Resume()
+		well()
+	}
+	at := newConsole(m.t, s.Addr())
+	m.faults["forgot scripts"] = func(func()) { _, _ = at.try("SCRIPT", "FLUSH") }
+	m.faults["lost connections"] = func(func()) { _, _ = at.try("CLIENT", "KILL", "TYPE", "normal") }
+}
+
+// use takes and gives back one lock until ctx ends.
+func (m *storm) use(ctx context.Context, y *tally, need int, lock func(context.Context) (*pawl.Lease, error)) {
+	for ctx.Err() == nil {
+		begun := time.Now()
+		l, err := lock(ctx)
+		for took, was := int64(time.Since(begun)), m.longest.Load(); took > was && !m.longest.CompareAndSwap(was, took); {
+			was = m.longest.Load()
+		}
+		if err != nil {
+			time.Sleep(stormTTL / 100)
+			continue
+		}
+		m.grants.Add(1)
+		y.took(l, need)
+		if need == y.limit && l.Err() == nil {
+			m.mu.Lock()
+			if l.Fence() <= m.tokens[y.name] {
+				m.t.Errorf("%s: token %d after %d", y.name, l.Fence(), m.tokens[y.name])
+			}
+			m.tokens[y.name] = l.Fence()
+			m.mu.Unlock()
+		}
+		hold := rand.N(10 * time.Millisecond)
+		if rand.N(50) == 0 {
+			hold = rand.N(2 * stormTTL)
+		}
+		select {
+		case <-l.Context().Done():
+			m.losses.Add(1)
+		case <-time.After(hold):
+		}
+		y.left(l)
+		_ = l.Unlock() // lost or unknown where the server was away
+	}
+}
+
+func (m *storm) start(ctx context.Context, wg *sync.WaitGroup) {
+	for i := range 2 {
+		for name, limit := range map[string]int{"mutex": 1, "rw": 1000, "permits": 3} {
+			y := &tally{t: m.t, name: fmt.Sprint(name, i), limit: limit, held: map[*pawl.Lease]int{}}
+			m.tallies[y.name] = y
+			for j, c := range m.clients {
+				switch {
+				case limit == 1:
+					wg.Go(func() { m.use(ctx, y, 1, c.Mutex(y.name, pawl.WithFair()).Lock) })
+				case limit == 1000 && j == 0:
+					wg.Go(func() { m.use(ctx, y, 1000, c.RWMutex(y.name).Lock) })
+				case limit == 1000:
+					wg.Go(func() { m.use(ctx, y, 1, c.RWMutex(y.name).RLock) })
+				default:
+					wg.Go(func() {
+						m.use(ctx, y, 1+j%2, func(ctx context.Context) (*pawl.Lease, error) { return c.Semaphore(y.name, 3).Acquire(ctx, 1+j%2) })
+					})
+				}
+			}
+		}
+	}
+}
+
+// rage lets faults loose, one at a time, for d.
+func (m *storm) rage(d time.Duration) {
+	ctx, cancel := context.WithTimeout(m.t.Context(), d)
+	defer cancel()
+	var wg sync.WaitGroup
+	m.start(ctx, &wg)
+	var names []string
+	for name := range m.faults {
+		names = append(names, name)
+	}
+	for ctx.Err() == nil {
+		name := names[rand.N(len(names))]
+		m.counts[name]++
+		m.faults[name](func() { time.Sleep(rand.N(2 * stormTTL)) })
+		time.Sleep(rand.N(stormTTL))
+	}
+	wg.Wait()
+	m.t.Logf("%d grants, %d lost, the longest wait %v; faults %v", m.grants.Load(), m.losses.Load(), time.Duration(m.longest.Load()).Round(time.Millisecond), m.counts)
+	if m.grants.Load() < int64(d/stormTTL) {
+		m.t.Errorf("only %d grants in %v", m.grants.Load(), d)
+	}
+	for _, y := range m.tallies {
+		ctx, cancel := context.WithTimeout(m.t.Context(), 15*stormTTL)
+		c := m.clients[0]
+		lock := map[int]func(context.Context) (*pawl.Lease, error){1: c.Mutex(y.name).Lock, 1000: c.RWMutex(y.name).Lock,
+			3: func(ctx context.Context) (*pawl.Lease, error) { return c.Semaphore(y.name, 3).Acquire(ctx, 3) }}[y.limit]
+		l, err := lock(ctx)
+		cancel()
+		if err != nil {
+			m.t.Errorf("%s, which nobody has: %v", y.name, err)
+			continue
+		}
+		unlock(m.t, l)
+	}
+}
+
+func TestRandomFaultsOfAServer(t *testing.T) {
+	t.Parallel()
+	serverStorm(t).rage(10 * time.Second)
+}
+
+func TestRandomFaultsOfACluster(t *testing.T) {
+	t.Parallel()
+	clusterStorm(t).rage(10 * time.Second)
+}
+
+// TestSoakRandomFaultsOfAServer strikes for as long as PAWL_SOAK says.
+func TestSoakRandomFaultsOfAServer(t *testing.T) { soak(t, serverStorm) }
+
+// TestSoakRandomFaultsOfACluster strikes for as long as PAWL_SOAK says.
+func TestSoakRandomFaultsOfACluster(t *testing.T) { soak(t, clusterStorm) }
+
+func soak(t *testing.T, start func(*testing.T) *storm) {
+	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
+	if err != nil {
+		t.Skip("PAWL_SOAK is not set")
+	}
+	start(t).rage(d)
+}
