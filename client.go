@@ -72,7 +72,8 @@ func newClient(engine driver.Engine, o options) *Client {
 
 // Close gives everything back and ends the contexts of all leases with
 // ErrClosed; waiting calls, and all that come later, return ErrClosed. It waits for
-// its goroutines.
+// its goroutines. An error says that the store could not be told, so that what was
+// held stays in the way of others until it expires.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	first := !c.closed
@@ -89,15 +90,22 @@ func (c *Client) Close() error {
 func (c *Client) close() error {
 	c.cancel(ErrClosed)
 	c.calls.Wait() // nobody joins a session any more
-	for _, s := range c.all() {
+	all := c.all()
+	for _, s := range all {
 		s.surrender()
 		s.shut()
 	}
 	c.keepers.Wait()
-	if c.owned {
-		return c.engine.Close()
+	var errs []error
+	for _, s := range all {
+		if s.unended != nil {
+			errs = append(errs, c.fail("close", "", s.unended))
+		}
 	}
-	return nil
+	if c.owned {
+		errs = append(errs, c.engine.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Engine returns the engine the client was made with.

@@ -95,7 +95,18 @@ func (s *session) finish() {
 	s.calls.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), min(s.ttl, maxBlock))
 	defer cancel()
-	_ = s.d.Close(ctx) // what it could not end ends by itself: nobody beats for it any more
+	// What it could not end mostly ends by itself, since nobody beats for it any more;
+	// but until then it is in the way of others.
+	if err := s.d.Close(ctx); err != nil && !errors.Is(err, driver.ErrGone) && s.owes() {
+		s.unended = err
+	}
+}
+
+// owes reports whether there may be claims of the session in the store.
+func (s *session) owes() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gaveUp || s.inUseLocked() || len(s.leaving) > 0
 }
 
 // awaitLeft waits for Unlocks that are under way, so that they are not called off.

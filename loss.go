@@ -98,7 +98,7 @@ func (s *session) die(why error) {
 // have in the store ends with the session.
 func (s *session) surrender() {
 	s.mu.Lock()
-	s.dead = true
+	s.dead, s.gaveUp = true, len(s.live) > 0
 	var leases []*Lease
 	for i := len(s.live) - 1; i >= 0; i-- {
 		leases = append(leases, s.live[i].leases...)

@@ -340,3 +340,22 @@ func TestDoTellsADeadlineFromACancel(t *testing.T) {
 		wantErr(t, err, ErrLost)
 	})
 }
+
+// What the store could not be told stays in the way of others for a while: Close says so,
+// but not where there was nothing to tell.
+func TestCloseTellsWhatItCouldNotGiveBack(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &rig{Engine: memlock.New()}
+			c := New(r)
+			l := must(t)(c.Mutex("a").Lock(t.Context()))
+			if !held {
+				l.Unlock()
+			}
+			r.set(func(r *rig) { r.close = driver.ErrUnreachable })
+			if err := c.Close(); errors.Is(err, ErrUnreachable) != held {
+				t.Errorf("held %v: Close: %v", held, err)
+			}
+		})
+	}
+}

@@ -24,6 +24,7 @@ type rig struct {
 	leave func(ctx context.Context, c driver.Claim, next func(context.Context) error) error
 	beat  func(ctx context.Context, live []driver.Claim, out []driver.Standing, next func(context.Context) error) error
 	await func(ctx context.Context) // in place of the engine's own waiting
+	close error                     // of a session
 	lost  chan struct{}
 }
 
@@ -119,6 +120,16 @@ func (s *rigSession) Beat(ctx context.Context, live []driver.Claim, out []driver
 		return next(ctx)
 	}
 	return hook(ctx, live, out, next)
+}
+
+func (s *rigSession) Close(ctx context.Context) error {
+	s.r.mu.Lock()
+	failed := s.r.close
+	s.r.mu.Unlock()
+	if failed != nil {
+		return failed
+	}
+	return s.Session.Close(ctx)
 }
 
 // blackHole makes every call wait for its ctx, as a cut cable does.

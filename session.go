@@ -19,15 +19,17 @@ type session struct {
 	margin time.Duration
 	fixed  bool // for one lease without renewal: ends with it
 
-	ctx    context.Context // of calls made in the background
-	cancel context.CancelFunc
-	wake   chan struct{}  // buffered by one; tells the keeper to look again
-	stop   chan struct{}  // closed by shut
-	done   chan struct{}  // closed by the keeper when all is ended
-	calls  sync.WaitGroup // background calls; the keeper waits for them
+	ctx     context.Context // of calls made in the background
+	cancel  context.CancelFunc
+	wake    chan struct{}  // buffered by one; tells the keeper to look again
+	stop    chan struct{}  // closed by shut
+	done    chan struct{}  // closed by the keeper when all is ended
+	unended error          // why the session may not have ended in the store; set before done is closed
+	calls   sync.WaitGroup // background calls; the keeper waits for them
 
 	mu       sync.Mutex // guards the following, and the claims' fields that say so
 	dead     bool       // no further claim may join
+	gaveUp   bool       // claims were live when the client was closed: the session's end ends them
 	spent    bool       // none may join either, but those that did stay until they end
 	expires  bool       // claims end by themselves when nobody beats for them, not only with the session
 	heard    instant    // when the last call that was answered had been sent

@@ -171,7 +171,7 @@ func clientClose(s *stage) {
 		return nil
 	})
 	time.Sleep(20 * time.Millisecond) // so that it most likely waits; before, it is ErrClosed too
-	if err := a.Close(); err != nil {
+	if err := s.closeClient(a); err != nil {
 		s.Errorf("Close: %v", err)
 	}
 	waits.wait("Lock while the client is closed")
@@ -180,7 +180,7 @@ func clientClose(s *stage) {
 	}
 	s.expectErr("Lock after Close", a.Mutex(s.name).Lock, pawl.ErrClosed)
 	s.expectErr("TryLock after Close", a.Mutex(s.name).TryLock, pawl.ErrClosed)
-	if err := a.Close(); err != nil {
+	if err := s.closeClient(a); err != nil {
 		s.Errorf("a second Close: %v", err)
 	}
 	s.promptly("locking what a closed client held", func() { s.unlock(s.lease(b.Mutex(s.name).Lock)) })

@@ -108,10 +108,19 @@ func (s *stage) end() {
 
 func (s *stage) closeClients() {
 	for _, c := range s.clients {
-		if err := c.Close(); err != nil {
+		if err := s.closeClient(c); err != nil {
 			s.Errorf("closing a client: %v", err)
 		}
 	}
+}
+
+// closeClient closes a client. Where replies are lost, it may not learn that what it
+// held was given back.
+func (s *stage) closeClient(c *pawl.Client) error {
+	if err := c.Close(); !s.lossy || !errors.Is(err, pawl.ErrUnreachable) {
+		return err
+	}
+	return nil
 }
 
 func (s *stage) closeSessions(ctx context.Context) {
