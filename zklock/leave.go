@@ -109,7 +109,8 @@ func (s *session) sweep(ctx context.Context, c driver.Claim) error {
 
 // tidy ends the claims of a session on the user's connection, whose life goes on.
 // Where the servers cannot be reached it waits until they can, or the life ends,
-// or the engine is closed.
+// or the engine is closed. Where they refuse it gives up, once a mistake would have
+// been mended.
 func (s *session) tidy() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -118,7 +119,7 @@ func (s *session) tidy() error {
 		context.AfterFunc(brief, func() { done(); cancel() })
 	})
 	defer stop()
-	for {
+	for begun := now(); ; {
 		s.mu.Lock()
 		var rest []*spot
 		for _, sp := range s.spots {
@@ -134,6 +135,9 @@ func (s *session) tidy() error {
 		}
 		if ctx.Err() != nil {
 			return unreachable(err)
+		}
+		if !errors.Is(err, driver.ErrUnreachable) && now().sub(begun) > 2*s.ttl {
+			return err
 		}
 		s.l.calm(ctx, s.f)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/faultproxy"
 )
@@ -109,5 +111,28 @@ func TestTheEnginesCloseTellsWhatAnEarlierSessionHasLeft(t *testing.T) {
 	}
 	if err := e.Close(); !errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("the engine's Close: %v, and %d claims stand", err, len(listed(t, direct, "job")))
+	}
+}
+
+// A right that was taken away is not asked for without end.
+func TestASessionThatMayNotEndItsClaimsGivesUp(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	hook := Hooks()
+	e, err := New(user(t, one(t), 2*time.Second, hook), hook, Path(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	s := open(t, e, time.Second)
+	hold(t, s, mutex())
+	conn := raw(t)
+	if _, err := conn.SetACL(e.linePath("job"), zk.WorldACL(zk.PermRead), -1); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := s.Close(ctx); !errors.Is(err, driver.ErrDenied) || ctx.Err() != nil {
+		t.Errorf("Close: %v, not ErrDenied", err)
 	}
 }
