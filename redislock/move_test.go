@@ -248,6 +248,50 @@ func TestNobodyWaitsBehindNobodyAfterSlotsWereMoved(t *testing.T) {
 	}
 }
 
+// A move may take longer than a lease: before its keys are taken over, and behind.
+func TestHoldsOutliveAMoveThatTakesLongerThanALease(t *testing.T) {
+	for _, library := range []string{"rueidis", "go-redis"} {
+		t.Run(library, func(t *testing.T) {
+			t.Parallel()
+			m := newMoving(t, library)
+			c := m.clients[0]
+			held := map[string]*pawl.Lease{}
+			for name, lock := range map[string]func(context.Context) (*pawl.Lease, error){
+				"mutex": c.Mutex("mutex").Lock, "given back": c.Mutex("given back").Lock, "reader": c.RWMutex("reader").RLock,
+				"permit": func(ctx context.Context) (*pawl.Lease, error) { return c.Semaphore("permit", 3).Acquire(ctx, 2) },
+			} {
+				l, err := lock(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				held[name] = l
+			}
+			from, to := m.s.Owner(m.slot), m.s.Nodes[0]
+			if from == to {
+				to = m.s.Nodes[1]
+			}
+			step := m.s.BeginMove(m.slot, to)
+			for _, phase := range []string{"before", "behind"} {
+				time.Sleep(2 * moveTTL)
+				for name, l := range held {
+					if err := l.Err(); err != nil {
+						t.Errorf("%s, %s its keys were moved: %v", name, phase, err)
+					}
+				}
+				if phase == "before" {
+					step.Keys()
+				}
+			}
+			unlock(t, held["given back"])
+			delete(held, "given back")
+			step.Finish()
+			for _, l := range held {
+				unlock(t, l)
+			}
+		})
+	}
+}
+
 // TestSoakSlotsAreMovedToAndFro moves a slot thirty times, and on for as long as
 // PAWL_SOAK says.
 func TestSoakSlotsAreMovedToAndFro(t *testing.T) {

@@ -30,7 +30,7 @@ type storm struct {
 	losses  atomic.Int64
 	longest atomic.Int64 // wait, ns
 
-	counts  map[string]int // of faults
+	counts map[string]int // of faults
 
 	mu     sync.Mutex // guards tokens
 	tokens map[string]uint64
