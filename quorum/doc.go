@@ -33,6 +33,9 @@
 // Votes of different epochs are never combined, and a node confirms no grant of
 // an earlier epoch, so an acquire that was under way across the loss fails.
 //
+// A store has one vote, whatever it is called: nodes say which store they are, and
+// two that are one are refused.
+//
 // # What it cannot do
 //
 // There is no line: who waits is told of departures and asks again, so waiting

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,11 @@ func TestAnEnterThatLandsAfterAnEvictionDoesNotReviveTheHold(t *testing.T) {
 				t.Errorf("evicted, and another has held the name with token %d since: a beat says %+v", got.Token, out[0])
 			}
 			until(t, ttl, "given back", func() bool { return f.holding(t, "name") == 0 })
+			for i := range f.servers {
+				if stats, err := f.at(t, i, "INFO", "commandstats").ToString(); err != nil || strings.Contains(stats, "cmdstat_scan:") {
+					t.Errorf("server %d was gone through for one name, %v", i, err)
+				}
+			}
 		})
 	}
 }

@@ -3,7 +3,9 @@ package redlock_test
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -173,4 +175,79 @@ func (f *field) silent(t *testing.T, prefix string, of []int) bool {
 
 func reader(id, name string) driver.Claim {
 	return driver.Claim{ID: id, Try: 1, Name: name, Need: 1, Limit: driver.All}
+}
+
+// A server that was made the replica of another for a moment knows what that one
+// knew, the roll of its quorum included, and was not restarted.
+func TestANodeWithTheDataOfAnotherDoesNotVote(t *testing.T) {
+	t.Parallel()
+	const ttl = 5 * time.Second
+	f := newField(t, 3, brief)
+	a, b := open(t, f.hosts(), brief), open(t, f.hosts(), brief)
+	defer a.Close()
+	defer b.Close()
+	holder, rival := seat(t, a, "holder", ttl), seat(t, b, "rival", ttl)
+	f.use(t, rival)
+	sent := time.Now()
+	st := f.heldWithout(t, true, 2, holder, exclusive("aa", "name"))
+	host, port, err := net.SplitHostPort(f.servers[2].Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.at(t, 1, "REPLICAOF", host, port).Error(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, 30*time.Second, "a replica", func() bool {
+		info, err := f.at(t, 1, "INFO", "replication").ToString()
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
+	if err := f.at(t, 1, "REPLICAOF", "NO", "ONE").Error(); err != nil {
+		t.Fatal(err)
+	}
+	tries := 0
+	for c := exclusive("bb", "name"); time.Since(sent) < ttl; c.Try++ {
+		got, err := rival.Enter(t.Context(), c)
+		if tries++; err == nil && got.Held && time.Since(sent) < ttl {
+			t.Fatalf("at the try %d the rival holds beside the holder: tokens %d and %d", tries, st.Token, got.Token)
+		}
+		_ = rival.Leave(t.Context(), c)
+	}
+	t.Logf("%d tries", tries)
+}
+
+func TestAnOperatorWhoFlushesTheScriptsCostsNobodyAnything(t *testing.T) {
+	t.Parallel()
+	const ttl = 5 * time.Second
+	f := newField(t, 3, brief)
+	a, b := open(t, f.hosts(), brief), open(t, f.hosts(), brief)
+	defer a.Close()
+	defer b.Close()
+	holder, rival := seat(t, a, "holder", ttl), seat(t, b, "rival", ttl)
+	c := exclusive("aa", "name")
+	if st, err := holder.Enter(t.Context(), c); err != nil || !st.Held {
+		t.Fatal(st, err)
+	}
+	until(t, ttl, "held everywhere", func() bool { return f.holding(t, "name") == 3 })
+	flush := func() {
+		for i := range f.servers {
+			if err := f.at(t, i, "SCRIPT", "FLUSH").Error(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	flush()
+	if st, err := rival.Enter(t.Context(), exclusive("bb", "name")); err != nil || st.Held {
+		t.Errorf("beside a holder: %+v, %v", st, err)
+	}
+	flush()
+	out := make([]driver.Standing, 1)
+	if err := holder.Beat(t.Context(), []driver.Claim{c}, out); err != nil || !out[0].Held {
+		t.Errorf("a beat: %+v, %v", out[0], err)
+	}
+	flush()
+	if err := holder.Leave(t.Context(), c); err != nil {
+		t.Errorf("Leave: %v", err)
+	}
+	flush()
+	held(t, rival, exclusive("cc", "name"))
 }

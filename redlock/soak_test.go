@@ -96,7 +96,7 @@ func newStorm(t *testing.T, steps bool) *storm {
 		r: &register{t: t, seen: map[uint64]bool{}, inside: map[*pawl.Lease]bool{}}}
 	for range 5 {
 		clock := testserver.NewClock(t)
-		server := testserver.RedisOn(t, clock)
+		server := testserver.RedisOn(t, clock, "--dbfilename", "dump.rdb")
 		s.clocks = append(s.clocks, clock)
 		s.servers = append(s.servers, server)
 		s.proxies = append(s.proxies, faultproxy.New(t, server.Addr()))
@@ -113,7 +113,7 @@ func (s *storm) strike(ctx context.Context, rnd *rand.Rand, i int) {
 		case <-ctx.Done():
 		}
 	}
-	faults := []string{"silent", "deaf", "mute", "killed", "stopped", "emptied", "cut"}
+	faults := []string{"silent", "deaf", "mute", "killed", "killed", "saved", "stopped", "emptied", "cut"}
 	if s.steps {
 		faults = append(faults, "stepped", "stepped")
 	}
@@ -131,6 +131,8 @@ func (s *storm) strike(ctx context.Context, rnd *rand.Rand, i int) {
 	case "mute":
 		s.proxies[i].BlackHole(faultproxy.ToClient)
 		pause()
+	case "saved": // and comes back with it, whenever it is killed
+		_ = s.at(s.t, i, "SAVE").Error()
 	case "killed":
 		s.servers[i].Kill()
 		pause()
@@ -185,6 +187,23 @@ func (s *storm) client(ctx context.Context, seed uint64) {
 	}
 }
 
+// neighbour uses the same servers with another prefix.
+func (s *storm) neighbour(ctx context.Context) {
+	other := &field{servers: s.servers, proxies: s.proxies, query: s.query + "&prefix=other:"}
+	c := other.client(s.t, pawl.WithTTL(stormTTL))
+	for ctx.Err() == nil {
+		wait, cancel := context.WithTimeout(ctx, stormTTL)
+		if l, err := c.Mutex("name").Lock(wait); err == nil {
+			_ = l.Unlock() // lost or unknown where nodes are away
+		}
+		cancel()
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
 func (s *storm) rage(d time.Duration) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), d)
 	defer cancel()
@@ -192,6 +211,7 @@ func (s *storm) rage(d time.Duration) {
 	for id := range uint64(4) {
 		wg.Go(func() { s.client(ctx, id) })
 	}
+	wg.Go(func() { s.neighbour(ctx) })
 	time.Sleep(100 * time.Millisecond)
 	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 3))
 	for ctx.Err() == nil {
