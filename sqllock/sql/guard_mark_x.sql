@@ -3,4 +3,4 @@
 -- from one that is new. Empty where a transaction with an old view cannot write,
 -- and where guarded transactions follow each other anyway.
 --
--- :name :id :token -> the expiry, which is what changed; no row: it is not held, or taken
+-- -> the expiry, which is what changed; no row: it is not held, or taken
