@@ -297,6 +297,9 @@ func TestForceUnlockHasTheNameTyped(t *testing.T) {
 func TestLsHasAHeadOnATerminalOnly(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
+	if p := s.run("pawl", "run", "x", "--", "true"); p.code != 0 { // a store, with nothing in it
+		t.Fatalf("%+v", p)
+	}
 	x := s.terminal(200, "pawl", "ls")
 	x.ends(0)
 	if !strings.HasPrefix(x.shown(), "NAME") {

@@ -2,11 +2,11 @@
 // machine, in one SQLite file.
 //
 // It does not reach beyond one machine: all processes must run on one kernel
-// and, on Linux, in one time namespace, and the file must be on a local disk;
-// network file systems are refused. It does not push: a waiter in another
-// process looks every few milliseconds. And it does not outlive its disk: after
-// a power cut the last locks taken may be forgotten, together with everyone who
-// held them; records are not.
+// and, on Linux, in one time namespace, and must share the file's folder, which
+// must be on a local disk: network file systems are refused, and a file that is
+// mounted alone. It does not push: a waiter in another process looks every few
+// milliseconds. And it does not outlive its disk: after a power cut the last locks
+// taken may be forgotten, together with everyone who held them; records are not.
 //
 // What it does promise: first come first served between all processes on the
 // file, tokens that never repeat, expiry on a clock that nobody can set (Linux:
@@ -75,6 +75,9 @@ func ReadOnly() Option { return func(o *options) { o.reads = true } }
 // write-ahead log and gets tables whose names begin with pawl_. Beside it come
 // the files SQLite itself needs and a folder, path.live, in which every open
 // engine keeps one file locked.
+//
+// If another SQLite library of this process uses the file too, Open must come
+// before it; see docs/sql.md.
 func Open(ctx context.Context, path string, opts ...Option) (*Engine, error) {
 	var o options
 	for _, opt := range opts {
