@@ -299,7 +299,10 @@ func (s *session) takeLocked(b *beat, now instant, err error) (learnt bool) {
 			continue
 		}
 		switch {
-		case st.Gone && cl.state == held:
+		case cl.state == held && (st.Gone || st.Valid > 0 && (!st.Held || st.Token != cl.fence)):
+			// Gone, or replaced: an Enter that got no answer landed after the hold had
+			// been evicted, and what the store prolongs now is a claim of the same ID
+			// that waits, or that was let in later.
 			b.lost = append(b.lost, loss{cl: cl, why: errBroken})
 		case st.Gone:
 			cl.interruptLocked()

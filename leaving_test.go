@@ -360,3 +360,52 @@ func TestWithoutALineEachEnterIsAFurtherTry(t *testing.T) {
 		l.Unlock()
 	})
 }
+
+// Enter is held up on its way and repeated, the repeat is granted and then evicted, and
+// a rival holds; now the first copy arrives, and the store has a claim with the holder's
+// ID again. Whether that waits behind the rival, or is let in after it, it is not the
+// hold that was granted: its holder is told with the next beat.
+func TestAClaimThatReplacedAnEvictedHoldIsNotTakenForIt(t *testing.T) {
+	for _, rivalLeaves := range []bool{false, true} {
+		rigged(t, func(t *testing.T, c *Client, r *rig) {
+			var calls atomic.Int64
+			land := make(chan struct{})
+			landed := make(chan struct{})
+			r.set(func(r *rig) {
+				r.enter = func(ctx context.Context, _ driver.Claim, next enterFunc) (driver.Standing, error) {
+					if calls.Add(1) > 1 {
+						return next(ctx)
+					}
+					go func() { // ends with the test
+						<-land
+						_, _ = next(context.Background())
+						close(landed)
+					}()
+					return driver.Standing{}, driver.ErrUnreachable
+				}
+			})
+			l := must(t)(c.Mutex("a").Lock(t.Context()))
+			apart := New(r.Engine)
+			defer apart.Close()
+			evictAll(t, apart, "a")
+			rival := must(t)(apart.Mutex("a").Lock(t.Context()))
+			if rivalLeaves {
+				if err := rival.Unlock(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(land)
+			<-landed
+			select {
+			case <-l.Context().Done():
+				wantErr(t, context.Cause(l.Context()), ErrLost)
+			case <-time.After(2 * defaultTTL):
+				t.Errorf("two TTLs later the evicted holder still holds; the rival has left: %v", rivalLeaves)
+			}
+			time.Sleep(2 * defaultTTL)
+			if line, err := apart.Line(t.Context(), "a"); err != nil || len(line) > 1 || len(line) == 1 && line[0].ID != rival.ID() {
+				t.Errorf("what is left in the store: %+v, %v", line, err)
+			}
+		})
+	}
+}
