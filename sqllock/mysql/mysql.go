@@ -6,7 +6,8 @@
 // hold while the old holder does not know yet. Tokens rise even then, since they
 // are never below the server's clock. Expiry is judged by that clock too, so a
 // clock that is set forward ends holds early. A server that takes no writes is
-// refused, and so is one of several that all take them (Galera, group
+// refused, at every grant and every beat and also where this user could write all the
+// same, and so is one of several that all take them (Galera, group
 // replication with several primaries): a row that is locked on one is not locked
 // on the others. And it does not push: whoever waits in another process looks
 // for its turn every 2 to 50 milliseconds, once for all who wait there for the

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -101,14 +102,14 @@ func underSettings(t *testing.T, addr string, vars map[string]string) {
 
 // exercise plays everything that an engine does, once.
 func exercise(t *testing.T, open func() *Engine, how string) error {
-	const ttl = 1500 * time.Millisecond
+	const ttl = time.Minute
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	e := open()
 	a, b := openClient(t, e, pawl.WithTTL(ttl)), openClient(t, open(), pawl.WithTTL(ttl))
 	name := func(of string) string { return t.Name() + how + of }
 	var held []*pawl.Lease
-	for i := range 4 { // several are prolonged by another statement than one
+	for i := range 2 {
 		l, err := a.Mutex(name(fmt.Sprint(i))).Lock(ctx)
 		if err != nil {
 			return err
@@ -134,7 +135,9 @@ func exercise(t *testing.T, open func() *Engine, how string) error {
 		line, err := e.Line(ctx, name("0"))
 		return err == nil && len(line) == 2 && line[0].Held && !line[1].Held
 	})
-	time.Sleep(2 * ttl) // for beats, of those who hold and of one who waits
+	if err := beaten(ctx, e, name("")); err != nil {
+		return err
+	}
 	for _, l := range held {
 		if err := l.Unlock(); err != nil {
 			return err
@@ -184,4 +187,39 @@ func exercise(t *testing.T, open func() *Engine, how string) error {
 	return e.Sweep(ctx)
 }
 
-var _ driver.Records = (*Engine)(nil)
+// beaten has several claims of one session prolonged, held, shared and waiting ones.
+func beaten(ctx context.Context, e driver.Engine, name string) error {
+	var sessions [2]driver.Session
+	for i := range sessions {
+		s, err := e.Open(ctx, driver.SessionOptions{ID: rand.Text(), TTL: time.Minute})
+		if err != nil {
+			return err
+		}
+		sessions[i] = s
+		defer s.Close(ctx)
+	}
+	var live [2][]driver.Claim
+	for i, s := range sessions {
+		for n, limit := range []int{1, 1, 3, 3} { // several are prolonged by another statement than one
+			c := driver.Claim{ID: strings.ToLower(rand.Text() + rand.Text())[:32], Try: 1, Name: fmt.Sprint(name, "beaten", n), Need: 1, Limit: limit, Queue: true}
+			if _, err := s.Enter(ctx, c); err != nil {
+				return err
+			}
+			live[i] = append(live[i], c)
+		}
+	}
+	for i, s := range sessions {
+		for _, some := range [][]driver.Claim{live[i], live[i][:1], live[i][3:]} {
+			out := make([]driver.Standing, len(some))
+			if err := s.Beat(ctx, some, out); err != nil {
+				return err
+			}
+			for n, st := range out {
+				if st.Valid == 0 || st.Held != (i == 0 || some[n].Limit > 1) {
+					return fmt.Errorf("a beat says %+v", st)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -15,9 +15,10 @@
 // their turn instead, every 2 to 50 milliseconds; nothing else changes.
 //
 // The tables are made by [Engine.Migrate] or "pawl migrate". An engine keeps up
-// to four connections of its own beside the pool it was given: three for beats,
-// so that they never wait behind the user's own work, and one to be told of
-// turns while somebody waits.
+// to four connections of its own beside a pgx pool: three for beats, so that they
+// never wait behind the user's own work, and one to be told of turns while somebody
+// waits. Of a *sql.DB it keeps one connection for beats, so that it is one on which
+// the user's hooks have run.
 //
 // URLs: "postgres://user:password@host:port/database" and all that libpq takes
 // there; ?prefix= puts all names and records behind a prefix, ?table_prefix= is
@@ -75,7 +76,8 @@ func New(pool *pgxpool.Pool, opts ...Option) (*Engine, error) {
 
 // NewDB returns an engine on a *sql.DB of pgx's stdlib driver, which it does not
 // close. That of another driver is refused by the first call: steps that must
-// travel together cannot.
+// travel together cannot. The engine keeps one of its connections for beats, from
+// the first call on; a db that is limited to one is refused.
 func NewDB(db *sql.DB, opts ...Option) (*Engine, error) {
 	return newEngine(&dbSource{db: db}, opts)
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -37,13 +38,13 @@ func TestLocksWorkUnderAnySettingOfTheSessions(t *testing.T) {
 
 // exercise plays everything that an engine does, once.
 func exercise(t *testing.T, store string) error {
-	const ttl = 1500 * time.Millisecond
+	const ttl = time.Minute
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	a, b, e := openClient(t, store, pawl.WithTTL(ttl)), openClient(t, store, pawl.WithTTL(ttl)), openStore(t, store)
 	name := func(of string) string { return t.Name() + of }
 	var held []*pawl.Lease
-	for i := range 3 { // several are prolonged by another statement than one
+	for i := range 2 {
 		l, err := a.Mutex(name(fmt.Sprint(i)), pawl.WithNote("a\\b\x00'")).Lock(ctx)
 		if err != nil {
 			return err
@@ -66,7 +67,9 @@ func exercise(t *testing.T, store string) error {
 		next <- err
 	}()
 	awaitLine(t, b, name("0"), 2)
-	time.Sleep(2 * ttl) // for beats, of those who hold and of one who waits
+	if err := beaten(ctx, e, name("")); err != nil {
+		return err
+	}
 	for _, l := range held {
 		if err := l.Unlock(); err != nil {
 			return err
@@ -110,6 +113,43 @@ func exercise(t *testing.T, store string) error {
 		return fmt.Errorf("one that was evicted: %w", err)
 	}
 	return e.Sweep(ctx)
+}
+
+// beaten has several claims of one session prolonged, held, shared and waiting ones.
+func beaten(ctx context.Context, e driver.Engine, name string) error {
+	var sessions [2]driver.Session
+	for i := range sessions {
+		s, err := e.Open(ctx, driver.SessionOptions{ID: rand.Text(), TTL: time.Minute})
+		if err != nil {
+			return err
+		}
+		sessions[i] = s
+		defer s.Close(ctx)
+	}
+	var live [2][]driver.Claim
+	for i, s := range sessions {
+		for n, limit := range []int{1, 1, 3, 3} { // several are prolonged by another statement than one
+			c := driver.Claim{ID: strings.ToLower(rand.Text() + rand.Text())[:32], Try: 1, Name: fmt.Sprint(name, "beaten", n), Need: 1, Limit: limit, Queue: true}
+			if _, err := s.Enter(ctx, c); err != nil {
+				return err
+			}
+			live[i] = append(live[i], c)
+		}
+	}
+	for i, s := range sessions {
+		for _, some := range [][]driver.Claim{live[i], live[i][:1], live[i][3:]} {
+			out := make([]driver.Standing, len(some))
+			if err := s.Beat(ctx, some, out); err != nil {
+				return err
+			}
+			for n, st := range out {
+				if st.Valid == 0 || st.Held != (i == 0 || some[n].Limit > 1) {
+					return fmt.Errorf("a beat says %+v", st)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // A server whose sessions may not write is told from one that is a replica.
