@@ -3,7 +3,6 @@ package pawl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -12,15 +11,6 @@ import (
 
 // errWaited is the cause of a wait that WithWait ended.
 var errWaited = errors.New("waited long enough")
-
-// errNotInTime is ErrHeld to those who ask, since WithWait promises it, where the store
-// has not said that anybody holds the lock.
-var errNotInTime error = notInTime{}
-
-type notInTime struct{}
-
-func (notInTime) Error() string        { return "not acquired in time, the store has not answered" }
-func (notInTime) Is(target error) bool { return target == ErrHeld }
 
 // maxRepeats bounds how often a call is repeated when the caller does not want
 // to wait, or when the store has never answered: a wrong address must not look
@@ -136,11 +126,6 @@ func (q *quest) limit() time.Duration {
 // takes a TTL or maxTry, but no call has less than a second where the TTL is longer.
 func tryLimit(ttl time.Duration) time.Duration {
 	return max(min(ttl, maxTry)/(1+maxRepeats), min(ttl, time.Second))
-}
-
-// noAnswer is the error of a call that its own limit ended.
-func noAnswer(limit time.Duration) error {
-	return fmt.Errorf("%w: no answer within %v", driver.ErrUnreachable, limit)
 }
 
 func (q *quest) enter(ctx context.Context) (driver.Standing, error) {
@@ -298,69 +283,6 @@ func (q *quest) stop(ctx context.Context) error {
 	return q.stopped(ctx)
 }
 
-// promised is until when the store has promised the claim; 0: it has not yet.
-func (q *quest) promised() instant {
-	s := q.cl.s
-	if s == nil {
-		return 0
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return q.cl.promise
-}
-
-// stopped is the error of a quest that ctx ended. It says that the lock is held only
-// if the store said so, and that the store is silent where it is.
-func (q *quest) stopped(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	waited := errors.Is(cause, errWaited)
-	switch {
-	case errors.Is(cause, ErrClosed):
-		return ErrClosed
-	case waited:
-		cause = ErrHeld
-	default:
-		cause = ctx.Err()
-	}
-	silence := q.silence()
-	switch {
-	case q.known && silence != nil:
-		return errors.Join(q.held(cause), silence)
-	case q.known:
-		return q.held(cause)
-	case waited:
-		cause = errNotInTime
-	default:
-		cause = fmt.Errorf("%w before the store answered", cause)
-	}
-	if silence == nil {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", cause, silence)
-}
-
-// silence is what is wrong with the store, if it does not answer: it has failed, has
-// never answered this quest for a while, or not even a beat in the time of two.
-func (q *quest) silence() error {
-	if q.fault != nil {
-		return q.fault
-	}
-	ttl := q.o.ttl
-	now := q.c.now()
-	if !q.known {
-		if long := now.sub(q.began); q.began != 0 && long >= min(ttl/6, time.Second) {
-			return fmt.Errorf("%w: no answer for %v", driver.ErrUnreachable, long.Round(time.Millisecond))
-		}
-		return nil
-	}
-	if s, _ := q.c.find(ttl); s != nil {
-		if long := s.silent(); long > 2*ttl/3 {
-			return fmt.Errorf("%w: no answer for %v", driver.ErrUnreachable, long.Round(time.Millisecond))
-		}
-	}
-	return nil
-}
-
 // abandon leaves the line.
 func (q *quest) abandon() {
 	cl := q.cl
@@ -372,25 +294,6 @@ func (q *quest) abandon() {
 		s.depart(cl, s.c.now())
 	}
 	s.part(cl)
-}
-
-func (q *quest) held(cause error) error {
-	return &HeldError{Holder: q.holder(), Ahead: q.last.Ahead, Err: cause}
-}
-
-// holder is who was last seen to be in the way, as it is by now: Await comes back when
-// it is another one, which may be long ago.
-func (q *quest) holder() *driver.Entry {
-	h := q.last.Holder
-	if h == nil || q.at == 0 {
-		return h
-	}
-	aged, gone := *h, q.c.now().sub(q.at)
-	if h.Since > 0 {
-		aged.Since += gone
-	}
-	aged.Left = max(0, h.Left-gone)
-	return &aged
 }
 
 // await makes one call of Await that the keeper can interrupt.

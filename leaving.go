@@ -45,8 +45,7 @@ func (s *session) overwhelmed() error {
 	if len(s.leaving) < maxLeaving || silent <= s.ttl {
 		return nil
 	}
-	return fmt.Errorf("%w: no answer for %v, %d earlier calls are not settled yet",
-		driver.ErrUnreachable, silent.Round(time.Millisecond), len(s.leaving))
+	return fmt.Errorf("%w; %d earlier calls are not settled yet", noAnswer(silent), len(s.leaving))
 }
 
 // overdue reports whether a departure need not be tried any more. Nobody has
