@@ -200,15 +200,9 @@ func (e *bare) wrongKey(name string, err error) error {
 }
 
 // Line returns the claims of one name.
-func (e *bare) Line(ctx context.Context, name string) (line []driver.Entry, err error) {
+func (e *bare) Line(ctx context.Context, name string) ([]driver.Entry, error) {
 	if err := cmp.Or(ctx.Err(), e.bad); err != nil {
 		return nil, err
 	}
-	e.listNames(ctx, []string{name}, func(x driver.Entry, fault error) bool {
-		if err = fault; err == nil {
-			line = append(line, x)
-		}
-		return err == nil
-	})
-	return line, err
+	return gather(func(yield func(driver.Entry, error) bool) { e.listNames(ctx, []string{name}, yield) })
 }

@@ -158,15 +158,20 @@ func digit(b bool) string {
 }
 
 // Line returns the claims of one name.
-func (e *Engine) Line(ctx context.Context, name string) (line []driver.Entry, err error) {
+func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
 	if err := cmp.Or(ctx.Err(), e.bad); err != nil {
 		return nil, err
 	}
-	e.listNames(ctx, []string{name}, func(x driver.Entry, fault error) bool {
-		if err = fault; err == nil {
-			line = append(line, x)
+	return gather(func(yield func(driver.Entry, error) bool) { e.listNames(ctx, []string{name}, yield) })
+}
+
+// gather collects what list yields, up to its first error.
+func gather(list iter.Seq2[driver.Entry, error]) (all []driver.Entry, err error) {
+	for x, err := range list {
+		if err != nil {
+			return nil, err
 		}
-		return err == nil
-	})
-	return line, err
+		all = append(all, x)
+	}
+	return all, nil
 }
