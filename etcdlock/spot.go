@@ -127,7 +127,8 @@ func (s *session) freeLocked(at slot) {
 func (s *session) deleting(p *spot) (answered func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.rev == 0 || s.slots[p.slot].late || s.spots[p.claim.ID] != p {
+	// A beat that found the key gone may have forgotten p, and its slot, since it was found.
+	if p.rev == 0 || s.spots[p.claim.ID] != p || s.slots[p.slot].late {
 		return nil, false
 	}
 	at := p.slot

@@ -164,3 +164,19 @@ func TestWhoBecomesFirstLooksWhenTheHoldEnds(t *testing.T) {
 		t.Error("it did not look when the hold had ended")
 	}
 }
+
+// A pawl from before waits were ordered by token counts places on from #place: who came
+// before it is ahead of it, and has the lower token.
+func TestAnOlderPawlStandsBehindThoseWhoCameBeforeIt(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	at := newConsole(t, s.Addr())
+	newParty(t, s.Addr(), "aa01", steady).enter()
+	newParty(t, s.Addr(), "bb02", steady).enter()
+	newParty(t, s.Addr(), "cc03", steady).enter()
+	line := "pawl:\x01hname"
+	place, last := at.do("HGET", line, "#place"), at.do("ZSCORE", line+"\x01w", "cc03")
+	if place == "" || place != last {
+		t.Errorf("the last who waits stands at %q, and the next older pawl behind %q", last, place)
+	}
+}

@@ -99,7 +99,7 @@ func (r *rig) overtakes(t *testing.T, first, next taker) (overtook, lost bool) {
 	<-done
 	// A commit tells nobody; who waits for it must not wait for the hold's expiry.
 	if took := time.Since(committed); r.name == "postgres" && took > 5*time.Second {
-		t.Errorf("the next was let in %v after the commit, at a TTL of 10 s", took)
+		t.Errorf("the next was let in %v after the commit, at a TTL of 10 s; it took %q", took, held.Name())
 	}
 	if err := <-left; err != nil {
 		t.Errorf("unlock: %v", err)

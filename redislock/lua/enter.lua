@@ -68,7 +68,12 @@ if fitting and exclusive then
 end
 touch() -- behind the fence: that may be refused where memory is out
 local held = fitting and '1' or '0'
-call('HSET', side, id, table.concat({held, now, try, token, need, mylimit, ARGV[3], queue, session, channel .. '\2' .. note}, ' '))
+local text = table.concat({held, now, try, token, need, mylimit, ARGV[3], queue, session, channel .. '\2' .. note}, ' ')
+if fitting then
+  call('HSET', side, id, text)
+else
+  call('HSET', side, id, text, '#place', token)
+end
 add(lives, ms + ttl, id)
 if not exclusive then count, limit = count + 1, mylimit end
 if fitting then

@@ -9,6 +9,7 @@
 --   <id>  <held> <since> <try> <token> <need> <limit> <ttl> <queue> <session> <channel>\2<note>
 --   #used units held, #count claims that share, #limit theirs: sums of the records
 --   #watch until when departures are told
+--   #place the token of the last who came to wait: an older pawl counts places on from it
 -- Beside it, declared as keys of every call, two sorted sets of ids:
 --   ..\1w those who wait, by token; ..\1l all in the line, by the end of their life.
 -- Times are the server's, in ms, since and tokens in us. The exclusive holder is
