@@ -140,7 +140,8 @@ func (q *quest) enter(ctx context.Context) (driver.Standing, error) {
 // learn takes in what the store said of the claim. Goroutines that wait for the same
 // inside the process wait for the same holder.
 func (q *quest) learn(st driver.Standing) {
-	q.fault, q.fails, q.last, q.known = nil, 0, st, true
+	q.fault, q.fails, q.last = nil, 0, st
+	q.known = q.known || !st.Held && !st.Gone
 	if !st.Held && !q.try {
 		q.at = q.c.now()
 		if g := q.cl.gate; g != nil {

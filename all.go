@@ -43,6 +43,9 @@ func (c *Client) lockAll(ctx context.Context, names []string, try bool) (*Lease,
 	parts, at, err := c.takeAtOnce(ctx, whole, names, try)
 	if err != nil && (!try || errors.Is(err, errInOrder)) {
 		whole = c.whole(ctx, names, whole.since) // that one may have ended with a part of it
+		if over := c.over(ctx, whole, try); over != nil && !errors.Is(err, ErrHeld) {
+			return c.gathered(whole, nil, names[0], over) // nobody has said that one is held
+		}
 		parts, at, err = c.takeInOrder(ctx, whole, names, try)
 	}
 	return c.gathered(whole, parts, at, err)
@@ -93,6 +96,20 @@ func (c *Client) giveUp(whole *Lease) {
 	case <-done:
 	case <-late.C:
 	}
+}
+
+// over is the error of one whose time is over before the store said anything.
+func (c *Client) over(ctx context.Context, whole *Lease, try bool) error {
+	wait, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	o := c.part(whole.name, whole).o
+	if !try && o.limited && o.wait == 0 {
+		cancel(errWaited)
+	}
+	if wait.Err() == nil {
+		return nil
+	}
+	return (&quest{c: c, o: o, began: whole.since}).stopped(wait)
 }
 
 // takeInOrder takes the names one after the other. It returns the leases of those

@@ -37,7 +37,7 @@ type chaos struct {
 
 func (x *chaos) Features() driver.Features {
 	f := x.Engine.Features()
-	f.Queue = x.queue
+	f.Queue, f.BySession = x.queue, x.sticky
 	return f
 }
 func (x *chaos) f() float64             { x.mu.Lock(); defer x.mu.Unlock(); return x.rnd.Float64() }

@@ -40,7 +40,8 @@ type gate struct {
 	line    []*waiter
 	armed   bool // a timer will call turnOver
 
-	told *driver.Standing // what the store said to the one of ours that runs; nil: nothing yet
+	told  *driver.Standing // what the store said to the one of ours that runs; nil: nothing yet
+	asked instant          // when that one set out
 }
 
 // A waiter is one goroutine in a gate's line.
@@ -95,7 +96,7 @@ func (g *gate) drop() {
 func (g *gate) lock(ctx *call, q *quest) (passed bool, err error) {
 	g.mu.Lock()
 	if !g.running && len(g.line) == 0 && !g.turnOpenLocked() {
-		g.running, g.told = true, nil
+		g.running, g.told, g.asked = true, nil, g.c.now()
 		g.mu.Unlock()
 		return false, g.run(ctx, q, q.run)
 	}
@@ -112,13 +113,16 @@ func (g *gate) lock(ctx *call, q *quest) (passed bool, err error) {
 	case <-ends:
 	case <-closes:
 	}
-	q.last, q.known = g.withdraw(w)
+	q.last, q.known, q.began = g.withdraw(w, q.began)
 	q.cl = nil
 	return false, q.stopped(ctx)
 }
 
 // take uses the turn that a waiter got.
 func (g *gate) take(ctx context.Context, q *quest, t turn) (passed bool, err error) {
+	g.mu.Lock()
+	q.began = max(q.began, g.asked)
+	g.mu.Unlock()
 	if t.cl == nil {
 		return false, g.run(ctx, q, q.run)
 	}
@@ -247,8 +251,9 @@ func (g *gate) bequeath(q *quest) bool {
 // withdraw takes w, whose ctx has ended, out of the line. If its turn came in
 // the same moment, the turn goes on to the next.
 // It returns who holds the lock as far as this process knows.
-func (g *gate) withdraw(w *waiter) (st driver.Standing, known bool) {
+func (g *gate) withdraw(w *waiter, began instant) (st driver.Standing, known bool, silent instant) {
 	g.mu.Lock()
+	silent = max(began, g.asked)
 	st = driver.Standing{Ahead: -1}
 	if e, ok := g.holderLocked(); ok {
 		st.Holder, known = &e, true
@@ -260,7 +265,7 @@ func (g *gate) withdraw(w *waiter) (st driver.Standing, known bool) {
 			g.line = append(g.line[:i], g.line[i+1:]...)
 			st.Ahead = i + 1
 			g.mu.Unlock()
-			return st, known
+			return st, known, silent
 		}
 	}
 	g.mu.Unlock()
@@ -285,7 +290,7 @@ func (g *gate) withdraw(w *waiter) (st driver.Standing, known bool) {
 		g.promoteLocked()
 		g.mu.Unlock()
 	}
-	return st, known
+	return st, known, silent
 }
 
 // promoteLocked sends the first waiter to the engine's line, unless one of ours
@@ -296,7 +301,7 @@ func (g *gate) promoteLocked() {
 	case g.turnOpenLocked():
 		g.armLocked()
 	default:
-		g.running, g.told = true, nil
+		g.running, g.told, g.asked = true, nil, g.c.now()
 		g.popLocked().turn <- turn{}
 	}
 }

@@ -42,6 +42,7 @@ func (r *rhythm) due(ttl time.Duration) instant {
 type beat struct {
 	claims []*claim
 	live   []driver.Claim // as they were when it was sent
+	held   []bool
 	out    []driver.Standing
 	sent   instant
 	lost   []loss
@@ -242,13 +243,14 @@ func (s *session) launch(now instant) {
 
 func (b *beat) fill(s *session, now instant) {
 	b.sent = now
-	b.claims, b.live, b.lost, b.told = b.claims[:0], b.live[:0], b.lost[:0], b.told[:0]
+	b.claims, b.live, b.held, b.lost, b.told = b.claims[:0], b.live[:0], b.held[:0], b.lost[:0], b.told[:0]
 	for _, cl := range s.live {
 		if cl.state == entering || s.fixed && cl.state == held {
 			continue
 		}
 		b.claims = append(b.claims, cl)
 		b.live = append(b.live, cl.Claim)
+		b.held = append(b.held, cl.state == held)
 	}
 	if cap(b.out) < len(b.live) {
 		b.out = make([]driver.Standing, len(b.live), cap(b.live))
@@ -299,7 +301,7 @@ func (s *session) takeLocked(b *beat, now instant, err error) (learnt bool) {
 			continue
 		}
 		switch {
-		case cl.state == held && (st.Gone || st.Valid > 0 && (!st.Held || st.Token != cl.fence)):
+		case cl.state == held && (st.Gone || st.Valid > 0 && (st.Held && st.Token != cl.fence || !st.Held && b.held[i])):
 			// Gone, or replaced: an Enter that got no answer landed after the hold had
 			// been evicted, and what the store prolongs now is a claim of the same ID
 			// that waits, or that was let in later.

@@ -51,7 +51,7 @@ func (s *session) overwhelmed() error {
 // overdue reports whether a departure need not be tried any more. Nobody has
 // prolonged the claim since it was put on the list, so it has expired: an Enter
 // that lands at the last moment lives for one TTL, and so does a claim whose last
-// beat is as late. Where claims live by their session, see leaveDue.
+// beat is as late.
 func (s *session) overdue(d *departure, now instant) bool {
 	return !d.busy && now >= max(d.since, d.watch).add(2*s.ttl)
 }
@@ -108,13 +108,12 @@ func (s *session) leaveDue(now instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dead {
-		s.leaving = nil // the session's end ends them too
-		return
+		return // the session's end ends them too
 	}
-	before := len(s.leaving)
-	s.leaving = slices.DeleteFunc(s.leaving, func(d *departure) bool { return s.overdue(d, now) })
-	if len(s.leaving) < before && !s.expires {
-		s.spent = true // what could not be left ends with the session, so it must end
+	if !s.c.features.BySession {
+		s.leaving = slices.DeleteFunc(s.leaving, func(d *departure) bool { return s.overdue(d, now) })
+	} else if slices.ContainsFunc(s.leaving, func(d *departure) bool { return s.overdue(d, now) }) {
+		s.spent = true // what cannot be left ends with the session alone; until then it is repeated
 	}
 	var due []*departure
 	for _, d := range s.leaving {
@@ -152,6 +151,8 @@ func (s *session) leaveAll(due []*departure) {
 			d.tries++
 		}
 		if !answered && !refused(err) {
+			// To the end of the list, so that it does not hold up the same ones each time.
+			s.leaving = append(slices.DeleteFunc(s.leaving, func(o *departure) bool { return o == d }), d)
 			for _, o := range due[i+1:] {
 				o.busy, o.again = false, d.again
 			}
@@ -233,6 +234,10 @@ func (s *session) leave(cl *claim) error {
 	bound := min(cl.deadline().sub(now), maxBlock)
 	ctx := newCall(context.Background(), at.Add(bound)) // finish waits as long: nothing else need end it
 	defer ctx.end()
+	if cl.unanswered != 0 && now < cl.unanswered.add(s.ttl) && s.replaced(ctx, cl) {
+		s.depart(cl, s.c.now())
+		return errBroken
+	}
 	pause := time.Millisecond
 	for asked := false; ; asked = true {
 		err := s.d.Leave(ctx, cl.Claim)
@@ -259,4 +264,15 @@ func (s *session) leave(cl *claim) error {
 			return errors.Join(ErrUnknown, err)
 		}
 	}
+}
+
+// replaced reports that what the store has under cl's ID is not the hold: an Enter that
+// got no answer has landed after the hold was evicted. A Leave would not tell.
+func (s *session) replaced(ctx context.Context, cl *claim) bool {
+	call, cancel := context.WithTimeout(ctx, s.ttl/6)
+	defer cancel()
+	var out [1]driver.Standing
+	_ = s.d.Beat(call, []driver.Claim{cl.Claim}, out[:])
+	st := out[0]
+	return st.Gone || st.Valid > 0 && (!st.Held || st.Token != cl.fence)
 }

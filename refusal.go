@@ -70,7 +70,7 @@ func (q *quest) silence() error {
 		return nil
 	}
 	if s, _ := q.c.find(ttl); s != nil {
-		if long := s.silent(); long > 2*ttl/3 {
+		if long := s.silent(); long > 2*s.ttl/3 {
 			return noAnswer(long)
 		}
 	}

@@ -31,7 +31,6 @@ type session struct {
 	dead     bool       // no further claim may join
 	gaveUp   bool       // claims were live when the client was closed: the session's end ends them
 	spent    bool       // none may join either, but those that did stay until they end
-	expires  bool       // claims end by themselves when nobody beats for them, not only with the session
 	heard    instant    // when the last call that was answered had been sent
 	live     []*claim   // the claims that joined; beaten once their Enter was answered
 	held     int        // how many of live are held
@@ -176,7 +175,6 @@ func (s *session) silentLocked() time.Duration { return s.c.now().sub(s.heard) }
 // answeredLocked takes in what an answered Enter says of the store and promised.
 func (s *session) answeredLocked(cl *claim, st driver.Standing) {
 	s.heard = max(s.heard, cl.sent)
-	s.expires = st.Valid > 0
 	s.promiseLocked(cl, cl.sent, st.Valid)
 }
 

@@ -72,7 +72,7 @@ func stepped(ttl time.Duration) time.Duration {
 // open starts a session that asks for ttl and is of use if it gets at least need.
 func (c *Client) open(ctx context.Context, need, ttl time.Duration, fixed bool) (*session, error) {
 	id, sent := newID(), c.now()
-	call, cancel := context.WithTimeout(ctx, need)
+	call, cancel := context.WithTimeout(ctx, min(need, maxTry)) // others wait for it, who want other TTLs
 	defer cancel()
 	d, err := c.engine.Open(call, driver.SessionOptions{ID: id, TTL: ttl, Note: c.defaults.note})
 	if err != nil {

@@ -93,6 +93,11 @@ type Features struct {
 	Shared  bool // readers beside each other
 	Count   bool // limits between 1 and All
 	Fencing Level
+
+	// BySession says that a claim lives as long as its session, also one that no Beat
+	// names. Elsewhere a claim that Beat does not name expires by itself, a TTL after
+	// the last call that promised it time.
+	BySession bool
 }
 
 // An Engine is a store that keeps lines of claims. It is made from the user's
@@ -148,7 +153,8 @@ type Session interface {
 
 	// Beat prolongs the session and every claim in live, waiting or held, and
 	// answers in out[i] for live[i]; len(out) == len(live). Valid 0 and not Gone:
-	// not learnt. An error does not void what is already in out. Where Enter answers
+	// not learnt. A claim that is held is answered with Held and its Token: anything
+	// else with Valid is another claim of the same ID. An error does not void what is already in out. Where Enter answers
 	// Valid 0, what is promised here to one claim is promised to the session.
 	// ErrGone says that the session, and so every claim of it, has ended.
 	Beat(ctx context.Context, live []Claim, out []Standing) error

@@ -105,9 +105,11 @@ func tokenStays(s *stage) {
 	}
 	for range 2 {
 		expect("a repeated Enter", a.hold(c).Token)
-		if out := a.beat(c); out[0].Held {
-			expect("Beat", out[0].Token)
+		out := a.beat(c)
+		if !out[0].Held {
+			s.Errorf("Beat says %+v of a claim that is held", out[0])
 		}
+		expect("Beat", out[0].Token)
 		if s.can.Queue {
 			expect("Await", a.turn(c, driver.Standing{}).Token)
 		}

@@ -75,7 +75,7 @@ func New(client *clientv3.Client, opts ...Option) *Engine {
 
 // Features reports that an etcd engine can do everything.
 func (e *Engine) Features() driver.Features {
-	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Durable}
+	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Durable, BySession: true}
 }
 
 // Open starts a session: one lease for all its claims. The TTL is rounded up to

@@ -81,7 +81,9 @@ func New(nodes []Node, opts ...Option) (*Engine, error) {
 	for _, n := range nodes {
 		_, watches := n.Engine.(driver.Watcher)
 		e.features.Push = e.features.Push && watches
-		e.features.Shared = e.features.Shared && n.Engine.Features().Shared
+		can := n.Engine.Features()
+		e.features.Shared = e.features.Shared && can.Shared
+		e.features.BySession = e.features.BySession || can.BySession
 	}
 	e.ctx, e.finish = context.WithCancel(context.Background())
 	e.mender.e = e

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -118,15 +119,17 @@ func (s *session) guarded(c driver.Claim) bool {
 // tellFirst has the first in line look, where a hold is given back though a
 // transaction that it guards is open: that keeps the first out, and ends without a
 // word, and it would not look before the hold's expiry. What fails costs only that.
-func (e *Engine) tellFirst(ctx context.Context, a *Args) {
+func (e *Engine) tellFirst(ctx context.Context, name string) {
 	if e.d.Tell == nil { // it looks by itself, or the hold is not given back before
 		return
 	}
-	var l look
-	if err := e.d.Store.Read(ctx, &Step{Query: e.q.standing, Args: a, Row: l.scan}); err != nil || l.first.id == "" || l.first.held != 0 {
+	line, err := e.Line(ctx, name)
+	// A shared hold that is guarded stays at the head of the line although it has ended.
+	first := slices.IndexFunc(line, func(x driver.Entry) bool { return !x.Held })
+	if err != nil || first < 0 {
 		return
 	}
-	if elsewhere := e.wake(l.first.id); len(elsewhere) > 0 {
+	if elsewhere := e.wake(line[first].ID); len(elsewhere) > 0 {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
 		defer cancel()
 		e.d.Tell(ctx, elsewhere)

@@ -17,7 +17,7 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	guarded := s.guarded(c)
 	err := s.depart(ctx, c)
 	if err == nil && guarded {
-		s.e.tellFirst(ctx, s.args(c))
+		s.e.tellFirst(ctx, c.Name)
 	}
 	return err
 }

@@ -106,7 +106,7 @@ func newEngine(opts []Option) (*Engine, error) {
 
 // Features reports that ZooKeeper can do everything.
 func (e *Engine) Features() driver.Features {
-	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Durable}
+	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Durable, BySession: true}
 }
 
 // connect makes a connection of the engine's own and waits until it is good.
