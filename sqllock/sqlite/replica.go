@@ -51,8 +51,16 @@ func replicate(path string) (_ *replica, err error) {
 	return r, nil
 }
 
-// current reports whether the file is still as it was copied.
+// current reports whether the file is still as it was copied. One that another
+// library of this process has open is not touched: see parked.
 func (r *replica) current() bool {
+	file, err := os.Stat(r.from)
+	if err != nil {
+		return false
+	}
+	if posix, _ := locksOn(file); posix {
+		return false
+	}
 	used, done, err := inUse(r.from)
 	if err != nil {
 		return false
