@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/sqllock/sqlite"
 )
@@ -119,6 +120,61 @@ func TestWhoOnlyLooksLeavesTheLocksOfAnotherLibrary(t *testing.T) {
 		t.Errorf("when the other has closed the file: %v", err)
 	}
 	if err := v.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := descriptors(t, path); n != 0 {
+		t.Errorf("%d descriptors are left when all is closed", n)
+	}
+}
+
+// To copy a large file takes a while, in which another library of this process may
+// open it.
+func TestACopyUnderWayLeavesTheLocksOfAnotherLibrary(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	e := open(t, path)
+	use(t, e)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, 64<<20); err != nil { // SQLite goes by the size in its header
+		t.Fatal(err)
+	}
+	opened := make(chan error)
+	go func() { // ends with the test, which waits for its answer
+		v, err := sqlite.Open(t.Context(), path, sqlite.ReadOnly())
+		if err == nil {
+			err = v.Close()
+		}
+		opened <- err
+	}()
+	for deadline := time.Now().Add(time.Minute); descriptors(t, path) == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the file was not opened to be copied")
+		}
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	execute(t, db, "CREATE TABLE work (n)")
+	before, had := posixLocks(t, path), descriptors(t, path)
+	if err := <-opened; err == nil || !strings.Contains(err.Error(), "another SQLite library") {
+		t.Errorf("opened: %v", err)
+	}
+	if now := posixLocks(t, path); len(before) < 2 || !slices.Equal(now, before) {
+		t.Errorf("the other library's locks are %q, were %q while %d descriptors were open", now, before, had)
+	}
+	// What is kept open has no lock of its own, which would be in the other's way.
+	execute(t, db, "PRAGMA journal_mode = DELETE")
+	execute(t, db, "INSERT INTO work VALUES (1)")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = open(t, path)
+	use(t, e)
+	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
 	if n := descriptors(t, path); n != 0 {

@@ -118,7 +118,7 @@ func (v *view) open(ctx context.Context) (err error) {
 	defer done()
 	path, flags := v.path, sqlite3.OPEN_READONLY
 	if !used {
-		if v.copy, err = replicate(v.path); err != nil {
+		if v.copy, err = replicate(v.path, file); err != nil {
 			return err
 		}
 		path, flags = v.copy.path(), sqlite3.OPEN_READWRITE
