@@ -136,7 +136,7 @@ func TestACopyUnderWayLeavesTheLocksOfAnotherLibrary(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(path, 64<<20); err != nil { // SQLite goes by the size in its header
+	if err := os.Truncate(path, 16<<20); err != nil { // SQLite goes by the size in its header
 		t.Fatal(err)
 	}
 	opened := make(chan error)
