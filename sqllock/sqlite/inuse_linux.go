@@ -19,21 +19,31 @@ const (
 // inUse reports whether somebody has the file open, with its log and shared
 // memory. Until done nobody removes those: who leaves last does so only if nobody
 // else has a lock on the file.
+//
+// Its descriptors are closed as those of a copy are: see parked.
 func inUse(path string) (used bool, done func(), err error) {
-	file, err := os.Open(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return false, nil, err
 	}
+	file, err := f.Stat()
+	if err != nil {
+		return false, nil, errors.Join(err, f.Close())
+	}
 	lock := unix.Flock_t{Type: unix.F_RDLCK, Start: sharedFirst, Len: sharedSize}
-	if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock); err != nil {
-		file.Close()
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock); err != nil {
+		_ = closeOf(file, f)
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 			err = sqlite3.BUSY // somebody leaves last just now
 		}
 		return false, nil, err
 	}
-	done = func() { file.Close() }
-	if used, err = mapped(path); err != nil {
+	done = func() {
+		lock.Type = unix.F_UNLCK
+		_ = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock)
+		_ = closeOf(file, f)
+	}
+	if used, err = mapped(path, file); err != nil {
 		done()
 		return false, nil, err
 	}
@@ -41,7 +51,7 @@ func inUse(path string) (used bool, done func(), err error) {
 }
 
 // mapped reports whether somebody has the shared memory mapped.
-func mapped(path string) (bool, error) {
+func mapped(path string, file os.FileInfo) (bool, error) {
 	if _, err := os.Stat(path + "-wal"); err != nil {
 		return false, notThere(err)
 	}
@@ -49,7 +59,7 @@ func mapped(path string) (bool, error) {
 	if err != nil {
 		return false, notThere(err)
 	}
-	defer shm.Close()
+	defer closeOf(file, shm)
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: shmAlive, Len: 1}
 	err = unix.FcntlFlock(shm.Fd(), unix.F_OFD_GETLK, &lock)
 	return lock.Type != unix.F_UNLCK, err

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -18,19 +19,20 @@ import (
 // then closes the file last finds no lock in the way, carries the log over and
 // removes it, while the other library goes on committing into it, for nobody.
 //
-// So while there are such locks a connection is not closed: it is kept aside, idle,
-// and the next engine on the file takes it. Between the look and the close
-// somebody may still come; the documentation says to open pawl first and to close
-// it last.
+// So while there are such locks nothing is closed: a connection is kept aside,
+// idle, and the next engine on the file takes it; so is a descriptor by which the
+// file was copied, which ends with the next that is closed when they are gone.
+// Between the look and the close somebody may still come; the documentation says
+// to open pawl first and to close it last.
 var parked struct {
-	mu   sync.Mutex // guards idle, and every close of a connection
-	idle []parkedDB
+	mu   sync.Mutex // guards idle, and every close of a connection or descriptor
+	idle []parkedFile
 }
 
-type parkedDB struct {
-	db    *sqlite3.Conn
-	file  os.FileInfo
-	reads bool
+type parkedFile struct {
+	io.Closer
+	file os.FileInfo   // of the database
+	db   *sqlite3.Conn // nil: of no use to others
 }
 
 // errForeign is what an Open in the wrong order is told. Without it SQLite would
@@ -73,18 +75,34 @@ func fileURL(path string) string {
 // closeDB ends a connection, or keeps it aside; one that only reads is of no use
 // to others.
 func closeDB(db *sqlite3.Conn, file os.FileInfo, reads bool) error {
+	p := parkedFile{Closer: db, file: file}
+	if !reads {
+		p.db = db
+	}
+	var err error
+	if !db.GetAutocommit() { // nobody would end it, if it is kept
+		err = db.Exec("ROLLBACK")
+	}
+	return errors.Join(err, park(p))
+}
+
+// closeOf closes a descriptor of a database, its log or its shared memory, or
+// keeps it aside. It must have no lock, which would be in the way of others.
+func closeOf(file os.FileInfo, f *os.File) error {
+	return park(parkedFile{Closer: f, file: file})
+}
+
+// park keeps p aside, and closes all that need not be kept.
+func park(p parkedFile) error {
 	parked.mu.Lock()
 	defer parked.mu.Unlock()
 	var errs []error
-	if !db.GetAutocommit() { // nobody would end it, if it is kept
-		errs = append(errs, db.Exec("ROLLBACK"))
-	}
-	parked.idle = append(parked.idle, parkedDB{db, file, reads})
-	parked.idle = slices.DeleteFunc(parked.idle, func(p parkedDB) bool {
+	parked.idle = append(parked.idle, p)
+	parked.idle = slices.DeleteFunc(parked.idle, func(p parkedFile) bool {
 		if posix, _ := locksOn(p.file); posix {
 			return false
 		}
-		errs = append(errs, p.db.Close())
+		errs = append(errs, p.Close())
 		return true
 	})
 	return errors.Join(errs...)
@@ -93,7 +111,7 @@ func closeDB(db *sqlite3.Conn, file os.FileInfo, reads bool) error {
 func unpark(file os.FileInfo) *sqlite3.Conn {
 	parked.mu.Lock()
 	defer parked.mu.Unlock()
-	i := slices.IndexFunc(parked.idle, func(p parkedDB) bool { return !p.reads && os.SameFile(p.file, file) })
+	i := slices.IndexFunc(parked.idle, func(p parkedFile) bool { return p.db != nil && os.SameFile(p.file, file) })
 	if i < 0 {
 		return nil
 	}

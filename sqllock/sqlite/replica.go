@@ -24,7 +24,7 @@ func (r *replica) path() string { return filepath.Join(r.dir, "copy.db") }
 
 // replicate copies a file that nobody has open. If somebody comes meanwhile it
 // fails with BUSY.
-func replicate(path string) (_ *replica, err error) {
+func replicate(path string, file os.FileInfo) (_ *replica, err error) {
 	r := &replica{from: path, marks: marks(path)}
 	if r.dir, err = os.MkdirTemp("", "pawl-"); err != nil {
 		return nil, err
@@ -35,13 +35,13 @@ func replicate(path string) (_ *replica, err error) {
 		}
 	}()
 	for _, suffix := range []string{"", "-wal"} {
-		if err := copyOver(path+suffix, r.path()+suffix); err != nil {
+		if err := copyOver(file, path+suffix, r.path()+suffix); err != nil {
 			return nil, err
 		}
 	}
 	// What is the same when it is read again was so at the moment between.
 	for _, suffix := range []string{"", "-wal"} {
-		if same, err := sameBytes(path+suffix, r.path()+suffix); err != nil || !same {
+		if same, err := sameBytes(file, path+suffix, r.path()+suffix); err != nil || !same {
 			return nil, errors.Join(sqlite3.BUSY, err)
 		}
 	}
@@ -51,8 +51,16 @@ func replicate(path string) (_ *replica, err error) {
 	return r, nil
 }
 
-// current reports whether the file is still as it was copied.
+// current reports whether the file is still as it was copied. One that another
+// library of this process has open is not touched: see parked.
 func (r *replica) current() bool {
+	file, err := os.Stat(r.from)
+	if err != nil {
+		return false
+	}
+	if posix, _ := locksOn(file); posix {
+		return false
+	}
 	used, done, err := inUse(r.from)
 	if err != nil {
 		return false
@@ -79,8 +87,8 @@ func marks(path string) (m [2]os.FileInfo) {
 	return m
 }
 
-// copyOver copies a file; one that is not there leaves none.
-func copyOver(from, to string) error {
+// copyOver copies a file of a database; one that is not there leaves none.
+func copyOver(file os.FileInfo, from, to string) error {
 	src, err := os.Open(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -88,7 +96,7 @@ func copyOver(from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer src.Close()
+	defer closeOf(file, src)
 	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -97,11 +105,14 @@ func copyOver(from, to string) error {
 	return errors.Join(err, dst.Close())
 }
 
-// sameBytes compares two files; two that are not there are the same.
-func sameBytes(a, b string) (bool, error) {
-	fa, erra := os.Open(a)
-	fb, errb := os.Open(b)
-	defer fa.Close()
+// sameBytes compares a file of a database and its copy; two that are not there are
+// the same.
+func sameBytes(file os.FileInfo, from, to string) (bool, error) {
+	fa, erra := os.Open(from)
+	if erra == nil {
+		defer closeOf(file, fa)
+	}
+	fb, errb := os.Open(to)
 	defer fb.Close()
 	if errors.Is(erra, fs.ErrNotExist) && errors.Is(errb, fs.ErrNotExist) {
 		return true, nil

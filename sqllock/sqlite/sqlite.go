@@ -68,6 +68,10 @@ func AllowNetwork() Option { return func(o *options) { o.network = true } }
 // ReadOnly opens a file to look at its locks and records, and leaves it and what
 // is beside it as it is: nothing is made, and nobody's claims are ended. A file
 // that is not there is an error. To lock is refused, with driver.ErrDenied.
+//
+// A file that nobody has open is read from a copy, on Linux. If another SQLite
+// library of this process opens it then, every look is an error until that has
+// closed it.
 func ReadOnly() Option { return func(o *options) { o.reads = true } }
 
 // Open opens the file at path, and makes it if it is not there. It may be a

@@ -118,7 +118,7 @@ func (v *view) open(ctx context.Context) (err error) {
 	defer done()
 	path, flags := v.path, sqlite3.OPEN_READONLY
 	if !used {
-		if v.copy, err = replicate(v.path); err != nil {
+		if v.copy, err = replicate(v.path, file); err != nil {
 			return err
 		}
 		path, flags = v.copy.path(), sqlite3.OPEN_READWRITE
@@ -128,6 +128,10 @@ func (v *view) open(ctx context.Context) (err error) {
 			err = errors.Join(err, v.disconnect())
 		}
 	}()
+	// That of a copy may be closed while another library has the file.
+	if file, err = os.Stat(path); err != nil {
+		return err
+	}
 	db, err := sqlite3.OpenFlags(fileURL(path), flags|sqlite3.OPEN_URI)
 	if err != nil {
 		return err
