@@ -102,7 +102,7 @@ func (r *rig) sweepUntilGone(t *testing.T, prefix, name string) (sweeps int) {
 func TestASweepKeepsNobodyFromAFreeName(t *testing.T) {
 	onServers(t, func(t *testing.T, r *rig) {
 		if !r.polls() {
-			t.Skip("the others note swept tokens without a row")
+			t.Skip("who makes a row locks no other one there")
 		}
 		t.Run("while a guarded name is waited for", func(t *testing.T) {
 			own, prefix := r.tables(t)
@@ -194,7 +194,7 @@ func TestASweepPassesARecordThatIsHeld(t *testing.T) {
 func TestRowsAreSweptWhileNewNamesAreTakenWithoutPause(t *testing.T) {
 	onServers(t, func(t *testing.T, r *rig) {
 		if !r.polls() {
-			t.Skip("the others share no row")
+			t.Skip("who makes a row locks no other one there")
 		}
 		own, prefix := r.tables(t)
 		e := own.engine(t)
