@@ -179,16 +179,23 @@ func (s *session) entered(ctx context.Context, args ...*Args) error {
 // take is the one-statement path; token 0 says that it does not lead there.
 func (s *session) take(ctx context.Context, a *Args, tries bool) (int64, error) {
 	var token int64
-	q := s.e.q.enter
-	if s.e.q.again.Text != "" && s.e.heads.has(a.text[Name]) {
-		q = s.e.q.again
+	q, first := s.e.q.enter, false // first: the row may have to be made, which a sweep must wait for
+	if s.e.q.again.Text != "" {
+		if first = !s.e.heads.has(a.text[Name]); !first {
+			q = s.e.q.again
+		}
 	}
-	f := Flight{Tries: tries, Steps: []Step{{Query: q, Args: a, Row: func(r Row) error { return r.Scan(&token) }}}}
-	if err := s.cross(ctx, []*Args{a}, func(ctx context.Context) error { return s.e.d.Store.Run(ctx, &f) }); err != nil {
-		return 0, err
-	}
-	if token != 0 && q != s.e.q.again {
+	f := Flight{Tries: tries || first, Steps: []Step{{Query: q, Args: a, Row: func(r Row) error { return r.Scan(&token) }}}}
+	err := s.cross(ctx, []*Args{a}, func(ctx context.Context) error { return s.e.d.Store.Run(ctx, &f) })
+	locked := errors.Is(err, ErrLocked) // an open transaction has the row, so it is there
+	if first && (token != 0 || locked) {
 		s.e.heads.add(a.text[Name])
+	}
+	if first && locked && !tries && ctx.Err() == nil {
+		return 0, nil // the queueing flight waits for the row, in no sweep's way
+	}
+	if err != nil {
+		return 0, err
 	}
 	return token, nil
 }

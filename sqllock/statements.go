@@ -38,7 +38,8 @@ type statements struct {
 	list, line                       *Query
 	load, version, store, erase      *Query
 	create                           *Query // store where none is expected
-	idle, mark, sweep, stale, forget *Query
+	idle, alone, mark, sweep         *Query
+	stale, forget                    *Query
 	guardX, guard                    *Query
 	guardSeenX, guardSeen            *Query
 	guardMarkX                       *Query // makes old views known, where it is needed
@@ -71,7 +72,7 @@ func compile(d *Dialect) (*statements, error) {
 		{"rivals", &s.rivals}, {"occupants", &s.occupants}, {"haunts", &s.haunts}, {"stuck", &s.stuck}, {"named", &s.named},
 		{"bury_x", &s.buryX}, {"bury", &s.bury}, {"evict_x", &s.evictX}, {"evict", &s.evict}, {"list", &s.list}, {"line", &s.line},
 		{"load", &s.load}, {"version", &s.version}, {"store", &s.store}, {"erase", &s.erase}, {"create", &s.create},
-		{"idle", &s.idle}, {"mark", &s.mark}, {"sweep", &s.sweep}, {"stale", &s.stale}, {"forget", &s.forget},
+		{"idle", &s.idle}, {"alone", &s.alone}, {"mark", &s.mark}, {"sweep", &s.sweep}, {"stale", &s.stale}, {"forget", &s.forget},
 		{"guard_x", &s.guardX}, {"guard", &s.guard}, {"guard_seen_x", &s.guardSeenX}, {"guard_seen", &s.guardSeen}, {"guard_mark_x", &s.guardMarkX},
 		{"once_seat", &s.onceSeat}, {"once_lock", &s.onceLock}, {"once_find", &s.onceFind}, {"once_begin", &s.onceBegin},
 		{"once_stands", &s.onceStands}, {"once_end", &s.onceEnd}, {"once_erase", &s.onceErase},

@@ -56,7 +56,7 @@ func names(t *testing.T) (all []string) {
 		q.raise, q.front, q.promote, q.vacate, q.admit, q.count, q.standing, q.veto, q.beatX, q.beat, q.find, q.beatsX, q.beats, q.rests, q.beatWaitX, q.beatWait, q.still,
 		q.departed, q.peek, q.waits, q.rivals,
 		q.occupants, q.haunts, q.stuck, q.named, q.buryX, q.bury, q.evictX, q.evict, q.list, q.line, q.load, q.version, q.store, q.create,
-		q.erase, q.idle, q.mark, q.sweep, q.stale, q.forget, q.guardX, q.guard, q.guardSeenX, q.guardSeen, q.guardMarkX,
+		q.erase, q.idle, q.alone, q.mark, q.sweep, q.stale, q.forget, q.guardX, q.guard, q.guardSeenX, q.guardSeen, q.guardMarkX,
 		q.onceSeat, q.onceLock, q.onceErase, q.onceFind, q.onceBegin, q.onceStands, q.onceEnd} {
 		all = append(all, s.Name)
 	}

@@ -104,7 +104,7 @@ func (e *Engine) sweepHeads(ctx context.Context, from string) string {
 	for _, key := range dirty {
 		_ = e.settle(ctx, key) // the row goes when it has been idle
 	}
-	e.remove(ctx, e.q.mark, e.q.sweep, free)
+	e.remove(ctx, e.q.sweep, free, e.q.alone, e.q.mark)
 	if n < sweepRun {
 		return ""
 	}
@@ -129,23 +129,25 @@ func (e *Engine) sweepRecords(ctx context.Context, from string) string {
 	if err != nil {
 		return ""
 	}
-	e.remove(ctx, &Query{}, e.q.forget, ended)
+	e.remove(ctx, e.q.forget, ended)
 	if n < sweepRun {
 		return ""
 	}
 	return last
 }
 
-// remove removes rows one by one, in a flight that notes first what must not be
-// forgotten with them.
-func (e *Engine) remove(ctx context.Context, note, q *Query, keys []string) {
+// remove removes rows one by one, in a flight that does first what must come before.
+// It waits for nobody: what cannot be had is left for the next round.
+func (e *Engine) remove(ctx context.Context, q *Query, keys []string, before ...*Query) {
 	if len(keys) == 0 {
 		return
 	}
 	all := &Args{list: make([]*Args, len(keys))}
-	f := Flight{}
-	if note.Text != "" {
-		f.Steps = append(f.Steps, Step{Query: note, Args: all})
+	f := Flight{Tries: true}
+	for _, first := range before {
+		if first.Text != "" {
+			f.Steps = append(f.Steps, Step{Query: first, Args: all})
+		}
 	}
 	for i, key := range keys {
 		a := &Args{}
@@ -154,5 +156,5 @@ func (e *Engine) remove(ctx context.Context, note, q *Query, keys []string) {
 		all.list[i] = a
 		f.Steps = append(f.Steps, Step{Query: q, Args: a})
 	}
-	_ = e.d.Store.Run(ctx, &f) // rows that stay are found in the next round
+	_ = e.d.Store.Run(ctx, &f)
 }

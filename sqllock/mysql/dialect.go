@@ -33,11 +33,18 @@ const micros = "TIMESTAMPDIFF(MICROSECOND, DATE'1970-01-01', UTC_TIMESTAMP(6))"
 // servers the variable is a word.
 const primary = "(SELECT 0 UNION ALL SELECT 0 FROM dual WHERE CAST(@@read_only AS CHAR) NOT IN ('0', 'OFF'))"
 
-// update begins a statement that changes rows it found by others. Where
+// update and remove begin a statement that changes rows it found by others. Where
 // sql_safe_updates is on, MariaDB refuses such a one for the rows it reads, which
 // are few: each server is told in its own way, which is a comment to the other, that
 // this statement may. The session stays as it is.
-const update = "/*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE /*+ SET_VAR(sql_safe_updates = 0) */"
+const (
+	update = "/*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE /*+ SET_VAR(sql_safe_updates = 0) */"
+	remove = "/*M! SET STATEMENT sql_safe_updates = 0 FOR */ DELETE /*+ SET_VAR(sql_safe_updates = 0) */"
+)
+
+// briefly begins a SELECT that fails where it takes longer than 20 ms, as one that
+// waits for a row; the servers' own limit for that counts in seconds.
+const briefly = "/*M! SET STATEMENT max_statement_time = 0.02 FOR */ SELECT /*+ MAX_EXECUTION_TIME(20) */"
 
 func dialect(e *Engine) (sqllock.Dialect, error) {
 	statements, err := dialectStatements()
@@ -49,7 +56,7 @@ func dialect(e *Engine) (sqllock.Dialect, error) {
 		Name: "mysql",
 		Macros: map[string]string{
 			"head": t.head, "claim": t.claim, "record": t.record,
-			"now": micros, "wall": micros, "mint": "(" + micros + " + " + primary + ")", "primary": primary, "update": update,
+			"now": micros, "wall": micros, "mint": "(" + micros + " + " + primary + ")", "primary": primary, "update": update, "delete": remove, "briefly": briefly,
 			"max": "GREATEST", "text": "BINARY",
 		},
 		Statements: statements,

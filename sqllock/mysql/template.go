@@ -37,7 +37,7 @@ func (k *server) template(q *sqllock.Query) *template {
 
 func newTemplate(text string, params []sqllock.Param) template {
 	return template{pieces: strings.Split(text, "?"), params: params,
-		yields: strings.HasPrefix(text, "SELECT") || strings.HasPrefix(text, "WITH")}
+		yields: strings.HasPrefix(text, "SELECT") || strings.HasPrefix(text, "WITH") || strings.HasPrefix(text, briefly)}
 }
 
 func (t *template) append(to []byte, a *sqllock.Args) []byte {
