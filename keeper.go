@@ -94,11 +94,14 @@ func (s *session) finish() {
 	s.awaitLeft()
 	s.cancel()
 	s.calls.Wait()
+	begun := s.c.now()
 	ctx, cancel := context.WithTimeout(context.Background(), min(s.ttl, maxBlock))
 	defer cancel()
-	// What it could not end mostly ends by itself, since nobody beats for it any more;
-	// but until then it is in the way of others.
-	if err := s.d.Close(ctx); err != nil && !errors.Is(err, driver.ErrGone) && s.owes() {
+	err := s.d.Close(ctx)
+	// What it could not end mostly ends by itself within a TTL, since nobody beats for
+	// it any more; but until then it is in the way of others.
+	expired := !s.c.features.BySession && s.c.now().sub(begun) >= s.ttl
+	if err != nil && !errors.Is(err, driver.ErrGone) && !expired && s.owes() {
 		s.unended = err
 	}
 }

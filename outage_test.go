@@ -366,4 +366,13 @@ func TestCloseTellsWhatItCouldNotGiveBack(t *testing.T) {
 			}
 		})
 	}
+	synctest.Test(t, func(t *testing.T) { // a store that takes as long as the lease lasts
+		r := &rig{Engine: memlock.New()}
+		c := New(r, WithTTL(time.Second))
+		must(t)(c.Mutex("a").Lock(t.Context()))
+		r.set(func(r *rig) { r.close = context.DeadlineExceeded })
+		if err := c.Close(); err != nil {
+			t.Errorf("what was held has expired by now: %v", err)
+		}
+	})
 }

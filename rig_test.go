@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -126,10 +127,13 @@ func (s *rigSession) Close(ctx context.Context) error {
 	s.r.mu.Lock()
 	failed := s.r.close
 	s.r.mu.Unlock()
-	if failed != nil {
-		return failed
+	if failed == nil {
+		return s.Session.Close(ctx)
 	}
-	return s.Session.Close(ctx)
+	if errors.Is(failed, context.DeadlineExceeded) {
+		<-ctx.Done()
+	}
+	return failed
 }
 
 // blackHole makes every call wait for its ctx, as a cut cable does.
