@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // An audit checks that holds of one name never exceed its limit, and that tokens grow.
@@ -16,7 +17,7 @@ type audit struct {
 
 	mu      sync.Mutex // guards what follows
 	names   map[string]*audited
-	evicted map[string]time.Time // by claim ID: when that was begun
+	evicted map[uint64]time.Time // by the engine's token: when that was answered, or zero without an answer
 	counts  map[string]int
 }
 
@@ -43,13 +44,13 @@ func (a *audit) enter(name string, l *pawl.Lease, units, limit int) {
 		n = &audited{holds: map[*pawl.Lease]int{}, seen: map[uint64]bool{}}
 		a.names[name] = n
 	}
-	if _, evicted := a.evicted[l.ID()]; evicted || l.Err() != nil {
+	if _, evicted := a.evicted[fenceOf(l)]; evicted || l.Err() != nil {
 		a.counts["late or evicted before the work"]++
 		return
 	}
 	sum := units
 	for other, u := range n.holds {
-		if _, evicted := a.evicted[other.ID()]; !evicted && other.Err() == nil {
+		if _, evicted := a.evicted[fenceOf(other)]; !evicted && other.Err() == nil {
 			sum += u
 		}
 	}
@@ -74,12 +75,43 @@ func (a *audit) enter(name string, l *pawl.Lease, units, limit int) {
 	a.counts["holds of "+name[:len(name)-1]]++
 }
 
+// fenceOf is the engine's own token, without the count of passes in the process.
+func fenceOf(l *pawl.Lease) uint64 { return l.Token() >> 8 }
+
+// evicting takes in that a hold may end from now on. Who waited, and was evicted, comes
+// again with the same ID and holds by right.
+func (a *audit) evicting(x driver.Entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if x.Held {
+		a.evicted[x.Token] = time.Time{}
+	}
+}
+
+// evictedNow takes in that a hold has ended: its holder is told within two TTLs. Where
+// the eviction was not answered it may never have happened, and nothing is owed.
+func (a *audit) evictedNow(x driver.Entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if x.Held {
+		a.evicted[x.Token] = time.Now()
+		a.counts["evicted holds"]++
+	}
+}
+
+// notEvicted takes in that the hold was not there any more, or not as it was seen.
+func (a *audit) notEvicted(x driver.Entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.evicted, x.Token)
+}
+
 // leave takes in that the holder of l has stopped.
 func (a *audit) leave(name string, l *pawl.Lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.names[name].holds, l)
-	if at, evicted := a.evicted[l.ID()]; evicted && l.Err() == nil && time.Since(at) > 2*soakTTL {
+	if at := a.evicted[fenceOf(l)]; !at.IsZero() && l.Err() == nil && time.Since(at) > 2*soakTTL {
 		a.t.Errorf("%s: evicted %v ago, and not told", name, time.Since(at))
 	}
 }

@@ -34,7 +34,7 @@ func TestSoakFaultsOfThreeMembers(t *testing.T) {
 	for i, m := range members.Members {
 		ways[i] = faultproxy.New(t, m.Addr())
 	}
-	a := &audit{t: t, names: map[string]*audited{}, evicted: map[string]time.Time{}, counts: map[string]int{}}
+	a := &audit{t: t, names: map[string]*audited{}, evicted: map[uint64]time.Time{}, counts: map[string]int{}}
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	var work sync.WaitGroup
@@ -214,16 +214,13 @@ func (a *audit) evict(ctx context.Context, e *Engine, rnd *rand.Rand) {
 			continue
 		}
 		x := line[rnd.IntN(min(len(line), 3))]
-		a.mu.Lock()
-		a.evicted[x.ID] = time.Now()
-		a.mu.Unlock()
+		a.evicting(x)
 		switch err := e.Evict(ctx, x); {
 		case err == nil:
 			a.count("evicted")
+			a.evictedNow(x)
 		case errors.Is(err, driver.ErrGone): // it was not there any more
-			a.mu.Lock()
-			delete(a.evicted, x.ID)
-			a.mu.Unlock()
+			a.notEvicted(x)
 		case !errors.Is(err, driver.ErrUnreachable) && ctx.Err() == nil:
 			a.t.Errorf("Evict: %v", err)
 		}
