@@ -28,14 +28,17 @@ func (j *job) under(lease *pawl.Lease, c *pawl.Client, program string, signals *
 	if j.stdout != nil {
 		cmd.Stdout = j.stdout
 	}
-	ch, err := start(cmd, liveFile(c))
+	j.screen.save()
+	j.running.Store(true)
+	defer j.speakAgain()
+	ch, err := start(cmd, liveFile(c), signals.ignored)
 	if err != nil {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			err = e.Err // the path is said already
 		}
 		return 0, &coded{exitNotExec, fmt.Errorf("%s: %w", j.argv[0], err)}
 	}
-	j.events.add(event{Event: "started", Name: j.name, Token: token(j.own(lease).Token()), PID: cmd.Process.Pid})
+	j.events.add(event{Event: "started", Name: j.name, Token: token(j.own(lease).Token()), PID: ch.pid})
 	g := &guard{j: j, lease: lease, child: ch}
 	for {
 		wait := g.next()
@@ -44,6 +47,11 @@ func (j *job) under(lease *pawl.Lease, c *pawl.Client, program string, signals *
 			wait.Stop()
 			if g.lost {
 				j.stopped(g)
+			}
+			if g.lost || killed(status) {
+				j.screen.restore()
+			}
+			if g.lost {
 				return 0, pawl.ErrLost
 			}
 			return codeFrom(status), nil
@@ -70,7 +78,7 @@ func liveFile(c *pawl.Client) *os.File {
 
 // A guard stops the command before its lease can pass to another. TERM goes out
 // kill-after before the deadline, if nothing moved the deadline on by then, and
-// KILL at the deadline.
+// KILL at the deadline; the guardian sends that too, in case we cannot.
 type guard struct {
 	j      *job
 	lease  *pawl.Lease
@@ -89,7 +97,11 @@ func (g *guard) next() *time.Timer {
 	case g.lost:
 		return time.NewTimer(time.Hour)
 	}
-	return time.NewTimer(time.Until(g.lease.Deadline().Add(-g.j.killAfter)))
+	deadline := g.lease.Deadline()
+	if g.j.onLost == "kill" {
+		g.child.endBy(deadline)
+	}
+	return time.NewTimer(min(time.Until(deadline.Add(-g.j.killAfter)), g.j.ttl/6)) // the guardian is told six times a TTL
 }
 
 // loss is the lease's context until its end was seen.
@@ -133,14 +145,17 @@ func (g *guard) ended() {
 func (g *guard) stop(why string, kill time.Time) {
 	g.lost, g.since = true, time.Now()
 	g.j.events.add(event{Event: "lost", Name: g.j.name, Token: token(g.j.own(g.lease).Token()), Error: why})
-	if g.j.onLost == "ignore" {
+	switch g.j.onLost {
+	case "ignore":
 		g.j.say("lost %q: %s; the command runs on (--on-lost ignore)", g.j.name, why)
-		return
-	}
-	g.j.say("lost %q: %s; stopping %s (TERM, KILL in %s)", g.j.name, why, g.j.me.Command, brief(max(0, time.Until(kill))))
-	g.child.signalAll(syscall.SIGTERM)
-	if g.j.onLost == "kill" {
+	case "term":
+		g.child.signalAll(syscall.SIGTERM)
+		g.j.say("lost %q: %s; stopping %s (TERM)", g.j.name, why, g.j.me.Command)
+	default: // first the command, then words: whoever reads them may have stopped
+		g.child.signalAll(syscall.SIGTERM)
+		g.child.endBy(kill)
 		g.killAt = kill
+		g.j.say("lost %q: %s; stopping %s (TERM, KILL in %s)", g.j.name, why, g.j.me.Command, brief(max(0, time.Until(kill))))
 	}
 }
 
@@ -155,8 +170,8 @@ func (g *guard) signalled(sig os.Signal) {
 	if g.lease.Err() != nil && !g.told {
 		g.ended()
 	}
-	if n, ok := sig.(syscall.Signal); ok && g.child.forwards(n) {
-		g.child.signal(n)
+	if n, ok := sig.(syscall.Signal); ok {
+		g.child.pass(n)
 	}
 }
 

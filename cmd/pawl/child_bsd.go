@@ -2,10 +2,15 @@
 
 package main
 
-import "syscall"
+import (
+	"os/signal"
+	"syscall"
 
-// What follows has no counterpart here: a killed pawl leaves the command running,
-// and only the command's own process group is found when the lock is lost.
+	"golang.org/x/sys/unix"
+)
+
+// What follows has no counterpart here: a command outlives a guardian that is killed,
+// and what has left the command's process group is not found.
 
 func tieTo(*syscall.SysProcAttr) {}
 
@@ -16,3 +21,16 @@ func parentOf(int) int { return 0 }
 func isPawl(pid int) bool { return pid > 1 } // any may be
 
 func descendants(int) []int { return nil }
+
+const getModes = unix.TIOCGETA
+
+// ignoredSignals lists what was ignored when we began. Go keeps these two as they
+// were; of the others nothing is known.
+func ignoredSignals() (ignored []syscall.Signal) {
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(sig) {
+			ignored = append(ignored, sig)
+		}
+	}
+	return ignored
+}

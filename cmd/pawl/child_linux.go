@@ -6,12 +6,16 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// tieTo makes the command die with us.
+// tieTo makes the command die with the guardian.
 func tieTo(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 const prSetChildSubreaper = 36
+
+const getModes = unix.TCGETS
 
 // adoptOrphans makes us the parent of what the command leaves behind, so that it
 // can be found and stopped when the lock is lost.

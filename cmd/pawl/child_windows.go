@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 )
 
 const defaultPath = "" // the system has its own
@@ -14,14 +15,15 @@ var caught = []os.Signal{os.Interrupt, syscall.SIGTERM}
 // when the lock is lost the command alone is killed.
 type child struct {
 	cmd  *exec.Cmd
+	pid  int
 	done chan int
 }
 
-func start(cmd *exec.Cmd, _ *os.File) (*child, error) {
+func start(cmd *exec.Cmd, _ *os.File, _ []syscall.Signal) (*child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	c := &child{cmd, make(chan int, 1)}
+	c := &child{cmd, cmd.Process.Pid, make(chan int, 1)}
 	go func() { // ends with the child
 		_ = cmd.Wait()
 		c.done <- cmd.ProcessState.ExitCode()
@@ -29,15 +31,26 @@ func start(cmd *exec.Cmd, _ *os.File) (*child, error) {
 	return c, nil
 }
 
-func (c *child) forwards(n syscall.Signal) bool { return n != syscall.SIGINT } // the console sends that to both
+// pass passes a signal on, but for Ctrl-C, which the console sends to both.
+func (c *child) pass(n syscall.Signal) {
+	if n != syscall.SIGINT {
+		_ = c.cmd.Process.Kill()
+	}
+}
 
-func (c *child) signal(syscall.Signal) { _ = c.cmd.Process.Kill() }
+func (c *child) endBy(time.Time) {} // nobody is there to do it
 
 func (c *child) signalAll(syscall.Signal) { _ = c.cmd.Process.Kill() }
 
 func (c *child) endAll() {} // nobody else is known
 
 func codeFrom(code int) int { return code }
+
+func killed(int) bool { return false } // the console's modes are the command's own
+
+func isGuardian([]string) bool { return false }
+
+func guardianMain([]string) int { return exitUsage }
 
 func parentOf(int) int { return 0 }
 

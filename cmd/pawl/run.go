@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,14 +44,11 @@ type job struct {
 	events *events
 	store  store
 	stdout *os.File // of the command; nil: ours
-	words  clerk    // what is said from the first moment of the wait on
-}
 
-// say writes one line for the person at the terminal, and does not wait until it is
-// read.
-func (j *job) say(format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
-	j.words.add(func() { j.app.say("%s", line) })
+	words   clerk       // what is said from the first moment of the wait on
+	unsaid  []string    // of words: lines that wait for the terminal
+	running atomic.Bool // the command is there
+	screen  screen
 }
 
 func (a *app) runCommand() *cobra.Command {

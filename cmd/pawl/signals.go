@@ -4,24 +4,28 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 )
 
 // signals receives what is sent to us from the first moment on, so that none
 // falls between waiting and running.
 type signals struct {
-	ch chan os.Signal
+	ch      chan os.Signal
+	ignored []syscall.Signal // when we began; they are in the command, too
 }
 
-// catch leaves those alone that are ignored, as by nohup: they stay ignored, in the
-// command too.
+// catch leaves those alone that are ignored, as by nohup.
 func catch() *signals {
-	s := &signals{make(chan os.Signal, 16)}
+	s := &signals{make(chan os.Signal, 16), ignoredSignals()}
 	for _, sig := range caught {
-		if !signal.Ignored(sig) {
+		if slices.Contains(s.ignored, sig.(syscall.Signal)) {
+			signal.Ignore(sig)
+		} else {
 			signal.Notify(s.ch, sig)
 		}
 	}
+	neverStopWriting()
 	return s
 }
 
@@ -30,7 +34,10 @@ func catch() *signals {
 // as ever: what is caught is not handed down.
 func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-func (s *signals) release() { signal.Stop(s.ch) }
+func (s *signals) release() {
+	signal.Stop(s.ch)
+	writeAsOthers()
+}
 
 // interrupted is the end of a wait by a signal.
 type interrupted struct{ sig syscall.Signal }

@@ -55,7 +55,7 @@ func (v *view) close() (waited string) {
 		return ""
 	}
 	if v.fd >= 0 {
-		v.j.words.add(func() { fmt.Fprint(v.j.err, "\r\x1b[K") })
+		v.j.words.add(func() { v.print("\r\x1b[K") })
 	}
 	return brief(time.Since(v.start))
 }
@@ -102,9 +102,17 @@ func (v *view) draw(text string) {
 	drawn := make(chan struct{})
 	v.drawn = drawn
 	v.j.words.add(func() {
-		fmt.Fprint(v.j.err, text)
+		v.print(text)
 		close(drawn)
 	})
+}
+
+// print writes to the terminal, unless somebody else has it: a line that is redrawn
+// would run over what is being typed.
+func (v *view) print(text string) {
+	if inForeground(v.fd) {
+		fmt.Fprint(v.j.err, text)
+	}
 }
 
 // line says who holds the lock, since when, why, and how many are before us; ok is

@@ -1,0 +1,58 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// A link is what pawl and its guardian talk over, in lines of a word and a number. To
+// pawl it says started (pid), failed (errno), signal (number), answer, ended (status);
+// to the guardian until (uptime) and ask. Its end is the end of the other one.
+type link struct{ *os.File }
+
+func newLink() (near *link, far *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	if near, err = linkOf(fds[0]); err != nil {
+		return nil, nil, err
+	}
+	return near, os.NewFile(uintptr(fds[1]), "guardian"), nil
+}
+
+// linkOf is an end of a link, by its descriptor.
+func linkOf(fd int) (*link, error) {
+	if err := syscall.SetNonblock(fd, true); err != nil { // or a write could not be given up
+		return nil, err
+	}
+	return &link{os.NewFile(uintptr(fd), "link")}, nil
+}
+
+// send sends a line. If the other end stands still, it does without.
+func (l *link) send(word string, n int64) {
+	_ = l.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	_, _ = fmt.Fprintf(l, "%s %d\n", word, n)
+}
+
+// receive calls got with each line, to the end.
+func (l *link) receive(got func(word string, n int64)) {
+	for lines := bufio.NewScanner(l); lines.Scan(); {
+		var word string
+		var n int64
+		if _, err := fmt.Sscanf(lines.Text(), "%s %d", &word, &n); err == nil {
+			got(word, n)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+//go:build unix
+
+package main
+
+import (
+	"slices"
+	"syscall"
+	"time"
+)
+
+// An arrival is a signal that came to us, to the guardian, or to both.
+type arrival struct {
+	sig syscall.Signal
+	at  int
+}
+
+const (
+	atUs = 1 << iota
+	atGuardian
+)
+
+// pass takes in a signal that was sent to us, for the command.
+func (c *child) pass(sig syscall.Signal) { c.arrive(arrival{sig, atUs}) }
+
+func (c *child) arrive(a arrival) {
+	select {
+	case c.arrivals <- a:
+	case <-c.over:
+	}
+}
+
+// relay passes signals on to the command, each once. In a group of its own the command
+// has none of what is sent to us. In ours, with a terminal, it has what was sent to the
+// whole group, as Ctrl-C is, and what timeout sends; that came to the guardian as well,
+// and what came to only one of us was meant for the command and has not reached it.
+func (c *child) relay() {
+	var next []arrival
+	for {
+		now := c.gather(next)
+		if now == nil {
+			return
+		}
+		if next = nil; !c.own {
+			now, next = c.ask(now)
+		}
+		for _, a := range now {
+			if c.own || a.at != atUs|atGuardian {
+				c.signal(a.sig)
+			}
+		}
+	}
+}
+
+// together is how long signals are collected before they are passed on. One that comes
+// to us twice in that time, as from timeout, is one, as it would be if the kernel had
+// held the first one back.
+const together = 10 * time.Millisecond
+
+// gather waits for a signal, and for what comes with it; nil: the command has ended.
+func (c *child) gather(got []arrival) []arrival {
+	var timer <-chan time.Time
+	for {
+		if len(got) > 0 && timer == nil {
+			timer = time.After(together)
+		}
+		select {
+		case a := <-c.arrivals:
+			got = add(got, a)
+		case <-timer:
+			return got
+		case <-c.over:
+			return nil
+		}
+	}
+}
+
+// ask has the guardian tell what it has got. What it tells is taken for what came to
+// us before, if that is what is missing there; everything else came since, and is the
+// next round's.
+func (c *child) ask(now []arrival) (_, next []arrival) {
+	c.asked++
+	c.link.send("ask", c.asked)
+	late := time.After(time.Second) // a guardian that stands still keeps no signal back
+	for {
+		select {
+		case a := <-c.arrivals:
+			i := slices.IndexFunc(now, func(b arrival) bool { return b.sig == a.sig && b.at == atUs })
+			if a.at == atGuardian && i >= 0 {
+				now[i].at |= atGuardian
+			} else {
+				next = add(next, a)
+			}
+		case n := <-c.answers:
+			if n == c.asked {
+				return now, next
+			}
+		case <-late:
+			return now, next
+		case <-c.over:
+			return nil, nil
+		}
+	}
+}
+
+// add adds an arrival to those of its kind.
+func add(all []arrival, a arrival) []arrival {
+	for i := range all {
+		if all[i].sig == a.sig {
+			all[i].at |= a.at
+			return all
+		}
+	}
+	return append(all, a)
+}
