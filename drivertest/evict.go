@@ -1,7 +1,9 @@
 package drivertest
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -10,6 +12,8 @@ import (
 var evictCases = []lawCase{
 	{name: "Evict breaks exactly the claim it was shown", law: 14, run: evictExact,
 		why: "The holder is evicted: it learns it at its next beat, its other claims stay, and the name is free."},
+	{name: "word of an earlier grant is not the repeated claim's", law: 1, needs: needs{queue: true}, run: earlierGrant,
+		why: "B waits, but the answer to its Enter is lost. A leaves, B is let in and told, and its hold ends unused. C holds. B's core repeats the Enter, and B waits anew: what it was told before says nothing of now."},
 	{name: "Evict lets the next one in", law: 7, needs: needs{queue: true}, run: evictWakes,
 		why: "The holder is evicted while B waits: B is told as if the holder had left."},
 	{name: "an evicted waiter is told and those behind it move up", law: 14, needs: needs{queue: true}, run: evictWaiter,
@@ -135,4 +139,29 @@ func evictedAgain(s *stage) {
 	s.evictNothing("that was evicted before", seen)
 	b.denied(s.claim())
 	s.expectLine("the evicted one came again", c)
+}
+
+func earlierGrant(s *stage) {
+	a, b, c := s.join(), s.join(), s.join()
+	ca, cb, cc := s.claim(), s.claim(), s.claim()
+	a.hold(ca)
+	last := b.stand(cb)
+	listens, cancel := context.WithTimeout(s.ctx, 50*time.Millisecond)
+	_, _ = b.Await(listens, cb, last) // an engine that pushes is told from now on
+	cancel()
+	a.leave(ca)
+	time.Sleep(20 * time.Millisecond) // so that the word most likely has come; if not, the case is only easier
+	s.evict(s.entry(cb))
+	mark := c.hold(cc).Token
+	last = b.stand(cb)
+	before, cancel := context.WithTimeout(s.ctx, 50*time.Millisecond)
+	defer cancel()
+	if st, err := b.Await(before, cb, last); err == nil && st.Held {
+		s.Fatalf("Await says %+v, and another holds the name with token %d", st, mark)
+	}
+	c.leave(cc)
+	if st := b.turn(cb, last); s.can.Fencing != driver.None && st.Token <= mark {
+		s.Errorf("token %d after %d", st.Token, mark)
+	}
+	b.leave(cb)
 }

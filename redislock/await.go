@@ -100,8 +100,19 @@ func (s *session) look(ctx context.Context, c driver.Claim) (driver.Standing, er
 	case st.Held:
 		s.entered(&c, true)
 		return s.confirm(ctx, &c, st.Token)
+	default:
+		s.expects(&c, r)
 	}
 	return st, err
+}
+
+// expects notes with which token a claim that waits will hold.
+func (s *session) expects(c *driver.Claim, r Reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.spots[c.ID]; p != nil && p.claim.Try == c.Try {
+		p.comes = comes(r)
+	}
 }
 
 // awaiting returns what tells that there is word of c; nil if c is not known.
@@ -134,7 +145,9 @@ func (s *session) told(id string, try int, token uint64) {
 }
 
 // take returns the token of a grant that c was told of, once: who asks again
-// after that wants to know how it stands now.
+// after that wants to know how it stands now. Word of another token than the one it
+// waits for says only that it should look: the claim may have been let in before, while
+// the answer to its Enter was lost, have ended, and been entered again.
 func (s *session) take(c *driver.Claim) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +156,11 @@ func (s *session) take(c *driver.Claim) uint64 {
 		return 0
 	}
 	token := p.token
-	p.token, p.heard, p.taken = 0, 0, true
+	p.token, p.heard = 0, 0
+	if token != p.comes {
+		return 0
+	}
+	p.taken = true
 	return token
 }
 

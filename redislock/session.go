@@ -55,6 +55,7 @@ type spot struct {
 	place
 	own   string        // see own
 	heard uint64        // since which beginning of the subscription no word of it can have been missed; 0: none
+	comes uint64        // the token that it will hold with, as the store has said; 0: it has not
 	token uint64        // of a grant that was told and not yet taken
 	taken bool          // the caller knows that it is held
 	turn  chan struct{} // made by Await, buffered by one: there is word of the claim; nil while nobody waits
@@ -166,6 +167,7 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	st.Epoch = epoch
 	switch {
 	case st.Held || st.Valid > 0:
+		s.expects(&c, r)
 		if !s.entered(&c, st.Held) { // Close may have looked before it was there
 			_ = s.depart(ctx, c) // what stays expires
 			return driver.Standing{}, driver.ErrGone

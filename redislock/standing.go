@@ -64,6 +64,15 @@ func (s *session) standing(c *driver.Claim, r Reply) (driver.Standing, error) {
 	return st, nil
 }
 
+// comes is the token with which a claim that waits will hold; 0: r does not say.
+func comes(r Reply) uint64 {
+	if len(r.Array) < 6 || r.Array[0].Int != codeWaits {
+		return 0
+	}
+	token, _ := strconv.ParseUint(r.Array[len(r.Array)-1].Text, 10, 64)
+	return token
+}
+
 // holder is who a standing says is in the way.
 func holder(name string, a []Reply) *driver.Entry {
 	left := millis(a[4].Int)

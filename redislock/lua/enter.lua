@@ -31,7 +31,7 @@ if mine then
     end
     save()
     if alone or mine.held then return mine.token end
-    return standing(2, id)
+    return standing(2, id, mine.token)
   end
   if alone then
     free()
@@ -84,4 +84,4 @@ if fitting then
 end
 add(waits, token, id)
 save()
-return standing(2, id)
+return standing(2, id, token)

@@ -294,9 +294,10 @@ local function patience(place, left)
 end
 
 -- standing answers how a claim stands that is not held: its code, the claims
--- ahead of it, when to look again (ms), and who is in the way: the hold with
--- its time left, or one of those who share.
-local function standing(code, id)
+-- ahead of it, when to look again (ms), who is in the way: the hold with its time
+-- left, or one of those who share; and last the token that the claim will hold with,
+-- by which it knows word of it from word of a claim that was here before it.
+local function standing(code, id, token)
   clamp()
   local ahead = size[lives]
   local place = id and rank(id)
@@ -305,14 +306,14 @@ local function standing(code, id)
   local alone = value and value ~= shared
   if alone then ahead = ahead + 1 end
   local pause = patience(place, left)
-  if alone or not value then return {code, ahead, pause, value or '', left} end
+  if alone or not value then return {code, ahead, pause, value or '', left, token} end
   for _, other in ipairs(range(lives, 0, 7)) do
     local r = other ~= id and record(other)
     if r and r.held then
-      return {code, ahead, pause, '', call('ZSCORE', lives, other) - ms, other, r.text, now}
+      return {code, ahead, pause, '', call('ZSCORE', lives, other) - ms, other, r.text, now, token}
     end
   end
-  return {code, ahead, pause, '', left}
+  return {code, ahead, pause, '', left, token}
 end
 
 -- still answers for a claim that waits on what its next look depends on: when (ms),

@@ -25,4 +25,4 @@ end
 save()
 if mine.held then return mine.token end
 if ARGV[3] == '1' then return still(id) end
-return standing(2, id)
+return standing(2, id, mine.token)
