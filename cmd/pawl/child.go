@@ -155,7 +155,7 @@ func (g *guard) stop(why string, kill time.Time) {
 		g.child.signalAll(syscall.SIGTERM)
 		g.child.endBy(kill)
 		g.killAt = kill
-		g.j.say("lost %q: %s; stopping %s (TERM, KILL in %s)", g.j.name, why, g.j.me.Command, brief(max(0, time.Until(kill))))
+		g.j.say("lost %q: %s; stopping %s (TERM, KILL in %s)", g.j.name, why, g.j.me.Command, brief(max(0, kill.Sub(g.since))))
 	}
 }
 

@@ -111,10 +111,12 @@ func awaitGone(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: await-gone FILE...")
 	}
 	for _, file := range args {
-		pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(file)))
-		ts.Check(err)
-		if !eventually(func() bool { return !running(pid) }) {
-			ts.Fatalf("process %d of %s still runs", pid, file)
+		for _, word := range strings.Fields(ts.ReadFile(file)) {
+			pid, err := strconv.Atoi(word)
+			ts.Check(err)
+			if !eventually(func() bool { return !running(pid) }) {
+				ts.Fatalf("process %d of %s still runs", pid, file)
+			}
 		}
 	}
 }

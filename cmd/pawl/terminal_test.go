@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,6 +37,7 @@ func (s *stage) terminal(width uint16, name string, args ...string) *terminal {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	ptmx = pollable(s.t, ptmx)
 	x := &terminal{t: s.t, ptmx: ptmx, cmd: cmd, done: make(chan error, 1)}
 	read := make(chan struct{})
 	go func() { // ends when the last program has closed the terminal
@@ -62,6 +64,20 @@ func (s *stage) terminal(width uint16, name string, args ...string) *terminal {
 		ptmx.Close()
 	})
 	return x
+}
+
+// pollable is f in a form that Close closes even while it is being read.
+func pollable(t *testing.T, f *os.File) *os.File {
+	t.Helper()
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err == nil {
+		syscall.CloseOnExec(fd)
+		err = errors.Join(syscall.SetNonblock(fd, true), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), f.Name())
 }
 
 func (x *terminal) shown() string {
