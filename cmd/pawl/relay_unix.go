@@ -17,6 +17,7 @@ type arrival struct {
 const (
 	atUs = 1 << iota
 	atGuardian
+	atBoth = atUs | atGuardian
 )
 
 // pass takes in a signal that was sent to us, for the command.
@@ -44,7 +45,7 @@ func (c *child) relay() {
 			now, next = c.ask(now)
 		}
 		for _, a := range now {
-			if c.own || a.at != atUs|atGuardian {
+			if c.own || a.at != atBoth {
 				c.signal(a.sig)
 			}
 		}
@@ -74,32 +75,41 @@ func (c *child) gather(got []arrival) []arrival {
 	}
 }
 
-// ask has the guardian tell what it has got. What it tells is taken for what came to
-// us before, if that is what is missing there; everything else came since, and is the
-// next round's.
+// apart is how far apart a signal may come to us and to the guardian, on a machine that
+// is busy with other things. What was sent to one of us comes so much later.
+const apart = 250 * time.Millisecond
+
+// ask finds out what of now came to both of us. The guardian tells of what it has, and
+// for what is missing here or there we wait a little. What comes to one of us a second
+// time is the next round's.
 func (c *child) ask(now []arrival) (_, next []arrival) {
 	c.asked++
 	c.link.send("ask", c.asked)
-	late := time.After(time.Second) // a guardian that stands still keeps no signal back
-	for {
+	late, answered := time.After(apart), false
+	silent := time.After(time.Second) // a guardian that stands still keeps no signal back
+	for over := false; !over || !answered; {
+		if answered && !slices.ContainsFunc(now, func(a arrival) bool { return a.at != atBoth }) {
+			break
+		}
 		select {
 		case a := <-c.arrivals:
-			i := slices.IndexFunc(now, func(b arrival) bool { return b.sig == a.sig && b.at == atUs })
-			if a.at == atGuardian && i >= 0 {
-				now[i].at |= atGuardian
+			i := slices.IndexFunc(now, func(b arrival) bool { return b.sig == a.sig && b.at&a.at == 0 })
+			if i >= 0 {
+				now[i].at |= a.at
 			} else {
 				next = add(next, a)
 			}
 		case n := <-c.answers:
-			if n == c.asked {
-				return now, next
-			}
+			answered = answered || n == c.asked
 		case <-late:
+			over = true
+		case <-silent:
 			return now, next
 		case <-c.over:
 			return nil, nil
 		}
 	}
+	return now, next
 }
 
 // add adds an arrival to those of its kind.
