@@ -70,7 +70,7 @@ $(LINTER):
 	mv bin/golangci-lint $@
 
 soak: ## TestSoak…: long tests, each for SOAK (10m)
-	PAWL_SOAK=$(SOAK) CGO_ENABLED=1 $(REPORT) -race -count=1 -p 1 -timeout $(SOAK_TIMEOUT) -run '^TestSoak' ./...
+	PAWL_SOAK=$(SOAK) CGO_ENABLED=1 scripts/inmemory $(REPORT) -race -count=1 -p 1 -timeout $(SOAK_TIMEOUT) -run '^TestSoak' ./...
 
 bench: ## pawl beside its peers on the same servers; BENCH are flags, as -parts redis; writes bench/RESULTS.md
 	@scripts/deps etcd-client
