@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log"
 	"net/url"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,8 +21,16 @@ import (
 
 func TestNoErrorShowsThePasswordOfAURL(t *testing.T) {
 	t.Chdir(t.TempDir()) // a path that is relative may make a file
+	var logged record
+	log.SetOutput(&logged) // and slog's, which it comes through
+	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 	var tasks sync.WaitGroup
-	defer tasks.Wait()
+	defer func() {
+		tasks.Wait()
+		if found := canary.In(logged.text()); found != "" {
+			t.Errorf("a log shows %s: %s", found, logged.text())
+		}
+	}()
 	places := make(chan struct{}, 16)
 	for _, scheme := range append(driver.Schemes(), "nosql") {
 		for _, store := range canary.URLs(scheme) {
@@ -41,6 +52,25 @@ func TestNoErrorShowsThePasswordOfAURL(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A record is what was logged.
+type record struct {
+	mu  sync.Mutex // guards all
+	all strings.Builder
+}
+
+// Write keeps what is logged.
+func (r *record) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all.Write(b)
+}
+
+func (r *record) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all.String()
 }
 
 // use opens a store and takes a lock there, as far as that goes.

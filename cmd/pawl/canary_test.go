@@ -55,15 +55,15 @@ var badURLs = []string{
 
 func TestNoPasswordOfABrokenURLIsShown(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newStage(t).with(contactEnv + "=1s")
 	l := &lookouts{t: t}
 	schemes, all := driver.Schemes(), badURLs
 	for i := range canary.URLs("") { // each shape with another scheme; all with all are below
 		all = append(all, canary.URLs(schemes[i%len(schemes)])[i])
 	}
 	for i, bad := range all {
-		if u, err := driver.ParseURL(bad); err == nil && u.Scheme == "sqlite" && u.RawQuery == "" {
-			continue // a file, whose path is shown
+		if u, err := driver.ParseURL(bad); err == nil && (u.Scheme == "sqlite" && u.RawQuery == "" || strings.HasPrefix(u.Scheme, "etcd")) {
+			continue // a file, whose path is shown, or a client that waits long for nobody: below they wait together
 		}
 		var p play
 		switch i % 3 {

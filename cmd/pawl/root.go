@@ -53,8 +53,9 @@ func (a *app) root() *cobra.Command {
   pawl ls                             who holds what, and who waits
 
 Locks live in a store: by default a file of this user on this machine. Name
-another with -s, PAWL_STORE, or PAWL_STORE_FILE (a file that holds the URL, for
-passwords).`,
+another with -s, PAWL_STORE, or PAWL_STORE_FILE: a file whose only line is the URL,
+for passwords; a relative sqlite: path in it begins in the file's own folder. A
+command is given PAWL_STORE without its password, and PAWL_STORE_FILE untouched.`,
 		Version:           ourVersion(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,

@@ -58,8 +58,9 @@ var shapes = []string{
 	"SCHEME://HOST/db?sentinel-auth=PW", "SCHEME://HOST/db?max-ttl=PW", "SCHEME://HOST/db?acl=PW", "SCHEME://HOST/db?mode=PW", "SCHEME://HOST/db?network=PW",
 	// Paths.
 	"SCHEME://HOST/u:PW@h", "SCHEME://HOST/PW/@line", "SCHEME://HOST/%2e%2e/PW", "SCHEME://HOST//PW", "SCHEME://u:PW@HOST/x", "SCHEME://HOST/db%3Fpassword=PW", "SCHEME://HOST/zookeeper/PW",
+	"SCHEME://HOST/u:PW%40h", "SCHEME:///u:PW%40h/db", "SCHEME:u:PW%40h", "SCHEME:\\\\u:PW@h", "SCHEME://u:PW\uff20h/db", "SCHEME://PW\uff20h/db",
 	// Where all is well with the URL, but nobody listens.
-	"SCHEME://u:PW@HOST", "SCHEME://:PW@HOST/0", "SCHEME://u:PW@HOST/db", "SCHEME://u:k1w1b1rd%2FPW@HOST/db", "SCHEME://u:k1w1b1rd%0APW@HOST/db", "SCHEME://u:PW@HOST,127.0.0.1:2,127.0.0.1:3/db",
+	"SCHEME://u:PW@HOST", "SCHEME://:PW@HOST/0", "SCHEME://PW@HOST/db", "SCHEME://u:PW@HOST/db", "SCHEME://u:k1w1b1rd%2FPW@HOST/db", "SCHEME://u:k1w1b1rd%0APW@HOST/db", "SCHEME://u:PW@HOST,127.0.0.1:2,127.0.0.1:3/db",
 	"SCHEME://u:PW@HOST,127.0.0.1:2,127.0.0.1:3", "SCHEME://HOST/db?password=PW", "SCHEME://HOST/db?sslpassword=PW",
 }
 
