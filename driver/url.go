@@ -63,6 +63,7 @@ func authority(store string) (from, to int) {
 const (
 	escapes  = "in a password or a path write %2F for /, %3F for ?, %23 for #, %40 for @ and %25 for %"
 	noScheme = "it has no scheme: write scheme://user:password@host:port"
+	ofMySQL  = "it is a DSN of MySQL's Go driver: write mysql://user:password@host:3306/database"
 )
 
 // malformed says what is wrong with a text that package url does not take for a
@@ -74,11 +75,15 @@ func malformed(store string) string {
 		return "it has a line end or a control character in it"
 	case strings.Trim(store, `"'`) != store:
 		return "it has quotation marks around it: leave them out"
+	case isDSN(store):
+		return ofMySQL
 	case !found || scheme == "" || strings.ContainsFunc(scheme, notOfScheme):
 		return noScheme
 	}
 	return "it is not of the form scheme://user:password@host:port; " + escapes
 }
+
+func isDSN(s string) bool { return strings.Contains(s, "@tcp(") || strings.Contains(s, "@unix(") }
 
 func notOfScheme(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("+-.", r)
@@ -93,17 +98,15 @@ func misread(u *url.URL) string {
 		return noScheme
 	case namesFile(u.Scheme):
 		return misreadFile(u)
+	case isDSN(u.Opaque), isDSN("@" + u.Host):
+		return ofMySQL
 	case at(u.Opaque):
 		return "two slashes are missing: write scheme://user:password@host:port"
 	case u.Fragment != "", at(path), at(u.RawQuery):
 		return "what comes after the host makes no sense; " + escapes
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
-		switch {
-		case host == "" || isHost(host):
-		case strings.Contains(host, "("):
-			return "a host is not host:port: write mysql://user:password@host:3306/database, without tcp()"
-		default:
+		if host != "" && !isHost(host) {
 			return "a host is not host:port, with an IPv6 address in brackets; " + escapes
 		}
 	}
