@@ -65,6 +65,7 @@ var rows = map[string]row{
 	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
 
 	"internal/calm":       {stdOnly: true},
+	"internal/canary":     {stdOnly: true},
 	"internal/crew":       {stdOnly: true},
 	"internal/faultproxy": {},
 	"internal/gauge":      {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,13 +24,19 @@ func Open(ctx context.Context, store string, opts ...Option) (*Client, error) {
 	if err != nil {
 		return nil, &Error{Op: "open", Err: err}
 	}
+	shown := driver.ShowURL(u)
+	scheme, _, _ := strings.Cut(shown, ":") // "" if it may be a user's name
 	fail := func(err error) (*Client, error) {
-		return nil, &Error{Op: "open", Name: redact(u), Engine: u.Scheme, Err: err}
+		return nil, &Error{Op: "open", Name: shown, Engine: scheme, Err: err}
 	}
 	opener, ok := driver.Lookup(u.Scheme)
 	if !ok {
-		return fail(fmt.Errorf("%w: unknown scheme %q, known are %s (an engine is known once its package is imported)",
-			ErrInvalid, u.Scheme, strings.Join(driver.Schemes(), ", ")))
+		unknown := "unknown scheme"
+		if scheme != "" {
+			unknown += " " + strconv.Quote(scheme)
+		}
+		return fail(fmt.Errorf("%w: %s, known are %s (an engine is known once its package is imported)",
+			ErrInvalid, unknown, strings.Join(driver.Schemes(), ", ")))
 	}
 	ttl, err := takeTTL(u)
 	if err != nil {
@@ -65,36 +72,21 @@ func takeTTL(u *url.URL) ([]Option, error) {
 	}
 	d, err := time.ParseDuration(q.Get("ttl"))
 	if err != nil {
-		return nil, fmt.Errorf("%w: ttl=%q is not a duration", ErrInvalid, q.Get("ttl"))
+		return nil, fmt.Errorf("%w: ttl is not a duration, such as 30s", ErrInvalid)
 	}
 	q.Del("ttl")
 	u.RawQuery = q.Encode()
 	return []Option{WithTTL(d)}, nil
 }
 
-// parse parses a store's URL. The errors of package url repeat the whole URL with
-// its password, so only their reason is kept.
+// parse parses a store's URL.
 func parse(store string) (*url.URL, error) {
 	u, err := driver.ParseURL(store)
 	if err != nil {
-		reason := "malformed"
-		if ue, ok := errors.AsType[*url.Error](err); ok && !strings.Contains(ue.Err.Error(), "\"") {
-			reason = ue.Err.Error()
-		}
-		return nil, fmt.Errorf("%w: store URL: %s", ErrInvalid, reason)
+		return nil, fmt.Errorf("%w: store URL: %w", ErrInvalid, err)
 	}
 	if _, err := url.ParseQuery(u.RawQuery); err != nil {
-		return nil, fmt.Errorf("%w: store URL: malformed parameters", ErrInvalid)
-	}
-	if u.Scheme == "" {
-		return nil, fmt.Errorf("%w: store URL has no scheme, such as \"mem:\"", ErrInvalid)
+		return nil, fmt.Errorf("%w: store URL: malformed parameters: write %%25 for %% and %%3B for ;", ErrInvalid)
 	}
 	return u, nil
-}
-
-// redact shows a URL without user, password and parameters, any of which may
-// carry a secret.
-func redact(u *url.URL) string {
-	r := url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}
-	return r.String()
 }

@@ -32,7 +32,8 @@ var (
 )
 
 // Register makes an engine known by the scheme of its URLs, from an init
-// function. It panics if the scheme is taken.
+// function. It panics if the scheme is taken. The opener is given only URLs that
+// ParseURL takes.
 func Register(scheme string, o Opener) {
 	openersMu.Lock()
 	defer openersMu.Unlock()
@@ -42,7 +43,12 @@ func Register(scheme string, o Opener) {
 	if _, taken := openers[scheme]; taken {
 		panic("driver: Register called twice for scheme " + scheme)
 	}
-	openers[scheme] = o
+	openers[scheme] = func(ctx context.Context, u *url.URL) (Engine, error) {
+		if reason := misread(u); reason != "" { // ParseURL has refused it, if it was asked
+			return nil, BadURL("%s", reason)
+		}
+		return o(ctx, u)
+	}
 }
 
 // Lookup returns the opener registered for scheme.

@@ -28,7 +28,7 @@ func TestARegisteredSchemeIsFound(t *testing.T) {
 	if !ok {
 		t.Fatal("not found")
 	}
-	if _, err := o(t.Context(), &url.URL{}); !errors.Is(err, mine) {
+	if _, err := o(t.Context(), &url.URL{Scheme: zz}); !errors.Is(err, mine) {
 		t.Errorf("another opener was found: %v", err)
 	}
 	if _, ok := driver.Lookup(fresh("zz")); ok {

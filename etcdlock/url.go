@@ -103,7 +103,7 @@ func parseURL(u *url.URL) (config clientv3.Config, prefix string, err error) {
 			prefix = q.Get(key)
 		case "tls", "ca", "cert", "key":
 		default:
-			return config, "", driver.BadURL("etcdlock: unknown parameter %q (known: prefix, tls, ca, cert, key)", key)
+			return config, "", driver.BadURL("etcdlock: unknown %s (known: prefix, tls, ca, cert, key)", driver.ShowParameter(u, key))
 		}
 	}
 	if _, err := newSpace(prefix); err != nil {
@@ -141,7 +141,7 @@ func endpoints(hosts string, secure bool) ([]string, error) {
 		case name == "" || port == "":
 			return nil, driver.BadURL("etcdlock: one of the hosts is empty")
 		case strings.Contains(name, ":") && !strings.HasPrefix(host, "["):
-			return nil, driver.BadURL("etcdlock: %q is not host:port; an IPv6 address stands in brackets", host)
+			return nil, driver.BadURL("etcdlock: a host is not host:port; an IPv6 address stands in brackets")
 		}
 		all = append(all, scheme+net.JoinHostPort(name, port))
 	}
@@ -152,14 +152,14 @@ func endpoints(hosts string, secure bool) ([]string, error) {
 func parseTLS(scheme string, q url.Values) (*tls.Config, error) {
 	wanted := scheme == "etcds"
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	switch mode := q.Get("tls"); mode {
+	switch q.Get("tls") {
 	case "on":
 		wanted = true
 	case "skip-verify":
 		wanted, config.InsecureSkipVerify = true, true
 	default:
 		if q.Has("tls") {
-			return nil, driver.BadURL("etcdlock: parameter tls is %q, known are on and skip-verify", mode)
+			return nil, driver.BadURL("etcdlock: parameter tls makes no sense: known are on and skip-verify")
 		}
 	}
 	if !wanted {
@@ -173,7 +173,7 @@ func parseTLS(scheme string, q url.Values) (*tls.Config, error) {
 	if file := q.Get("ca"); file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("etcdlock: parameter ca: %w", err)
+			return nil, fmt.Errorf("etcdlock: parameter ca: %w", driver.WithoutPath(err))
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
@@ -186,7 +186,7 @@ func parseTLS(scheme string, q url.Values) (*tls.Config, error) {
 	if q.Has("cert") {
 		pair, err := tls.LoadX509KeyPair(q.Get("cert"), q.Get("key"))
 		if err != nil {
-			return nil, fmt.Errorf("etcdlock: parameters cert and key: %w", err)
+			return nil, fmt.Errorf("etcdlock: parameters cert and key: %w", driver.WithoutPath(err))
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}

@@ -23,7 +23,7 @@ import (
 func init() {
 	driver.Register("mem", func(_ context.Context, u *url.URL) (driver.Engine, error) {
 		for key := range u.Query() {
-			return nil, driver.BadURL("memlock: unknown parameter %q (there are none)", key)
+			return nil, driver.BadURL("memlock: unknown %s (there are none)", driver.ShowParameter(u, key))
 		}
 		return New(), nil
 	})

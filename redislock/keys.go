@@ -1,7 +1,7 @@
 package redislock
 
 import (
-	"fmt"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,10 +32,10 @@ func newLayout(prefix, engine string, cluster bool) layout {
 // check reports a prefix that no keys can be made with.
 func (l layout) check() error {
 	if strings.ContainsFunc(l.prefix, unicode.IsControl) || !utf8.ValidString(l.prefix) {
-		return fmt.Errorf("redislock: prefix %q: not UTF-8 without control characters", l.prefix)
+		return errors.New("redislock: the prefix is not UTF-8 without control characters")
 	}
 	if l.cluster && strings.Contains(l.prefix, "{") && hashed(l.prefix+"x") == l.prefix+"x" {
-		return fmt.Errorf("redislock: prefix %q begins a hash tag that it does not end", l.prefix)
+		return errors.New("redislock: the prefix begins a hash tag that it does not end")
 	}
 	return nil
 }

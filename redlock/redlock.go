@@ -91,18 +91,18 @@ func parse(u *url.URL) (nodes []*node, opts []quorum.Option, err error) {
 		if key == "max-ttl" {
 			d, err := time.ParseDuration(values[len(values)-1])
 			if err != nil || d < time.Millisecond {
-				return nil, nil, driver.BadURL("redlock: max-ttl=%q is not a duration of a millisecond or more", values[len(values)-1])
+				return nil, nil, driver.BadURL("redlock: max-ttl is not a duration of a millisecond or more")
 			}
 			opts = append(opts, quorum.WithMaxTTL(d))
 		} else if !slices.Contains(known, key) {
-			return nil, nil, driver.BadURL("redlock: unknown parameter %q (known: max-ttl, %s)", key, strings.Join(known, ", "))
+			return nil, nil, driver.BadURL("redlock: unknown %s (known: max-ttl, %s)", driver.ShowParameter(u, key), strings.Join(known, ", "))
 		}
 	}
 	q.Del("max-ttl")
 	seen := map[string]bool{}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" || seen[host] {
-			return nil, nil, driver.BadURL("redlock: host %q is named twice or not at all", host)
+			return nil, nil, driver.BadURL("redlock: a host is named twice or not at all")
 		}
 		seen[host] = true
 		one := *u

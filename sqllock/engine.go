@@ -58,7 +58,7 @@ const maxPrefix = 255
 // prefix, so that several users of one database do not meet.
 func New(d Dialect, prefix string) (*Engine, error) {
 	if strings.ContainsFunc(prefix, unicode.IsControl) || !utf8.ValidString(prefix) {
-		return nil, fmt.Errorf("%s: prefix %q: not UTF-8 without control characters", d.Name, prefix)
+		return nil, fmt.Errorf("%s: the prefix is not UTF-8 without control characters", d.Name)
 	}
 	if len(prefix) > maxPrefix {
 		return nil, fmt.Errorf("%s: prefix of %d bytes, at most %d", d.Name, len(prefix), maxPrefix)

@@ -93,7 +93,7 @@ func newEngine(opts []Option) (*Engine, error) {
 		o(&e.options)
 	}
 	if err := checkPath(e.path); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("zklock: path %q %w", e.path, err)
 	}
 	e.root = e.path
 	if e.prefix != "" {

@@ -1,7 +1,7 @@
 package zklock
 
 import (
-	"fmt"
+	"errors"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -47,18 +47,18 @@ func (o *options) acl() []zk.ACL {
 // checkPath refuses what ZooKeeper would, before anything is sent.
 func checkPath(path string) error {
 	if !strings.HasPrefix(path, "/") || path == "/" {
-		return fmt.Errorf("zklock: path %q: not absolute, or the root itself", path)
+		return errors.New("is not absolute, or the root itself")
 	}
 	for part := range strings.SplitSeq(path[1:], "/") {
 		if part == "" || part == "." || part == ".." {
-			return fmt.Errorf("zklock: path %q: has an empty part, or one of dots", path)
+			return errors.New("has an empty part, or one of dots")
 		}
 		if strings.ContainsFunc(part, forbidden) {
-			return fmt.Errorf("zklock: path %q: has characters that ZooKeeper forbids", path)
+			return errors.New("has characters that ZooKeeper forbids")
 		}
 	}
 	if path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
-		return fmt.Errorf("zklock: path %q: is ZooKeeper's own", path)
+		return errors.New("is ZooKeeper's own")
 	}
 	return nil
 }

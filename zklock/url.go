@@ -24,7 +24,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 		case key == "acl":
 			return nil, driver.BadURL("zk: parameter acl is not known by this value, only as creator")
 		default:
-			return nil, driver.BadURL("zk: unknown parameter %q (known: acl, prefix)", key)
+			return nil, driver.BadURL("zk: unknown %s (known: acl, prefix)", driver.ShowParameter(u, key))
 		}
 	}
 	if u.Host == "" {
@@ -39,7 +39,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	}
 	if path := strings.TrimSuffix(u.Path, "/"); path != "" {
 		if err := checkPath(path); err != nil {
-			return nil, driver.BadURL("%v", err)
+			return nil, driver.BadURL("zk: the URL's path %v", err)
 		}
 		opts = append(opts, Path(path))
 	}
@@ -70,7 +70,7 @@ func addresses(list string) ([]string, error) {
 		case name == "" || port == "":
 			return nil, driver.BadURL("zk: a server has no name: write zk://host1,host2/path")
 		case strings.Contains(name, ":") && !strings.HasPrefix(host, "["):
-			return nil, driver.BadURL("zk: %q is not host:port; an IPv6 address stands in brackets", host)
+			return nil, driver.BadURL("zk: a server is not host:port; an IPv6 address stands in brackets")
 		}
 		all = append(all, net.JoinHostPort(name, port))
 	}

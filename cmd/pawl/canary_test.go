@@ -3,16 +3,19 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
-)
+	"time"
 
-// canary is a password that must not be seen anywhere.
-const canary = "c4n4ry"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/canary"
+)
 
 // lookouts counts the places that were looked at.
 type lookouts struct {
@@ -23,8 +26,8 @@ type lookouts struct {
 func (l *lookouts) look(place, text string) {
 	l.t.Helper()
 	l.n++
-	if strings.Contains(text, canary) {
-		l.t.Errorf("%s shows the password:\n%s", place, text)
+	if found := canary.In(text); found != "" {
+		l.t.Errorf("%s shows the password, %s:\n%s", place, found, text)
 	}
 }
 
@@ -34,61 +37,130 @@ func (l *lookouts) play(place string, p play) {
 	l.look(place+", stderr", p.err)
 }
 
-// badURLs carry the canary where somebody may have put it, and lead nowhere.
+// badURLs are those that a store of one file and one of none have besides.
 var badURLs = []string{
-	"nosql://ana:" + canary + "@host/db",
-	"nosql://host/db?password=" + canary,
-	"nosql:ana:" + canary + "@host",
-	"ana:" + canary + "@host",
-	canary + "@host:6379",
-	"//ana:" + canary + "@host",
-	"sqlite://ana:" + canary + "@host/locks.db",
-	"sqlite://ana:" + canary + "@/no/such/folder/locks.db",
-	"sqlite://ana:" + canary + "@:port/locks.db",
-	"sqlite://ana:" + canary + "@host:99999999/locks.db",
-	"sqlite://ana:" + canary + "%zz@/locks.db",
-	"sqlite://ana:" + canary + "@/locks.db?%zz",
-	"sqlite://ana:" + canary + "@/locks.db?ttl=soon",
-	"sqlite://ana:" + canary + "@/locks.db?ttl=%zz",
-	"sqlite://ana:" + canary + "@/locks.db?colour=red",
-	"sqlite://ana:" + canary + "@[::1/locks.db",
-	"sqlite:///locks.db?password=" + canary,
-	"sqlite:///no/such/folder/locks.db?secret=" + canary,
-	"sqlite:///no/such/folder/locks.db?api_key=" + canary + "&ttl=5s",
-	"sqlite://ana:pass/" + canary + "@host/locks.db",
-	"sqlite://ana:1/" + canary + "@host/locks.db",
-	"sqlite://ana:1?" + canary + "@host/locks.db",
-	"sqlite://ana:1#" + canary + "@host/locks.db",
-	"sqlite://ana: " + canary + "@host/locks.db",
-	"sqlite://ana:\x1b" + canary + "@host/locks.db",
-	"mem://ana:" + canary + "@/",
-	"mem:?password=" + canary,
-	"local:?password=" + canary,
-	"local://ana:" + canary + "@host",
+	"sqlite://ana:" + canary.Password + "@/no/such/folder/locks.db",
+	"sqlite://ana:" + canary.Password + "@/locks.db?ttl=soon",
+	"sqlite:///locks.db?password=" + canary.Password,
+	"sqlite:///no/such/folder/locks.db?secret=" + canary.Password,
+	"sqlite:///no/such/folder/locks.db?api_key=" + canary.Password + "&ttl=5s",
+	"sqlite:///C:/ana:" + canary.Password + "@host/locks.db",
+	"mem://ana:" + canary.Password + "@/",
+	"mem:?password=" + canary.Password,
+	"local:?password=" + canary.Password,
+	"local:" + canary.Password,
+	"local:/" + canary.Password,
+	"local://ana:" + canary.Password + "@host",
 }
 
 func TestNoPasswordOfABrokenURLIsShown(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newStage(t).with(contactEnv + "=1s")
 	l := &lookouts{t: t}
-	for i, bad := range badURLs {
-		p := s.with("PAWL_STORE="+bad).run("pawl", "run", "--events", s.path("events"), "x", "--", "env")
-		if p.code == 0 {
+	schemes, all := driver.Schemes(), badURLs
+	for i := range canary.URLs("") { // each shape with another scheme; all with all are below
+		all = append(all, canary.URLs(schemes[i%len(schemes)])[i])
+	}
+	for i, bad := range all {
+		if u, err := driver.ParseURL(bad); err == nil && (u.Scheme == "sqlite" && u.RawQuery == "" || strings.HasPrefix(u.Scheme, "etcd")) {
+			continue // a file, whose path is shown, or a client that waits long for nobody: below they wait together
+		}
+		var p play
+		switch i % 3 {
+		case 0:
+			p = s.with("PAWL_STORE="+bad).run("pawl", "run", "--events", s.path("events"), "x", "--", "env")
+		case 1:
+			p = s.run("pawl", "-s", "mem:", "ls", "--json", "-s", bad)
+		case 2:
+			s.write("url", bad+"\n")
+			p = s.with("PAWL_STORE=", "PAWL_STORE_FILE="+s.path("url")).run("pawl", "inspect", "x")
+		}
+		if p.code == 0 && i%3 == 0 {
 			t.Errorf("%q was taken", bad)
 		}
-		l.play(fmt.Sprintf("run with URL %d", i), p)
-		l.play(fmt.Sprintf("ls with -s and URL %d", i), s.run("pawl", "-s", bad, "ls", "--json"))
-		file := fmt.Sprint("url-", i)
-		s.write(file, bad+"\n")
-		l.play(fmt.Sprintf("version -v with URL %d in a file", i), s.with("PAWL_STORE=", "PAWL_STORE_FILE="+s.path(file)).run("pawl", "version", "-v"))
+		l.play(fmt.Sprintf("with %q", bad), p)
 	}
 	l.look("events", s.read("events"))
-	// A store's URL where none belongs.
-	url := "redis://ana:" + canary + "@host"
-	for _, args := range [][]string{{"-store", url, "ls"}, {url}, {"run", "-store", url, "x", "--", "true"}, {"ls", "-x", url}, {"ls", url, url}, {"run", "x", "-s" + url, "true"}, {"run", "x", "--store=" + url, "true"}} {
-		l.play(fmt.Sprint("a mistake, ", args[0]), s.run("pawl", args...))
+	t.Logf("looked at %d places", l.n)
+}
+
+// A store's URL where none belongs: after a flag that there is not, as a command, as an
+// argument, as a program, as a file.
+func TestNoPasswordThatWasTypedInAWrongPlaceIsShown(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	l := &lookouts{t: t}
+	for _, url := range []string{
+		"redis://ana:" + canary.Password + "@host", "redis:/ana:" + canary.Password + "@host", "redis:ana:" + canary.Password + "@host", "ana:" + canary.Password + "@tcp(h)/db",
+		"redis://ana:" + canary.Second + " " + canary.Password + "@host", "redis://ana:1/" + canary.Password + "@host", "host=h password=" + canary.Password, "redis://h?password=" + canary.Password,
+	} {
+		for _, args := range [][]string{
+			{"-store", url, "ls"}, {"--stores=" + url, "ls"}, {"--store:" + url, "ls"}, {url}, {"help", url}, {"run", "-store", url, "x", "--", "true"}, {"ls", "-x", url}, {"ls", "-x" + url},
+			{"ls", url, url}, {"migrate", url}, {"run", "x", "-s" + url, "true"}, {"run", "x", "--store=" + url, "true"}, {"run", "-w", url, "x", "--", "true"}, {"run", "x", url},
+			{"run", "--on-lost", url, "x", "true"}, {"run", "--events", "no/such/" + url, "x", "true"}, {"completion", url},
+		} {
+			l.play(fmt.Sprintf("%q", args), s.run("pawl", args...))
+		}
+		l.play("PAWL_STORE_FILE="+url, s.with("PAWL_STORE=", "PAWL_STORE_FILE="+url).run("pawl", "ls"))
 	}
 	t.Logf("looked at %d places", l.n)
+}
+
+// Every shape with every scheme, in one process: a program for each would take minutes.
+// Those that are URLs at all are connected to, at once.
+func TestNoPasswordOfAURLIsShownWhateverItsScheme(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("PAWL_STORE", "")
+	t.Setenv("PAWL_STORE_FILE", "")
+	before := firstContact
+	firstContact = time.Second
+	t.Cleanup(func() { firstContact = before })
+	var mu sync.Mutex // guards l
+	l := &lookouts{t: t}
+	try := func(store string, args ...string) {
+		var out, errs bytes.Buffer
+		code := run(args, strings.NewReader(""), &out, &errs)
+		mu.Lock()
+		defer mu.Unlock()
+		l.play(fmt.Sprintf("%q with %q", args, store), play{out.String(), errs.String(), code})
+		if strings.Count(errs.String(), "\n") > 2 { // a warning and an error
+			t.Errorf("%q with %q is told in several lines:\n%s", args, store, errs.String())
+		}
+	}
+	var tasks sync.WaitGroup
+	defer func() { // before firstContact is what it was
+		tasks.Wait()
+		t.Logf("looked at %d places", l.n)
+	}()
+	events, file, places := filepath.Join(dir, "events"), filepath.Join(dir, "url"), make(chan struct{}, 32)
+	for _, scheme := range append(driver.Schemes(), "nosql") {
+		for i, store := range canary.URLs(scheme) {
+			u, err := driver.ParseURL(store)
+			switch {
+			case err == nil && (u.Scheme == "sqlite" || u.Scheme == "mem"): // a file, whose path is shown, or one that opens
+			case err == nil:
+				places <- struct{}{}
+				tasks.Go(func() {
+					defer func() { <-places }()
+					verbs := [][]string{{"inspect", "--json", "x"}, {"migrate"}, {"once", "--forget", "x"}, {"ls"}}
+					try(store, append([]string{"-s", store}, verbs[i%len(verbs)]...)...)
+				})
+				try(store, "-s", store, "version", "-v")
+			default:
+				try(store, "-s", store, "ls")
+				t.Setenv("PAWL_STORE", store)
+				try(store, "run", "-n", "--events", events, "x", "--", "true")
+				t.Setenv("PAWL_STORE", "")
+				if err := os.WriteFile(file, []byte(store), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				t.Setenv("PAWL_STORE_FILE", file)
+				try(store, "version", "-v")
+				t.Setenv("PAWL_STORE_FILE", "")
+			}
+		}
+	}
 }
 
 func TestNoPasswordOfAStoreInUseIsShown(t *testing.T) {
@@ -97,7 +169,7 @@ func TestNoPasswordOfAStoreInUseIsShown(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
-			url := "sealed://ana:" + canary + "@" + s.path("locks.db") + "?ttl=40s&password=" + canary
+			url := "sealed://ana:" + canary.Password + "@" + s.path("locks.db") + "?ttl=40s&password=" + canary.Password
 			l := &lookouts{t: t}
 			args := func(args ...string) []string { return args }
 			switch way {

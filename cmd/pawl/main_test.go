@@ -67,8 +67,8 @@ func playPawl() {
 	main()
 }
 
-// openSealed opens sealed://user:password@/path?password=…, an SQLite file that
-// takes any password: a store to keep secrets of.
+// openSealed opens sealed://user:password@/path?password=…&tls-key=…, an SQLite file
+// that takes any password: a store to keep secrets of.
 func openSealed(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	open, ok := driver.Lookup("sqlite")
 	if !ok {
@@ -76,6 +76,7 @@ func openSealed(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	}
 	q := u.Query()
 	q.Del("password")
+	q.Del("tls-key")
 	return open(ctx, &url.URL{Scheme: "sqlite", Path: u.Path, RawQuery: q.Encode()})
 }
 

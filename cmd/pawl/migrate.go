@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,9 +41,9 @@ func (a *app) migrate(ctx context.Context, print bool) error {
 	if err != nil {
 		return err
 	}
-	u, err := url.Parse(s.url) // chosen has looked at it: what it says of a bad one shows no password
+	u, err := driver.ParseURL(s.url)
 	if err != nil {
-		return &coded{exitConfig, fmt.Errorf("store %s: not a URL", s.shown)}
+		return &coded{exitConfig, fmt.Errorf("store %s: %w", s.shown, err)}
 	}
 	if q := u.Query(); q.Has("ttl") { // the client's, not the engine's
 		q.Del("ttl")

@@ -37,7 +37,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	} else if ok && c.err == nil {
 		return code
 	}
-	a.say("%s", oneLine(err))
+	a.say("%s", withoutSecrets(code, oneLine(err))+a.missesPassword(err))
 	return code
 }
 
@@ -53,8 +53,9 @@ func (a *app) root() *cobra.Command {
   pawl ls                             who holds what, and who waits
 
 Locks live in a store: by default a file of this user on this machine. Name
-another with -s, PAWL_STORE, or PAWL_STORE_FILE (a file that holds the URL, for
-passwords).`,
+another with -s, PAWL_STORE, or PAWL_STORE_FILE: a file whose only line is the URL,
+for passwords; a relative sqlite: path in it begins in the file's own folder. A
+command is given PAWL_STORE without its password, and PAWL_STORE_FILE untouched.`,
 		Version:           ourVersion(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -100,12 +101,35 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 
 // say writes one line for the person at the terminal, whatever is in args.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintln(a.err, "pawl: "+plain(withoutUser.ReplaceAllString(fmt.Sprintf(format, args...), "$1…@")))
+	fmt.Fprintln(a.err, "pawl: "+plain(withoutUser.ReplaceAllStringFunc(fmt.Sprintf(format, args...), hideUser)))
 }
 
 // withoutUser finds a URL's user and password. A store's own never get this far;
-// this is for one that was typed where none belongs, as after -store for --store.
-var withoutUser = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s"][^\s"]*@`)
+// this is for one that was typed where none belongs, as for a lock's name.
+var withoutUser = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s"][^\s"]*@`)
+
+// withoutSecrets takes what may be a store's URL out of an error about the command line,
+// which repeats what was typed where none belongs, as after -store for --store. Errors
+// about a store itself show none.
+func withoutSecrets(code int, text string) string {
+	switch code {
+	case exitUsage, exitNotExec, exitNotFound:
+		return likeURL.ReplaceAllString(text, "…")
+	}
+	return text
+}
+
+// likeURL finds a URL, user:password@host or password=, up to the last @ on the line: a
+// password may have a space in it.
+var likeURL = regexp.MustCompile(`(?i)[^\s"']*(://|:/|:[^\s"]*@|pass[a-z]*[=:]|pwd[=:])(.*@)?[^\s"]*`)
+
+func hideUser(url string) string {
+	scheme, user, _ := strings.Cut(url, "://")
+	if user == "user:password@" || user == "user@" { // of a message that says what to write
+		return url
+	}
+	return scheme + "://…@"
+}
 
 // isUsage recognises what cobra itself says of a command line; it has no type.
 func isUsage(err error) bool {

@@ -271,7 +271,7 @@ func shellWord(s string) string {
 
 // environment is the command's: ours, and what it may want to know of the lock.
 func (j *job) environment(lease *pawl.Lease) []string {
-	drop := map[string]bool{"PAWL_LOCK_NAME": true, "PAWL_LOCK_TOKEN": true, "PAWL_LOCK_OWNER": true, "PAWL_STORE": true}
+	drop := map[string]bool{"PAWL_LOCK_NAME": true, "PAWL_LOCK_TOKEN": true, "PAWL_LOCK_OWNER": true}
 	var env []string
 	for _, v := range os.Environ() {
 		if key, _, _ := strings.Cut(v, "="); !drop[key] {
@@ -282,11 +282,7 @@ func (j *job) environment(lease *pawl.Lease) []string {
 		"PAWL_LOCK_NAME="+j.name,
 		"PAWL_LOCK_TOKEN="+strconv.FormatUint(j.own(lease).Token(), 10),
 		"PAWL_LOCK_OWNER="+j.own(lease).ID())
-	if j.store.from == "-s" || j.store.from == "PAWL_STORE" {
-		url, _ := j.store.public()
-		env = append(env, "PAWL_STORE="+url)
-	}
-	return env
+	return j.store.nest(env)
 }
 
 // own is the lease of NAME alone. A lease of several names has the token and the

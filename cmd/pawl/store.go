@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/url"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,10 +17,12 @@ import (
 
 // A store is where the locks live, and how we came to know.
 type store struct {
-	url   string // may hold a password: never printed
-	shown string // without one
-	from  string // "-s", "PAWL_STORE", "PAWL_STORE_FILE" or "default"
-	local string // the file, if it is the local store
+	url      string // may hold a password: never printed
+	shown    string // without one
+	from     string // "-s", "PAWL_STORE", "PAWL_STORE_FILE" or "default"
+	file     string // the one that PAWL_STORE_FILE names, if it was read
+	redacted bool   // an outer pawl has taken the password out
+	local    string // the file, if it is the local store
 }
 
 // chosen finds the store, and makes the folder of the local one.
@@ -39,125 +38,59 @@ func (a *app) chosen() (store, error) {
 // local one. An empty variable is as good as none.
 func (a *app) choose() (store, error) {
 	s := store{url: "local:", from: "default"}
-	switch file := os.Getenv("PAWL_STORE_FILE"); {
+	switch file, env := os.Getenv("PAWL_STORE_FILE"), os.Getenv("PAWL_STORE"); {
 	case a.store != "":
 		s = store{url: a.store, from: "-s"}
-	case os.Getenv("PAWL_STORE") != "":
-		s = store{url: os.Getenv("PAWL_STORE"), from: "PAWL_STORE"}
+	case env != "":
+		s = store{url: env, from: "PAWL_STORE", redacted: wasRedacted(env)}
 	case file != "":
-		text, err := os.ReadFile(file)
+		text, path, err := readStoreFile(file)
 		if err != nil {
 			return s, &coded{exitConfig, fmt.Errorf("PAWL_STORE_FILE: %w", err)}
 		}
-		s = store{url: strings.TrimSpace(string(text)), from: "PAWL_STORE_FILE"}
-		if s.url == "" {
-			return s, &coded{exitConfig, errors.New("PAWL_STORE_FILE: the file is empty; it must hold a store's URL")}
-		}
+		s = store{url: text, from: "PAWL_STORE_FILE", file: path}
 	}
 	if s.url == "local" {
 		s.url = "local:"
 	}
-	u, err := driver.ParseURL(s.url)
-	if err == nil {
-		err = misread(u)
+	u, err := parseStore(s.url)
+	if err != nil {
+		return s, &coded{exitConfig, fmt.Errorf("the store from %s: %w", s.from, err)}
 	}
-	if err != nil { // those of package url repeat the URL with its password
-		why, ok := errors.AsType[misreading](err)
-		if !ok {
-			why = misreading("it is not a URL, such as " + strings.Join(schemes(), ", ") + "; " + escapes)
-		}
-		return s, &coded{exitConfig, fmt.Errorf("the store from %s: %w", s.from, why)}
-	}
-	s.shown = (&url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}).String()
 	if err := s.fix(u); err != nil {
 		return s, err
 	}
+	s.shown = driver.ShowURL(u)
 	if u.Scheme == "local" {
 		path, err := localPath()
 		if err != nil {
 			return s, err
 		}
-		s.url, s.shown, s.local = (&url.URL{Scheme: "sqlite", Path: path, RawQuery: u.RawQuery}).String(), "local: ("+path+")", path
+		s.url, s.shown, s.local = fileURL(path, u.RawQuery).String(), "local: ("+path+")", path
 	}
 	return s, nil
 }
 
-// fix makes a file's path one that stays the same in another folder: the command may
-// go to one, and start a pawl there.
-func (s *store) fix(u *url.URL) error {
-	if u.Scheme != "sqlite" || u.Opaque == "" {
-		return nil
+// parseStore reads a store's URL. Its errors repeat nothing of it but a scheme.
+func parseStore(store string) (*url.URL, error) {
+	if rest, ok := strings.CutPrefix(store, "local:"); ok && rest != "" && !strings.HasPrefix(rest, "?") {
+		return nil, errors.New("local: takes no path; for a file of your own write sqlite:///path")
 	}
-	path, err := url.PathUnescape(u.Opaque)
+	if !strings.Contains(store, ":") {
+		return nil, errors.New("it has no scheme, such as " + strings.Join(schemes(), ", "))
+	}
+	u, err := driver.ParseURL(store)
 	if err != nil {
-		return nil // the engine says so
+		return nil, err
 	}
-	if path, err = filepath.Abs(path); err != nil {
-		return &coded{exitUnavailable, fmt.Errorf("store %s: %w", s.shown, err)}
+	if _, known := driver.Lookup(u.Scheme); known || u.Scheme == "local" {
+		return u, nil
 	}
-	fixed := *u
-	fixed.Opaque, fixed.Path = "", filepath.ToSlash(path)
-	s.url = fixed.String()
-	return nil
-}
-
-// A misreading is what is wrong with a URL, without any part of it.
-type misreading string
-
-func (m misreading) Error() string { return string(m) }
-
-// misread finds what package url reads otherwise than it was meant. A password
-// with a slash in it, or a URL without its slashes, puts the password where a
-// message would show it.
-func misread(u *url.URL) error {
-	files := u.Scheme == "sqlite" || u.Scheme == "local"
-	_, known := driver.Lookup(u.Scheme)
-	switch {
-	case u.Scheme == "":
-		return misreading("it has no scheme, such as " + strings.Join(schemes(), ", "))
-	case u.Scheme == "local" && (u.Opaque != "" || u.Host != "" || u.Path != ""):
-		return misreading("local: takes no path; for a file of your own write sqlite:///path")
-	case !known && u.Scheme != "local":
-		return misreading(fmt.Sprintf("unknown scheme %q, known are %s", u.Scheme, strings.Join(schemes(), ", ")))
-	case strings.Contains(u.Opaque, "@") && !files:
-		return misreading("two slashes are missing: " + u.Scheme + "://user@host")
-	case u.Fragment != "", strings.Contains(u.Path, "@") && u.Host != "", slices.ContainsFunc(slices.Collect(maps.Keys(u.Query())), hasAt):
-		return misreading("what comes after the host makes no sense; " + escapes)
+	unknown := "unknown scheme"
+	if scheme, _, ok := strings.Cut(driver.ShowURL(u), ":"); ok {
+		unknown += fmt.Sprintf(" %q", scheme)
 	}
-	return nil
-}
-
-const escapes = "in a password or a path write %2F for /, %3F for ?, %23 for #, %40 for @ and %25 for %"
-
-func hasAt(s string) bool { return strings.Contains(s, "@") }
-
-// secret reports whether the store's URL carries something that ps must not show.
-func (s store) secret() bool {
-	_, secret := s.public()
-	return secret
-}
-
-// public is the URL without password, for the command's environment: a nested
-// pawl must fail clearly, and not use another store.
-func (s store) public() (store string, secret bool) {
-	u, err := driver.ParseURL(s.url)
-	if err != nil {
-		return "", true
-	}
-	if _, has := u.User.Password(); has {
-		u.User, secret = url.User(u.User.Username()), true
-	}
-	q := u.Query()
-	for key := range q {
-		if secretive(key) {
-			q.Del(key)
-			u.RawQuery, secret = q.Encode(), true
-		}
-	}
-	if !secret {
-		return s.url, false // as it was written
-	}
-	return u.String(), true
+	return nil, fmt.Errorf("%s, known are %s", unknown, strings.Join(schemes(), ", "))
 }
 
 // ttl is the life of a lock that the URL asks for; 0 if it does not.
@@ -168,16 +101,6 @@ func (s store) ttl() time.Duration {
 	}
 	d, _ := time.ParseDuration(u.Query().Get("ttl")) // Open complains of one that is none
 	return d
-}
-
-func secretive(key string) bool {
-	key = strings.ToLower(key)
-	for _, word := range []string{"pass", "secret", "token", "key", "auth"} {
-		if strings.Contains(key, word) {
-			return true
-		}
-	}
-	return false
 }
 
 // schemes lists what -s takes.

@@ -151,7 +151,7 @@ func parse(u *url.URL) (*target, error) {
 		t.client.Username = u.User.Username()
 		t.client.Password, _ = u.User.Password()
 	}
-	same, err := t.parameters(u.Query())
+	same, err := t.parameters(u)
 	if err != nil {
 		return nil, err
 	}
@@ -221,25 +221,25 @@ func address(host, port string) (string, error) {
 	}
 	n, err := strconv.Atoi(p)
 	if h == "" || strings.Contains(h, "]") || err != nil || n < 1 || n > 65535 {
-		return "", driver.BadURL("redis: %q is not host:port", host)
+		return "", driver.BadURL("redis: a host is not host:port; an IPv6 address stands in brackets")
 	}
 	return net.JoinHostPort(h, p), nil
 }
 
-func (t *target) parameters(q url.Values) (sameAuth bool, err error) {
+func (t *target) parameters(u *url.URL) (sameAuth bool, err error) {
 	replicas, timeout := 0, time.Duration(0)
-	for key, values := range q {
+	for key, values := range u.Query() {
 		value := values[len(values)-1]
 		switch key {
 		case "prefix":
 			t.opts = append(t.opts, redislock.Prefix(value))
 		case "wait":
 			if replicas, err = strconv.Atoi(value); err != nil || replicas < 0 {
-				return false, driver.BadURL("redis: wait=%q is not a number of replicas", value)
+				return false, driver.BadURL("redis: wait is not a number of replicas")
 			}
 		case "wait-timeout":
 			if timeout, err = time.ParseDuration(value); err != nil || timeout < time.Millisecond {
-				return false, driver.BadURL("redis: wait-timeout=%q is not a duration of a millisecond or more", value)
+				return false, driver.BadURL("redis: wait-timeout is not a duration of a millisecond or more")
 			}
 		case "scripts":
 			if t.scripts, err = scripts(value); err != nil {
@@ -268,7 +268,7 @@ func (t *target) parameters(q url.Values) (sameAuth bool, err error) {
 			}
 		default:
 			if !t.tls.set(key, value) {
-				return false, driver.BadURL("redis: unknown parameter %q (known: %s)", key, known)
+				return false, driver.BadURL("redis: unknown %s (known: %s)", driver.ShowParameter(u, key), known)
 			}
 		}
 	}
@@ -290,7 +290,7 @@ func scripts(value string) (redislock.Scripts, error) {
 	case "never":
 		return redislock.ScriptsNever, nil
 	}
-	return 0, driver.BadURL("redis: scripts=%q, known are auto, always, never", value)
+	return 0, driver.BadURL("redis: scripts is not one of auto, always and never")
 }
 
 func yes(key, value string) (bool, error) {
@@ -300,7 +300,7 @@ func yes(key, value string) (bool, error) {
 	case "no":
 		return false, nil
 	}
-	return false, driver.BadURL("redis: %s=%q, known are yes and no", key, value)
+	return false, driver.BadURL("redis: %s is not yes or no", key)
 }
 
 func (f *tlsFiles) set(key, value string) bool {
@@ -326,11 +326,11 @@ func (f tlsFiles) config() (*tls.Config, error) {
 	if f.ca != "" {
 		pem, err := os.ReadFile(f.ca)
 		if err != nil {
-			return nil, fmt.Errorf("redis: tls-ca: %w", err)
+			return nil, fmt.Errorf("redis: tls-ca: %w", driver.WithoutPath(err))
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, driver.BadURL("redis: tls-ca: no certificate in %q", f.ca)
+			return nil, driver.BadURL("redis: tls-ca: no certificate in the file")
 		}
 	}
 	if (f.cert == "") != (f.key == "") {
@@ -339,7 +339,7 @@ func (f tlsFiles) config() (*tls.Config, error) {
 	if f.cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 		if err != nil {
-			return nil, fmt.Errorf("redis: tls-cert: %w", err)
+			return nil, fmt.Errorf("redis: tls-cert and tls-key: %w", driver.WithoutPath(err))
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	_ "embed"
-	"fmt"
+	"errors"
 	"regexp"
 	"strings"
 	"sync"
@@ -33,7 +33,7 @@ var tablePrefix = sync.OnceValue(func() *regexp.Regexp {
 
 func tablesOf(prefix string) (tables, error) {
 	if !tablePrefix().MatchString(prefix) {
-		return tables{}, fmt.Errorf("mysql: table prefix %q: up to 48 letters, digits and _ that do not begin with a digit, and a database and a dot before them if need be", prefix)
+		return tables{}, errors.New("mysql: table_prefix must be up to 48 letters, digits and _ that do not begin with a digit, and a database and a dot before them if need be")
 	}
 	return tables{
 		shown: prefix + "*",

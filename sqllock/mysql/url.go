@@ -58,13 +58,18 @@ func configOf(u *url.URL) (cfg *mysql.Config, conns int, opts []Option, err erro
 		case "prefix":
 			opts = append(opts, Prefix(value))
 		case "table_prefix":
-			_, err = tablesOf(value)
+			if _, err := tablesOf(value); err != nil {
+				return nil, 0, nil, driver.BadURL("%v", err)
+			}
 			opts = append(opts, TablePrefix(value))
 		case "tls":
 			cfg.TLSConfig = value
 		case "timeout":
 			cfg.Timeout, err = time.ParseDuration(value)
 		case "socket":
+			if !driver.ShowableName(strings.ReplaceAll(value, "/", "")) {
+				return nil, 0, nil, driver.BadURL("mysql: parameter socket is not a path")
+			}
 			cfg.Net, cfg.Addr = "unix", value
 		case "max_conns":
 			conns, err = strconv.Atoi(value)
@@ -73,18 +78,21 @@ func configOf(u *url.URL) (cfg *mysql.Config, conns int, opts []Option, err erro
 			}
 		case "multi_primary":
 			if value != "allow" {
-				return nil, 0, nil, driver.BadURL("mysql: parameter multi_primary is %q, known is allow", value)
+				return nil, 0, nil, driver.BadURL("mysql: parameter multi_primary makes no sense: known is allow")
 			}
 			opts = append(opts, AllowMultiPrimary())
 		default:
-			return nil, 0, nil, driver.BadURL("mysql: unknown parameter %q (known: %s)", key, knownParams)
+			return nil, 0, nil, driver.BadURL("mysql: unknown %s (known: %s)", driver.ShowParameter(u, key), knownParams)
 		}
 		if err != nil {
-			return nil, 0, nil, driver.BadURL("mysql: parameter %s is %q, which makes no sense", key, value)
+			return nil, 0, nil, driver.BadURL("mysql: parameter %s makes no sense", key)
 		}
 	}
 	if cfg.DBName == "" {
 		return nil, 0, nil, driver.BadURL("mysql: the URL names no database: write mysql://user:password@host:port/database")
+	}
+	if !driver.ShowableName(cfg.DBName) { // the server repeats it
+		return nil, 0, nil, driver.BadURL("mysql: the database's name has one of ? = @ & ; : / in it: write mysql://user:password@host:port/database")
 	}
 	return cfg, conns, opts, nil
 }

@@ -46,6 +46,9 @@ func (s *store) answer(ctx context.Context, err error) error {
 // classify wraps errors in the driver's sentinels where one fits, and says what
 // to do where it is for the operator to do something.
 func (s *store) classify(err error) error {
+	if c, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		err = fmt.Errorf("connect: %w", c.Unwrap()) // without the configuration it carries, and the password in that
+	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case err == nil, errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrUnreachable):

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"regexp"
@@ -34,7 +35,7 @@ var tablePrefix = sync.OnceValue(func() *regexp.Regexp {
 
 func tablesOf(prefix string) (tables, error) {
 	if !tablePrefix().MatchString(prefix) {
-		return tables{}, fmt.Errorf("postgres: table prefix %q: up to 48 of a-z, 0-9 and _ that do not begin with a digit, and a schema and a dot before them if need be", prefix)
+		return tables{}, errors.New("postgres: table_prefix must be up to 48 of a-z, 0-9 and _ that do not begin with a digit, and a schema and a dot before them if need be")
 	}
 	return tables{
 		shown: prefix + "*",

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"maps"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -45,15 +47,17 @@ func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
 			opts = append(opts, TablePrefix(value))
 			q.Del(key)
 		case !slices.Contains(known, key):
-			return nil, driver.BadURL("postgres: unknown parameter %q (known: prefix, table_prefix, %s)", key, strings.Join(known, ", "))
+			return nil, driver.BadURL("postgres: unknown %s (known: prefix, table_prefix, %s)", driver.ShowParameter(u, key), strings.Join(known, ", "))
+		case !repeatable(key, value):
+			return nil, driver.BadURL("postgres: parameter %s makes no sense", key)
 		}
 	}
-	bare := *u
-	bare.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // for pgx, as for libpq, a + is one
-	cfg, err := pgxpool.ParseConfig(bare.String())
+	if !repeatable("dbname", strings.TrimPrefix(u.Path, "/")) {
+		return nil, driver.BadURL("postgres: the database's name has one of ? = @ & ; : / in it: write %s", form)
+	}
+	cfg, err := poolConfig(u, q)
 	if err != nil {
-		// pgx's own error repeats the URL, and what hides in it.
-		return nil, driver.BadURL("postgres: the URL makes no sense: %s", reason(err))
+		return nil, driver.BadURL("postgres: %s", reason(u, q))
 	}
 	return openConfig(cfg, q.Has("default_query_exec_mode"), opts)
 }
@@ -65,7 +69,7 @@ func openConfig(cfg *pgxpool.Config, chosen bool, opts []Option) (*Engine, error
 	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
-		return nil, driver.BadURL("postgres: %s", reason(err))
+		return nil, driver.BadURL("postgres: the parameters of the pool make no sense")
 	}
 	src.poolSource = poolSource{pool: pool, own: true}
 	e, err := newEngine(src, opts)
@@ -76,16 +80,43 @@ func openConfig(cfg *pgxpool.Config, chosen bool, opts []Option) (*Engine, error
 	return e, nil
 }
 
-// reason is what an error about a URL says beneath the URL itself.
-func reason(err error) string {
-	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
-		err = next
+const form = "postgres://user:password@host:port/database"
+
+func poolConfig(u *url.URL, q url.Values) (*pgxpool.Config, error) {
+	bare := *u
+	bare.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // for pgx, as for libpq, a + is one
+	return pgxpool.ParseConfig(bare.String())
+}
+
+// reason is what is wrong with a URL that pgx does not take. Its own error repeats the
+// URL, and what hides in it, so it is found out which parameter is to blame.
+func reason(u *url.URL, q url.Values) string {
+	for _, key := range slices.Sorted(maps.Keys(q)) {
+		others := maps.Clone(q)
+		others.Del(key)
+		if _, err := poolConfig(u, others); err == nil {
+			return "parameter " + key + " makes no sense, or names a file that cannot be used"
+		}
 	}
-	text := err.Error()
-	if strings.ContainsAny(text, "@/") || strings.Contains(strings.ToLower(text), "password") {
-		return "it is not of the form postgres://user:password@host:port/database"
+	return "the URL makes no sense: it is not of the form " + form
+}
+
+// repeatable reports whether a parameter is fit to be repeated: pgx and the server name
+// these in their errors.
+func repeatable(key, value string) bool {
+	switch key {
+	case "dbname":
+		return driver.ShowableName(value)
+	case "user":
+		return !strings.ContainsAny(value, "?=&;:/")
+	case "host", "port":
+		for part := range strings.SplitSeq(value, ",") {
+			if _, err := netip.ParseAddr(part); err != nil && !driver.ShowableName(strings.ReplaceAll(part, "/", "")) {
+				return false
+			}
+		}
 	}
-	return text
+	return true
 }
 
 // ownSource is a pool of our own, which finds out by itself whether a pooler is

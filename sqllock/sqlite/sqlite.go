@@ -255,13 +255,13 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 		case key == "mode" && value == "ro":
 			opts = append(opts, ReadOnly())
 		case key == "mode":
-			return nil, driver.BadURL("sqlite: parameter mode is %q, known is ro", value)
+			return nil, driver.BadURL("sqlite: parameter mode makes no sense: known is ro")
 		case key == "network" && value == "allow":
 			opts = append(opts, AllowNetwork())
 		case key == "network":
-			return nil, driver.BadURL("sqlite: parameter network is %q, known is allow", value)
+			return nil, driver.BadURL("sqlite: parameter network makes no sense: known is allow")
 		default:
-			return nil, driver.BadURL("sqlite: unknown parameter %q (known: prefix, mode, network)", key)
+			return nil, driver.BadURL("sqlite: unknown %s (known: prefix, mode, network)", driver.ShowParameter(u, key))
 		}
 	}
 	path := u.Path
@@ -271,7 +271,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	case u.User != nil:
 		return nil, driver.BadURL("sqlite: a file has no user or password")
 	case u.Host != "":
-		return nil, driver.BadURL("sqlite: %q stands where a host would: write sqlite:///%s%s or sqlite:%s%s", u.Host, u.Host, u.Path, u.Host, u.Path)
+		return nil, driver.BadURL("sqlite: the path begins where a host would stand: write sqlite:///absolute/path or sqlite:relative/path")
 	case u.Opaque != "":
 		p, err := url.PathUnescape(u.Opaque)
 		if err != nil {
