@@ -222,7 +222,7 @@ func (s *single) report(got result, ran bool, err error) error {
 		return &coded{code: exitLost}
 	case errors.Is(err, once.ErrUnknownOutcome):
 		s.events.add(event{Event: "failed", Name: s.name, Error: oneLine(err)})
-		return &coded{exitUnknown, fmt.Errorf("%w; look what it has done, then: pawl once --forget %s", err, shellWord(s.name))}
+		return &coded{exitUnknown, fmt.Errorf("%w; look what it has done, then: %s once --forget %s", err, s.calling(s.store), operand(s.name))}
 	case err != nil:
 		if h, ok := errors.AsType[*pawl.HeldError](err); ok && h.Holder != nil {
 			s.line = h.Holder.Name // as pawl inspect knows it
@@ -239,7 +239,7 @@ func (s *single) report(got result, ran bool, err error) error {
 	if s.replay && got.Output != outputKept {
 		s.say("%q was done before; its output %s", s.name, got.Output)
 	} else if s.replay {
-		if _, err := s.out.Write(got.Out); errors.Is(err, syscall.EPIPE) {
+		if err := s.printRaw(got.Out); errors.Is(err, syscall.EPIPE) {
 			return &coded{code: exitSignal + int(syscall.SIGPIPE)} // as if nobody had caught it
 		} else if err != nil {
 			return err

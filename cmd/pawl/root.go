@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -96,11 +95,6 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-}
-
-// say writes one line for the person at the terminal, whatever is in args.
-func (a *app) say(format string, args ...any) {
-	fmt.Fprintln(a.err, "pawl: "+plain(withoutUser.ReplaceAllString(fmt.Sprintf(format, args...), "$1…@")))
 }
 
 // withoutUser finds a URL's user and password. A store's own never get this far;

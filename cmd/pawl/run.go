@@ -120,7 +120,7 @@ func (j *job) check(args []string) error {
 	if len(j.argv) > 0 && j.argv[0] == "--" {
 		j.argv = j.argv[1:]
 	} else if len(j.argv) > 0 && strings.HasPrefix(j.argv[0], "-") {
-		return usagef("%s: flags go before the lock name: pawl %s [flags] %s -- COMMAND", j.argv[0], j.verb, shellWord(j.name))
+		return usagef("%s: flags go before the lock name: pawl %s [flags] %s -- COMMAND", j.argv[0], j.verb, operand(j.name))
 	}
 	switch {
 	case j.shell != "" && len(j.argv) > 0:
@@ -128,7 +128,7 @@ func (j *job) check(args []string) error {
 	case j.shell != "":
 		j.argv = []string{shellPath(), "-c", j.shell}
 	case len(j.argv) == 0:
-		return usagef("no command to run: pawl %s [flags] %s -- COMMAND", j.verb, shellWord(j.name))
+		return usagef("no command to run: pawl %s [flags] %s -- COMMAND", j.verb, operand(j.name))
 	}
 	switch {
 	case j.now && j.waits:
@@ -220,7 +220,7 @@ func (j *job) notAcquired(err error) error {
 		if j.waits {
 			next = "waited " + brief(j.wait)
 		}
-		j.say("command not run; %s; look with: pawl inspect %s; store %s", next, shellWord(j.line), j.store.shown)
+		j.say("command not run; %s; look with: %s inspect %s; store %s", next, j.calling(j.store), operand(j.line), j.store.shown)
 	}
 	return &coded{code: j.busyCode}
 }
@@ -236,7 +236,7 @@ func (j *job) busy(err error) string {
 		s += " for " + brief(h.Holder.Since)
 	}
 	if who.User != "" && who.Reason != "" {
-		s += ", reason: " + plain(who.Reason)
+		s += ", reason: " + who.Reason
 	}
 	return s
 }
@@ -262,14 +262,6 @@ func (j *job) finish(lease *pawl.Lease, code int, err error) error {
 	}
 	j.events.add(event{Event: "released", Name: j.name, Code: &code})
 	return &coded{code: code}
-}
-
-// shellWord quotes a name for the line that a person may paste.
-func shellWord(s string) string {
-	if strings.ContainsAny(s, " \t'\"\\$`*?[]{}()<>|&;!#~") || strings.HasPrefix(s, "-") {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
 }
 
 // environment is the command's: ours, and what it may want to know of the lock.
