@@ -71,6 +71,7 @@ func (a *app) leader(ctx context.Context, name string, vacant int) error {
 // The locks behind elections: of those whose name fits into the lock's, and of those
 // that go by a hash.
 var (
+	reserved      = elections[:strings.Index(elections, "/")+1] // begins the names of all recipes' locks
 	elections     = strings.TrimSuffix(electionLock("x"), "x")
 	longElections = path.Dir(electionLock(strings.Repeat("x", pawl.MaxName))) + "/"
 )

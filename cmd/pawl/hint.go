@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // shellWord quotes a text for the line that a person may paste. What could not be seen
@@ -44,14 +46,20 @@ func operand(s string) string {
 	return shellWord(s)
 }
 
-// calling begins a line that a person may paste: pawl, with the same -s, unless that
-// says more than is shown.
+// calling begins a line that a person may paste: pawl, with the same -s, if there is
+// nothing in it beyond what is shown of a store anyway.
 func (a *app) calling(s store) string {
-	switch {
-	case s.from != "-s":
+	if s.from != "-s" {
 		return "pawl"
-	case a.store == s.shown:
-		return "pawl -s " + shellWord(a.store)
 	}
-	return "pawl -s URL"
+	if s.local != "" {
+		return "pawl -s local:"
+	}
+	whole, err := driver.ParseURL(a.store)
+	shown, err2 := driver.ParseURL(s.shown)
+	if err != nil || err2 != nil || whole.User != nil || whole.RawQuery != "" || whole.Fragment != "" ||
+		[4]string{whole.Scheme, whole.Opaque, whole.Host, whole.Path} != [4]string{shown.Scheme, shown.Opaque, shown.Host, shown.Path} {
+		return "pawl -s URL"
+	}
+	return "pawl -s " + shellWord(s.shown)
 }

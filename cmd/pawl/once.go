@@ -80,7 +80,7 @@ PAWL_LOCK_NAME is KEY, and PAWL_LOCK_TOKEN is larger than in every run before.`,
 	f.BoolVar(&s.any, "any", false, "remember the command's exit code whatever it is, and repeat it")
 	f.BoolVar(&s.hold, "hold", false, "after a run that did not come to its end, do not run again")
 	f.BoolVar(&s.forget, "forget", false, "forget KEY, so that its command may run again")
-	f.DurationVar(&s.keep, "keep", 24*time.Hour, "for how long a success is remembered")
+	durationVar(f, &s.keep, "keep", "", 24*time.Hour, "for how long a success is remembered")
 	return cmd
 }
 
@@ -88,6 +88,11 @@ func (s *single) forgetKey(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return usagef("pawl once --forget KEY")
 	}
+	seen, _, err := s.look(ctx, false) // makes no store where there is none
+	if err != nil {
+		return err
+	}
+	leave(seen)
 	c, _, err := s.connect(ctx)
 	if err != nil {
 		return err

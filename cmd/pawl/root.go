@@ -64,6 +64,7 @@ passwords).`,
 	root.AddCommand(a.runCommand(), a.onceCommand(), a.electCommand(), a.lsCommand(), a.inspectCommand(), a.watchCommand(), a.forceUnlockCommand(), a.migrateCommand(), a.benchCommand(), a.manCommand(), a.versionCommand())
 	root.Flags().Bool("version", false, "show the version") // without the -v that it would have else
 	root.SetHelpCommand(helpCommand(root))
+	a.complete(root)
 	root.InitDefaultCompletionCmd()
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // so that a shell nobody knows is an error

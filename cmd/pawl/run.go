@@ -99,10 +99,10 @@ changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environmen
 func (j *job) flags(f *pflag.FlagSet) {
 	f.SetInterspersed(false)
 	f.BoolVarP(&j.now, "no-wait", "n", false, "do not wait: exit 75 if the lock is held")
-	f.DurationVarP(&j.wait, "wait", "w", 0, "wait at most so long (default: for ever)")
+	durationVar(f, &j.wait, "wait", "w", 0, "wait at most so long, such as 10m; a number alone is seconds (default: for ever)")
 	f.IntVarP(&j.busyCode, "busy-code", "E", exitBusy, "exit code when the lock was not acquired")
-	f.DurationVar(&j.ttl, "ttl", 30*time.Second, "how long the lock outlives us if we die or are cut off")
-	f.DurationVar(&j.killAfter, "kill-after", 5*time.Second, "time between TERM and KILL when the lock is being lost")
+	durationVar(f, &j.ttl, "ttl", "", 30*time.Second, "how long the lock outlives us if we die or are cut off")
+	durationVar(f, &j.killAfter, "kill-after", "", 5*time.Second, "time between TERM and KILL when the lock is being lost")
 	f.StringVar(&j.onLost, "on-lost", "kill", "what to do to the command when the lock is lost: kill, term or ignore")
 	f.StringVar(&j.eventsTo, "events", "", "append what happens to a `FILE`, one JSON object a line")
 	f.StringVar(&j.reason, "reason", "", "why, for whoever is waiting for us")
