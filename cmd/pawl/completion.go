@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -108,8 +109,7 @@ func (a *app) names(prefixes ...string) completer {
 	}
 }
 
-// find sends the names that there are. One that hides something, or would be taken for
-// a flag, is left out: what the shell made of it would not be what was meant.
+// find sends the names that there are.
 func (a *app) find(ctx context.Context, prefixes []string, begun string, found chan<- cobra.Completion) {
 	c, _, err := a.look(ctx, false)
 	if err != nil {
@@ -123,7 +123,7 @@ func (a *app) find(ctx context.Context, prefixes []string, begun string, found c
 			}
 			name := strings.TrimPrefix(e.Name, prefix)
 			dotted := strings.HasPrefix(name, reserved) && !strings.HasPrefix(begun, ".")
-			if e.Name == last || name == "" || hides(name) || name[0] == '-' || dotted {
+			if e.Name == last || !completable(name) || dotted {
 				continue
 			}
 			last = e.Name
@@ -134,6 +134,15 @@ func (a *app) find(ctx context.Context, prefixes []string, begun string, found c
 			}
 		}
 	}
+}
+
+// completable reports whether a shell may be offered a name. A shell puts what several
+// have in common on the line without quotes, and bash runs that when it is asked again:
+// $(…) in a name that anybody wrote would be a command of his. One that hides something
+// or would be taken for a flag is not what was meant either.
+func completable(name string) bool {
+	unsafe := func(r rune) bool { return r <= unicode.MaxASCII && r != ' ' && r != '=' && !harmless(r) }
+	return name != "" && name[0] != '-' && name[0] != '=' && name == strings.TrimSpace(name) && !hides(name) && !strings.ContainsFunc(name, unsafe)
 }
 
 // stands says in a phrase what a claim does.

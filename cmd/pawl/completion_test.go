@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,10 @@ var shells = map[string]struct {
 	"fish": {[]string{"--no-config", "--private", "-i"}, `pawl completion fish | source`},
 }
 
-const tab = "\t"
+const (
+	tab   = "\t"
+	ctrlU = "\x15" // takes the line away
+)
 
 // The shells themselves are asked, with keys on a terminal: what they make of the
 // answer is then run.
@@ -35,10 +39,10 @@ func TestRealShellsComplete(t *testing.T) {
 			if _, err := exec.LookPath(name); err != nil {
 				t.Skip("there is no " + name + "; scripts/deps installs it")
 			}
-			s := newStage(t)
+			s := newStage(t).with("LANG=C.UTF-8")
 			s.hold("deploy-nightly")
 			s.hold("orders:42")
-			s.hold("it's a b")
+			s.hold("größer a b")
 			s.begin("leads", "pawl", "elect", "scheduler", "10.0.0.7:80", "--", "sh", "-c", `echo leads >leads; until [ -e over ]; do sleep 0.02; done`)
 			x := s.terminal(200, name, shell.args...)
 			x.types(shell.load + `; echo rea""dy` + "\r")
@@ -46,7 +50,7 @@ func TestRealShellsComplete(t *testing.T) {
 			for _, step := range []struct{ keys, want string }{
 				{"pawl inspect depl" + tab, `deploy-nightly in sqlite:`},
 				{"pawl inspect ord" + tab, `orders:42 in sqlite:`},
-				{"pawl inspect it" + tab, `it's a b in sqlite:`},
+				{"pawl inspect gr" + tab, `größer a b in sqlite:`},
 				{"pawl inspect --js" + tab + " depl" + tab, `"name": "deploy-nightly"`},
 				{"pawl ls depl" + tab, `[\r\n]deploy-nightly +exclusive`},
 				{"pawl ls sche" + tab, `[\r\n]scheduler +election +10\.0\.0\.7:80`},
@@ -76,8 +80,37 @@ func TestRealShellsComplete(t *testing.T) {
 				}
 			}
 			s.write("over", "")
-			for _, lock := range []string{"deploy-nightly", "orders:42", "it's a b"} {
+			for _, lock := range []string{"deploy-nightly", "orders:42", "größer a b"} {
 				s.letGo(lock)
+			}
+		})
+	}
+}
+
+// A shell puts what begins all the words that it is offered on the line as it is, and
+// reads the line when it asks again: a name that anybody wrote must not be run.
+func TestNamesAreNotRunByTheShellThatCompletesThem(t *testing.T) {
+	t.Parallel()
+	for name, shell := range shells {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(name); err != nil {
+				t.Skip("there is no " + name + "; scripts/deps installs it")
+			}
+			s := newStage(t)
+			for i, lock := range []string{"$(echo >owned)1", "$(echo >owned)2", "`echo >owned`1", "`echo >owned`2", "a;echo >owned;1", "a;echo >owned;2", "(echo >owned)", "b\"$(echo >owned)\"1", "b\"$(echo >owned)\"2"} {
+				file := "held" + strconv.Itoa(i)
+				s.begin(file, "pawl", "run", lock, "--", "sh", "-c", `echo held >"$0"; exec sleep 60`, file)
+			}
+			x := s.terminal(200, name, shell.args...)
+			x.types(shell.load + `; echo rea""dy` + "\r")
+			x.shows(`ready\r\n`)
+			for i, begun := range []string{"", "'$", "'`", "a", "b"} {
+				x.types("pawl inspect " + begun + tab + tab + tab + ctrlU + `echo step""` + strconv.Itoa(i) + "\r")
+				x.shows(`step` + strconv.Itoa(i) + `\r`)
+			}
+			if _, err := os.Stat(s.path("owned")); err == nil {
+				t.Errorf("a lock's name was run: %q", x.shown())
 			}
 		})
 	}

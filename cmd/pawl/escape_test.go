@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -193,6 +194,47 @@ func TestNamesOfOtherProgramsOnRedisAreEscaped(t *testing.T) {
 			t.Errorf("%v does not show what is there: %q", args, p.out)
 		}
 	}
+}
+
+// What a server answers is anybody's words too.
+func TestErrorsOfAStoreAreEscaped(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	t.Cleanup(func() { ln.Close(); served.Wait() })
+	served.Go(func() { // ends with the listener
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() { // ends with the client
+				defer conn.Close()
+				for buf := make([]byte, 4096); ; {
+					n, err := conn.Read(buf)
+					if err != nil {
+						return
+					}
+					for range strings.Count(string(buf[:n]), "*") { // each command begins with one
+						_, _ = io.WriteString(conn, "-ERR "+evilWord+"\r\n")
+					}
+				}
+			})
+		}
+	})
+	s := newStage(t).with("PAWL_STORE=redis://"+ln.Addr().String(), contactEnv+"=2s")
+	for _, args := range [][]string{{"ls"}, {"inspect", "x"}, {"run", "-n", "--events", s.path("events"), "x", "--", "true"}, {"elect", "x"}, {"force-unlock", "x"}} {
+		p := s.run("pawl", args...)
+		calm(t, strings.Join(args, " "), p.out)
+		calm(t, strings.Join(args, " "), p.err)
+		if p.code == 0 || !strings.Contains(p.err, `\x1b[2J`) {
+			t.Errorf("%v does not show the answer: %+v", args, p)
+		}
+	}
+	calm(t, "--events", s.read("events"))
 }
 
 // Two locks are never shown alike: what is invisible is written out, and what is

@@ -47,7 +47,12 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 		}
 		fence = n >> 8
 	}
-	held, err := a.heldBy(ctx, name)
+	c, st, err := a.look(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer leave(c)
+	held, err := heldBy(ctx, c, name)
 	if err != nil {
 		return err
 	}
@@ -73,26 +78,31 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 			return err
 		}
 	}
-	c, _, err := a.connect(ctx)
+	change, err := a.toChange(ctx, c, st)
 	if err != nil {
 		return err
 	}
-	defer leave(c)
+	defer leave(change)
 	for _, e := range victims {
-		if err := a.breakIt(ctx, c, e); err != nil {
+		if err := a.breakIt(ctx, change, e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// heldBy looks for the holders, which makes no store where there is none.
-func (a *app) heldBy(ctx context.Context, name string) ([]driver.Entry, error) {
-	c, _, err := a.look(ctx, false)
-	if err != nil {
-		return nil, err
+// toChange is a client for a store that was looked at, and so is there. A file was
+// opened to be read alone; elsewhere it is the same client.
+func (a *app) toChange(ctx context.Context, seen *pawl.Client, s store) (*pawl.Client, error) {
+	if u, err := driver.ParseURL(s.url); err != nil || u.Scheme != "sqlite" {
+		return seen, nil
 	}
-	defer leave(c)
+	c, _, err := a.connect(ctx)
+	return c, err
+}
+
+// heldBy finds the holders, of whom there is at least one.
+func heldBy(ctx context.Context, c *pawl.Client, name string) ([]driver.Entry, error) {
 	held, err := holders(ctx, c, name)
 	if err != nil || len(held) > 0 {
 		return held, err

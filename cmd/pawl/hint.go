@@ -12,9 +12,6 @@ import (
 // there, or would end the line, is written as the bytes it is, which bash, zsh and ksh
 // read.
 func shellWord(s string) string {
-	harmless := func(r rune) bool {
-		return r <= unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-@%+:,./", r))
-	}
 	switch {
 	case s != "" && strings.TrimFunc(s, harmless) == "":
 		return s
@@ -36,6 +33,11 @@ func shellWord(s string) string {
 	}
 	b.WriteString("'")
 	return b.String()
+}
+
+// harmless reports whether a character means itself to every shell.
+func harmless(r rune) bool {
+	return r <= unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-@%+:,./", r))
 }
 
 // operand is a text that is no flag, wherever it is pasted after a verb.

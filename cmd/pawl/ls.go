@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"strconv"
@@ -85,9 +86,12 @@ func (s selection) wants(name string) bool {
 // claims lists the claims that are selected, each with how many are before it.
 func claims(ctx context.Context, c *pawl.Client, s selection) ([]claimView, error) {
 	var all []claimView
-	for _, prefix := range s.prefixes {
+	for i, prefix := range s.prefixes {
 		name, ahead := "", 0
 		for e, err := range c.List(ctx, prefix) {
+			if i > 0 && errors.Is(err, pawl.ErrDenied) {
+				break // who may look at these locks alone
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -165,6 +169,10 @@ An election is shown by its name, with the value of its leader in place of the h
 	return cmd
 }
 
+// widest is how many columns a holder may take, or a command: what anybody wrote must not
+// push the rest out of sight.
+const widest = 64
+
 // table prints the claims that are held.
 func (a *app) table(all []claimView) error {
 	waiting := map[string]int{}
@@ -176,7 +184,7 @@ func (a *app) table(all []claimView) error {
 	rows := [][]string{{"NAME", "MODE", "HOLDER", "PID", "COMMAND", "HELD", "LEASE", "WAITING", "TOKEN"}}
 	for _, v := range all {
 		if v.State == "held" {
-			rows = append(rows, []string{v.title(), v.mode(), dash(cmp.Or(v.Holder, v.Value)), dash(number(v.PID)), dash(v.Command),
+			rows = append(rows, []string{v.title(), v.mode(), dash(cut(cmp.Or(v.Holder, v.Value), widest)), dash(number(v.PID)), dash(cut(v.Command, widest)),
 				brief(duration(v.Seconds)), brief(duration(v.Left)), strconv.Itoa(waiting[v.Name]), strconv.FormatUint(uint64(v.Token), 10)})
 		}
 	}

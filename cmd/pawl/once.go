@@ -88,12 +88,12 @@ func (s *single) forgetKey(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return usagef("pawl once --forget KEY")
 	}
-	seen, _, err := s.look(ctx, false) // makes no store where there is none
+	seen, st, err := s.look(ctx, false) // makes no store where there is none
 	if err != nil {
 		return err
 	}
-	leave(seen)
-	c, _, err := s.connect(ctx)
+	defer leave(seen)
+	c, err := s.toChange(ctx, seen, st)
 	if err != nil {
 		return err
 	}
