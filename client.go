@@ -227,6 +227,8 @@ var whoami = sync.OnceValue(func() string {
 	who := "unknown"
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		who = u.Username
+	} else if uid := os.Getuid(); uid >= 0 { // a user who has no name, as in a container
+		who = strconv.Itoa(uid)
 	}
 	if host, err := os.Hostname(); err == nil {
 		who += "@" + host

@@ -48,6 +48,7 @@ func (s Step) String() string {
 type Change struct {
 	Step  Step
 	Entry driver.Entry
+	Ahead int // claims before it in its line, when it was queued
 }
 
 // Watch yields what changes on names that begin with prefix, beginning with how
@@ -97,12 +98,16 @@ func (c *Client) compare(ctx context.Context, prefix string, known map[string]dr
 	var came, left []Change
 	call, cancel := context.WithTimeout(ctx, watchPatience)
 	defer cancel()
+	name, ahead := "", -1
 	for e, err := range c.List(call, prefix) {
 		if err != nil && call.Err() != nil && ctx.Err() == nil {
 			err = c.fail("watch", prefix, fmt.Errorf("%w: no answer for %v", ErrUnreachable, watchPatience))
 		}
 		if err != nil {
 			return nil, nil, err
+		}
+		if ahead++; e.Name != name { // claims on one name follow each other
+			name, ahead = e.Name, 0
 		}
 		key := e.Name + "\x00" + e.ID
 		now[key] = e
@@ -113,11 +118,15 @@ func (c *Client) compare(ctx context.Context, prefix string, known map[string]dr
 		if e.Held {
 			step = Taken
 		}
-		came = append(came, Change{step, e})
+		change := Change{Step: step, Entry: e}
+		if !e.Held {
+			change.Ahead = ahead
+		}
+		came = append(came, change)
 	}
 	for key, e := range known {
 		if _, ok := now[key]; !ok {
-			left = append(left, Change{Left, e})
+			left = append(left, Change{Step: Left, Entry: e})
 		}
 	}
 	return append(left, came...), now, nil

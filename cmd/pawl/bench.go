@@ -55,7 +55,7 @@ the store as much as they can.`,
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&t.length, "for", 2*time.Second, "how `long` each kind of work is done")
+	durationVar(f, &t.length, "for", "", 2*time.Second, "how `long` each kind of work is done")
 	f.IntVarP(&t.goroutines, "goroutines", "g", 64, "how `many` goroutines apart and together have")
 	f.StringVar(&t.format, "format", "text", "text, or gobench: lines for benchstat")
 	f.BoolVar(&a.json, "json", false, "one JSON array")

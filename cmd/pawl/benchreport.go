@@ -23,10 +23,10 @@ func (t *trial) reporter() reporter {
 	case t.json:
 		return &jsonReport{trial: t, all: []gaugeView{}}
 	case t.format == "gobench":
-		fmt.Fprintf(t.out, "goos: %s\ngoarch: %s\npkg: github.com/pawl-go/pawl/cmd/pawl\nstore: %s\n", runtime.GOOS, runtime.GOARCH, plain(t.store.shown))
+		_ = t.print("goos: %s\ngoarch: %s\npkg: github.com/pawl-go/pawl/cmd/pawl\nstore: %s\n", runtime.GOOS, runtime.GOARCH, t.store.shown)
 		return (*lineReport)(t)
 	}
-	fmt.Fprintf(t.out, "%s, %s of each\n", plain(t.store.shown), brief(t.length))
+	_ = t.print("%s, %s of each\n", t.store.shown, brief(t.length))
 	return (*textReport)(t)
 }
 
@@ -85,7 +85,7 @@ func (l *lineReport) add(r *gauge.Result) {
 	if r.PerSecond() > 0 { // as there, all goroutines share the time
 		perOp, rate = r.Took/time.Duration(r.Times.N()), fmt.Sprintf(" %.1f locks/s", r.PerSecond())
 	}
-	fmt.Fprintf(l.out, "BenchmarkLock/%s/goroutines=%d %d %d ns/op%s %d p50-ns %d p90-ns %d p99-ns\n",
+	_ = l.print("BenchmarkLock/%s/goroutines=%d %d %d ns/op%s %d p50-ns %d p90-ns %d p99-ns\n",
 		r.Name, r.Goroutines, r.Times.N(), perOp, rate, r.Times.Quantile(0.5), r.Times.Quantile(0.9), r.Times.Quantile(0.99))
 }
 
@@ -112,9 +112,9 @@ func (t *textReport) add(r *gauge.Result) {
 		lines[3] += fmt.Sprintf("; turns of a goroutine: %d to %d", r.Fewest, r.Most)
 	}
 	for _, line := range lines {
-		fmt.Fprintln(t.out, cut(line, width))
+		_ = t.print("%s\n", cut(line, width))
 	}
-	fmt.Fprint(t.out, gauge.Plot(&r.Times, min(width, 100), mark, unmark))
+	_ = t.printRaw([]byte(gauge.Plot(&r.Times, min(width, 100), mark, unmark)))
 }
 
 func (t *textReport) end() error { return nil }

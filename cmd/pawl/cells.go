@@ -18,8 +18,9 @@ func width(r rune) int {
 	return 2
 }
 
-// cut makes a text fit into so many columns.
+// cut makes a text fit into so many columns, with what is hidden in it shown.
 func cut(s string, most int) string {
+	s = plain(s)
 	switch {
 	case cells(s) <= most:
 		return s
@@ -35,11 +36,14 @@ func cut(s string, most int) string {
 	return s
 }
 
-// columns writes rows in columns, the last of each ragged.
+// columns writes rows in columns, the last of each ragged, with what is hidden in them
+// shown.
 func columns(rows [][]string) string {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
+			cell = plain(cell)
+			row[i] = cell
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"path"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -35,9 +37,9 @@ without a leader to print it is 75.`,
 			j.waits, j.lasts = cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
 			switch j.value = args[1]; {
 			case j.value == "--":
-				return usagef("no value: pawl elect [flags] %s VALUE -- COMMAND", shellWord(args[0]))
+				return usagef("no value: pawl elect [flags] %s VALUE -- COMMAND", operand(args[0]))
 			case len(j.value) > 1 && j.value[0] == '-':
-				return usagef("%s: flags go before the name of the election: pawl elect [flags] %s VALUE -- COMMAND", j.value, shellWord(args[0]))
+				return usagef("%s: flags go before the name of the election: pawl elect [flags] %s VALUE -- COMMAND", j.value, operand(args[0]))
 			}
 			if err := j.check(append(args[:1:1], args[2:]...)); err != nil {
 				return err
@@ -51,7 +53,7 @@ without a leader to print it is 75.`,
 
 // leader prints the value of whoever leads.
 func (a *app) leader(ctx context.Context, name string, vacant int) error {
-	c, _, err := a.connect(ctx)
+	c, _, err := a.look(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -63,8 +65,31 @@ func (a *app) leader(ctx context.Context, name string, vacant int) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.out.Write([]byte(plain(l.Value) + "\n"))
-	return err
+	return a.print("%s\n", l.Value)
+}
+
+// The locks behind elections: of those whose name fits into the lock's, and of those
+// that go by a hash.
+var (
+	reserved      = elections[:strings.Index(elections, "/")+1] // begins the names of all recipes' locks
+	elections     = strings.TrimSuffix(electionLock("x"), "x")
+	longElections = path.Dir(electionLock(strings.Repeat("x", pawl.MaxName))) + "/"
+)
+
+// electionLock is the name of the lock that the leader holds; empty if there is no such
+// election.
+func electionLock(name string) string { return election.New(nil, name).LockName() }
+
+// electionOf is the election behind whose lock this is. One whose name is too long is
+// only known by the lock's.
+func electionOf(lock string) (name string, ok bool) {
+	if strings.HasPrefix(lock, longElections) {
+		return lock, true
+	}
+	if name, ok = strings.CutPrefix(lock, elections); !ok {
+		return "", false
+	}
+	return name, name != ""
 }
 
 // campaign stands for election in place of taking a lock.

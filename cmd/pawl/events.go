@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
@@ -31,7 +30,6 @@ func (t token) MarshalText() ([]byte, error) {
 // events is the file that --events names; nil is none.
 type events struct {
 	f     *os.File
-	enc   *json.Encoder
 	clerk clerk
 }
 
@@ -43,7 +41,7 @@ func openEvents(path string) (*events, error) {
 	if err != nil {
 		return nil, &coded{exitUsage, fmt.Errorf("--events: %w", err)}
 	}
-	return &events{f: f, enc: json.NewEncoder(f)}, nil
+	return &events{f: f}, nil
 }
 
 // add appends an event. A file that cannot be written to does not stop the
@@ -53,7 +51,11 @@ func (e *events) add(ev event) {
 		return
 	}
 	ev.Time = time.Now().UTC()
-	e.clerk.add(func() { _ = e.enc.Encode(ev) })
+	line, err := toJSON(ev, "")
+	if err != nil {
+		return
+	}
+	e.clerk.add(func() { _, _ = e.f.Write(line) })
 }
 
 func (e *events) close() {

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,19 +31,14 @@ by its token, as ls and inspect show it: --token is refused if the lock has chan
 hands since.`,
 		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, _, err := a.connect(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer leave(c)
-			return a.forceUnlock(cmd.Context(), c, args[0], want)
+			return a.forceUnlock(cmd.Context(), args[0], want)
 		},
 	}
 	cmd.Flags().StringVar(&want, "token", "", "break it only if the holder's token is this")
 	return cmd
 }
 
-func (a *app) forceUnlock(ctx context.Context, c *pawl.Client, name, want string) error {
+func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 	var fence uint64
 	if want != "" {
 		n, err := strconv.ParseUint(want, 10, 64)
@@ -52,19 +47,26 @@ func (a *app) forceUnlock(ctx context.Context, c *pawl.Client, name, want string
 		}
 		fence = n >> 8
 	}
-	held, err := holders(ctx, c, name)
+	c, st, err := a.look(ctx, false)
 	if err != nil {
 		return err
 	}
-	if len(held) == 0 {
-		return &coded{exitFailed, fmt.Errorf("%q is not held by anybody", name)}
+	defer leave(c)
+	held, err := heldBy(ctx, c, name)
+	if err != nil {
+		return err
 	}
 	var victims []driver.Entry
 	for _, e := range held {
-		v := viewOf(e, 0)
-		if want == "" || e.Token == fence {
-			victims = append(victims, e)
-			fmt.Fprintf(a.err, "%s is %s", plain(name), v.describe())
+		if want != "" && e.Token != fence {
+			continue
+		}
+		victims = append(victims, e)
+		for i, line := range viewOf(e, 0).describe() {
+			if i == 0 {
+				line = shownName(name) + " is " + line
+			}
+			a.show("%s\n", line)
 		}
 	}
 	if len(victims) == 0 {
@@ -76,12 +78,42 @@ func (a *app) forceUnlock(ctx context.Context, c *pawl.Client, name, want string
 			return err
 		}
 	}
+	change, err := a.toChange(ctx, c, st)
+	if err != nil {
+		return err
+	}
+	defer leave(change)
 	for _, e := range victims {
-		if err := a.breakIt(ctx, c, e); err != nil {
+		if err := a.breakIt(ctx, change, e); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// toChange is a client for a store that was looked at, and so is there. A file was
+// opened to be read alone; elsewhere it is the same client.
+func (a *app) toChange(ctx context.Context, seen *pawl.Client, s store) (*pawl.Client, error) {
+	if u, err := driver.ParseURL(s.url); err != nil || u.Scheme != "sqlite" {
+		return seen, nil
+	}
+	c, _, err := a.connect(ctx)
+	return c, err
+}
+
+// heldBy finds the holders, of whom there is at least one.
+func heldBy(ctx context.Context, c *pawl.Client, name string) ([]driver.Entry, error) {
+	held, err := holders(ctx, c, name)
+	if err != nil || len(held) > 0 {
+		return held, err
+	}
+	hint := ""
+	if lock := electionLock(name); lock != "" {
+		if leaders, err := holders(ctx, c, lock); err == nil && len(leaders) > 0 {
+			hint = "; the leader of the election is broken with: pawl force-unlock " + operand(lock)
+		}
+	}
+	return nil, &coded{exitFailed, fmt.Errorf("%q is not held by anybody%s", name, hint)}
 }
 
 func holders(ctx context.Context, c *pawl.Client, name string) ([]driver.Entry, error) {
@@ -97,12 +129,20 @@ func (a *app) confirm(name string) error {
 	if !isTerminal(a.in) {
 		return usagef("not a terminal: name the holder you mean with --token")
 	}
-	fmt.Fprintf(a.err, "Breaking it does not stop that command at once; only what checks tokens is safe.\nType the lock's name to break it: ")
+	a.show("Breaking it does not stop that command at once; only what checks tokens is safe.\nType the lock's name to break it: ")
 	line, _ := bufio.NewReader(a.in).ReadString('\n')
-	if line != name+"\n" {
+	if !confirms(line, name) {
 		return &coded{exitFailed, errors.New("that is not its name; nothing was done")}
 	}
 	return nil
+}
+
+// confirms reports whether a line is the name, or the name as it was shown: one that
+// hides something can hardly be typed. On Windows a line ends in two characters.
+func confirms(line, name string) bool {
+	typed, whole := strings.CutSuffix(line, "\n")
+	typed = strings.TrimSuffix(typed, "\r")
+	return whole && (typed == name || typed == shownName(name))
 }
 
 // breakIt evicts one claim and leaves an audit line.
@@ -114,12 +154,16 @@ func (a *app) breakIt(ctx context.Context, c *pawl.Client, e driver.Entry) error
 	if err != nil {
 		return err
 	}
-	by := "unknown"
-	if u, err := user.Current(); err == nil {
-		by = u.Username
-	}
 	host, _ := os.Hostname()
-	fmt.Fprintf(a.err, "pawl: audit: time=%s by=%s@%s pid=%d broke=%q token=%s id=%s holder=%q\n",
-		time.Now().UTC().Format(time.RFC3339), by, host, os.Getpid(), e.Name, strconv.FormatUint(e.Token<<8, 10), e.ID, plain(e.Note))
+	a.show("pawl: audit: time=%s by=%s@%s pid=%d broke=%q token=%d id=%s holder=%q\n",
+		time.Now().UTC().Format(time.RFC3339), userName(), host, os.Getpid(), e.Name, e.Token<<8, auditWord(e.ID), e.Note)
 	return nil
+}
+
+// auditWord is a text that cannot be taken for another field of the line.
+func auditWord(s string) string {
+	if s == "" || strings.ContainsAny(s, " \"=") || hides(s) {
+		return strconv.Quote(s)
+	}
+	return s
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -31,7 +30,13 @@ func guardianArgs(link *os.File, own bool, ignored []syscall.Signal) []string {
 }
 
 // isGuardian reports whether a command line is a guardian's.
-func isGuardian(args []string) bool { return len(args) > 6 && args[1] == guardianVerb }
+func isGuardian(args []string) bool {
+	if len(args) < 7 || args[1] != guardianVerb {
+		return false
+	}
+	_, err := strconv.Atoi(args[2])
+	return err == nil
+}
 
 // A guardian starts the command and stays its parent. It ends the command, and
 // everything that descends from it, when pawl dies, and at the time that pawl has
@@ -51,15 +56,10 @@ type order struct {
 
 // guardianMain is a guardian from its beginning to its end.
 func guardianMain(args []string) int {
-	fd, err := strconv.Atoi(args[2])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "pawl: guardian is a command of its own use")
-		return exitUsage
-	}
+	fd, _ := strconv.Atoi(args[2]) // isGuardian has looked
 	syscall.CloseOnExec(fd)
 	link, err := linkOf(fd)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "pawl: guardian is a command of its own use")
+	if err != nil { // pawl did not start us
 		return exitUsage
 	}
 	g := &guardian{

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -27,16 +26,29 @@ var noteForm = regexp.MustCompile(`(?s)^(\S+@\S+) pid (\d+) (\S+)(?: \((.*)\))?$
 
 // self is the holder that this process is, running command.
 func self(command, reason string) holder {
-	name := "unknown"
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		name = u.Username
-	}
+	name := userName()
 	host, err := os.Hostname()
 	if err != nil {
 		host = "localhost"
 	}
 	word := func(s string) string { return cmp.Or(strings.Join(strings.Fields(s), "_"), "_") }
 	return holder{word(name) + "@" + word(host), os.Getpid(), word(filepath.Base(command)), reason}
+}
+
+// userName is who we are. A user who has no name, as in a container with a user id of
+// its own, goes by the number: the environment's name may be anybody's.
+func userName() string {
+	uid := os.Getuid()
+	if uid < 0 { // no user ids on this system
+		if u, err := user.Current(); err == nil && u.Username != "" {
+			return u.Username
+		}
+		return "unknown"
+	}
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return strconv.Itoa(uid)
 }
 
 // note is the holder as others will read it; the reason is cut to fit.
@@ -62,27 +74,16 @@ func holderOf(note string) holder {
 	return holder{m[1], pid, m[3], m[4]}
 }
 
-// String tells of the holder in one phrase, safe for a terminal.
+// String tells of the holder in one phrase.
 func (h holder) String() string {
 	s := h.User
 	switch {
 	case s == "" && h.Reason == "":
 		return "somebody"
 	case s == "":
-		return plain(h.Reason)
+		return h.Reason
 	}
-	s += " pid " + strconv.Itoa(h.PID) + " " + h.Command
-	return plain(s)
-}
-
-// plain keeps what anybody may have written from moving the cursor.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
+	return s + " pid " + strconv.Itoa(h.PID) + " " + h.Command
 }
 
 // brief is a duration as a person says it: 340ms, 12s, 3m04s, 2h05m.

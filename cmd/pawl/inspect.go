@@ -1,55 +1,44 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
 )
 
 func (a *app) inspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect NAME",
 		Short: "Show everything known about one lock: who holds it, and the line behind",
-		Args:  oneName,
+		Long: `inspect shows who holds the lock NAME, and the line behind. If there is an election
+of that name, it shows its leader and its candidates as well.`,
+		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, st, err := a.look(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
 			defer leave(c)
-			name := args[0]
-			line, err := c.Line(cmd.Context(), name)
+			all, nodes, err := lineOf(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
-			all := make([]claimView, len(line))
-			for i, e := range line {
-				all[i] = viewOf(e, i)
-			}
-			nodes := nodeViews(cmd.Context(), c, name)
 			if a.json {
 				for i := range all {
 					all[i].Nodes = holding(nodes, all[i].ID)
 				}
 				return a.printJSON(all)
 			}
-			text := fmt.Sprintf("%s in %s\n", plain(name), st.shown)
-			if len(all) == 0 {
-				text += "free: nobody holds it or waits for it\n"
-			}
-			for _, v := range all {
-				text += v.describe()
-			}
-			for _, n := range nodes {
-				text += n.describe()
-			}
-			_, err = io.WriteString(a.out, text)
-			return err
+			return a.describe(args[0], st, all, nodes)
 		},
 	}
-	cmd.Flags().BoolVar(&a.json, "json", false, "one JSON array: the holders, then the line")
+	cmd.Flags().BoolVar(&a.json, "json", false, "one JSON array: the holders, then the line; then those of the election")
 	return cmd
 }
 
@@ -61,20 +50,71 @@ func oneName(cmd *cobra.Command, args []string) error {
 	return cobra.ExactArgs(1)(cmd, args)
 }
 
-// describe tells of a claim in a few lines.
-func (v claimView) describe() string {
-	who := holder{v.Holder, v.PID, v.Command, v.Reason}
-	s := fmt.Sprintf("%s (%s) by %s for %s\n", v.State, v.mode(), who, brief(duration(v.Seconds)))
-	if v.Foreign {
-		s = fmt.Sprintf("%s (%s) by another program\n", v.State, v.mode())
+// lineOf is who holds and waits for a lock and, behind them, who leads the election of
+// that name and stands for it.
+func lineOf(ctx context.Context, c *pawl.Client, name string) (all []claimView, nodes []nodeView, err error) {
+	locks := []string{name}
+	if lock := electionLock(name); lock != "" && !strings.HasPrefix(name, elections) && len(lock) <= pawl.MaxName {
+		locks = append(locks, lock)
 	}
-	if who.User != "" && v.Reason != "" {
-		s += "  reason  " + plain(v.Reason) + "\n"
+	for i, lock := range locks {
+		line, err := c.Line(ctx, lock)
+		if i > 0 && errors.Is(err, pawl.ErrDenied) {
+			break // who may look at this lock alone
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if i == 0 || len(line) > 0 {
+			nodes = append(nodes, nodeViews(ctx, c, lock)...)
+		}
+		for place, e := range line {
+			all = append(all, viewOf(e, place))
+		}
+	}
+	return all, nodes, nil
+}
+
+// describe prints what inspect has found.
+func (a *app) describe(name string, st store, all []claimView, nodes []nodeView) error {
+	title := shownName(name)
+	if len(all) > 0 {
+		title = all[0].subject()
+	}
+	lines := []string{title + " in " + st.shown}
+	if len(all) == 0 {
+		lines = append(lines, "free: nobody holds it or waits for it")
+	}
+	for i, v := range all {
+		if i > 0 && v.subject() != all[i-1].subject() {
+			lines = append(lines, v.subject()+" in "+st.shown)
+		}
+		lines = append(lines, v.describe()...)
+	}
+	for _, n := range nodes {
+		lines = append(lines, n.describe())
+	}
+	for _, line := range lines {
+		if err := a.print("%s\n", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describe tells of a claim in a few lines.
+func (v claimView) describe() []string {
+	lines := []string{fmt.Sprintf("%s (%s) by %s for %s", v.State, v.mode(), v.who(), brief(duration(v.Seconds)))}
+	if v.Foreign {
+		lines[0] = fmt.Sprintf("%s (%s) by another program", v.State, v.mode())
+	}
+	if v.Holder != "" && v.Reason != "" {
+		lines = append(lines, "  reason  "+v.Reason)
 	}
 	if v.State == "held" {
-		s += "  token   " + strconv.FormatUint(uint64(v.Token), 10) + "\n"
+		lines = append(lines, "  token   "+strconv.FormatUint(uint64(v.Token), 10))
 	} else {
-		s += "  place   " + ordinal(max(1, v.Ahead)) + " in line\n"
+		lines = append(lines, "  place   "+ordinal(max(1, v.Ahead))+" in line")
 	}
-	return s + fmt.Sprintf("  lease   ends in %s unless it is renewed\n  id      %s\n", brief(duration(v.Left)), v.ID)
+	return append(lines, "  lease   ends in "+brief(duration(v.Left))+" unless it is renewed", "  id      "+v.ID)
 }

@@ -28,20 +28,22 @@ func (s *stage) list(args ...string) []object {
 
 // documented are the fields of one claim in --json, and how each looks.
 var documented = map[string]func(any) bool{
-	"name":    isText(`^.+$`),
-	"mode":    isText(`^(exclusive|shared|permits)$`),
-	"state":   isText(`^(held|waiting)$`),
-	"token":   isText(`^[1-9]\d+$`), // a string: larger than what JavaScript keeps whole
-	"id":      isText(`^\S+$`),
-	"holder":  isText(`^\S+@\S+$`),
-	"pid":     isNumber,
-	"command": isText(`^\S+$`),
-	"reason":  isText(``),
-	"seconds": isNumber,
-	"left":    isNumber,
-	"need":    isNumber,
-	"limit":   isNumber,
-	"ahead":   isNumber,
+	"name":     isText(`^.+$`),
+	"mode":     isText(`^(exclusive|shared|permits)$`),
+	"state":    isText(`^(held|waiting)$`),
+	"token":    isText(`^[1-9]\d+$`), // a string: larger than what JavaScript keeps whole
+	"id":       isText(`^\S+$`),
+	"holder":   isText(`^\S+@\S+$`),
+	"pid":      isNumber,
+	"command":  isText(`^\S+$`),
+	"reason":   isText(``),
+	"seconds":  isNumber,
+	"left":     isNumber,
+	"need":     isNumber,
+	"limit":    isNumber,
+	"ahead":    isNumber,
+	"election": isText(`^.+$`),
+	"value":    isText(``),
 }
 
 func isText(re string) func(any) bool {

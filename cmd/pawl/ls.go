@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"path"
 	"strconv"
 	"strings"
@@ -34,17 +34,25 @@ type claimView struct {
 	Ahead   int     `json:"ahead,omitempty"`   // claims before it in line, while waiting
 	Foreign bool    `json:"foreign,omitempty"` // held by a program that is not pawl
 
+	Election string `json:"election,omitempty"` // that its holder leads; the name is then that of the lock behind it
+	Value    string `json:"value,omitempty"`    // of the candidate
+
 	Nodes []string `json:"nodes,omitempty"` // of a quorum, that hold it; shown by inspect
 }
 
 // viewOf shows an entry as a claimView. The fence is the engine's own token; the
 // command's is that with the pass in its low byte.
 func viewOf(e driver.Entry, ahead int) claimView {
-	who := holderOf(e.Note)
 	v := claimView{
 		Name: e.Name, Mode: "exclusive", State: "waiting", ID: e.ID, Token: token(e.Token << 8),
-		Holder: who.User, PID: who.PID, Command: who.Command, Reason: who.Reason,
 		Seconds: seconds(e.Since), Left: seconds(e.Left), Foreign: e.Foreign,
+	}
+	var ok bool
+	if v.Election, ok = electionOf(e.Name); ok {
+		v.Value = e.Note
+	} else {
+		who := holderOf(e.Note)
+		v.Holder, v.PID, v.Command, v.Reason = who.User, who.PID, who.Command, who.Reason
 	}
 	switch {
 	case e.Exclusive():
@@ -63,45 +71,69 @@ func viewOf(e driver.Entry, ahead int) claimView {
 
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
-// claims lists the claims on names that match, each with how many are before it.
-func claims(ctx context.Context, c *pawl.Client, prefix string, match func(string) bool) ([]claimView, error) {
+// A selection is what PATTERN means: the beginnings of names that are asked for, and
+// which of those that come are wanted. An election is found by its own name too.
+type selection struct {
+	prefixes []string
+	match    func(string) bool
+}
+
+func (s selection) wants(name string) bool {
+	election, ok := electionOf(name)
+	return s.match(name) || ok && s.match(election)
+}
+
+// claims lists the claims that are selected, each with how many are before it.
+func claims(ctx context.Context, c *pawl.Client, s selection) ([]claimView, error) {
 	var all []claimView
-	name, ahead := "", 0
-	for e, err := range c.List(ctx, prefix) {
-		if err != nil {
-			return nil, err
+	for i, prefix := range s.prefixes {
+		name, ahead := "", 0
+		for e, err := range c.List(ctx, prefix) {
+			if i > 0 && errors.Is(err, pawl.ErrDenied) {
+				break // who may look at these locks alone
+			}
+			if err != nil {
+				return nil, err
+			}
+			if e.Name != name {
+				name, ahead = e.Name, 0
+			}
+			if s.wants(e.Name) {
+				all = append(all, viewOf(e, ahead))
+			}
+			ahead++
 		}
-		if e.Name != name {
-			name, ahead = e.Name, 0
-		}
-		if match(e.Name) {
-			all = append(all, viewOf(e, ahead))
-		}
-		ahead++
 	}
 	return all, nil
 }
 
-// pattern makes a matcher of a glob, and the longest prefix that all matches have.
-// A name without wildcards matches itself and what begins with it.
-func pattern(args []string) (prefix string, match func(string) bool, err error) {
+// pattern reads a glob. A name without wildcards selects itself and what begins with
+// it.
+func pattern(args []string) (selection, error) {
+	s := selection{[]string{""}, func(string) bool { return true }}
 	if len(args) == 0 {
-		return "", func(string) bool { return true }, nil
+		return s, nil
 	}
 	glob := args[0]
 	at := strings.IndexAny(glob, `*?[\`)
 	if at < 0 {
-		return glob, func(string) bool { return true }, nil
+		at = len(glob)
+	} else {
+		if _, err := path.Match(glob, ""); err != nil {
+			return s, usagef("%q: %w", glob, err)
+		}
+		// Names are not paths: * crosses slashes.
+		flat := strings.NewReplacer("/", "\x00")
+		s.match = func(name string) bool {
+			ok, _ := path.Match(flat.Replace(glob), flat.Replace(name))
+			return ok
+		}
 	}
-	if _, err := path.Match(glob, ""); err != nil {
-		return "", nil, usagef("%q: %w", glob, err)
+	prefix := glob[:at]
+	if s.prefixes[0] = prefix; !strings.HasPrefix(elections, prefix) && !strings.HasPrefix(prefix, elections) {
+		s.prefixes = append(s.prefixes, elections+prefix)
 	}
-	// Names are not paths: * crosses slashes.
-	flat := strings.NewReplacer("/", "\x00")
-	return glob[:at], func(name string) bool {
-		ok, _ := path.Match(flat.Replace(glob), flat.Replace(name))
-		return ok
-	}, nil
+	return s, nil
 }
 
 func (a *app) lsCommand() *cobra.Command {
@@ -109,10 +141,12 @@ func (a *app) lsCommand() *cobra.Command {
 		Use:   "ls [PATTERN]",
 		Short: "List the locks that are held, and how many wait",
 		Long: `ls lists the locks that are held. PATTERN is a name or the beginning of one, or has
-wildcards: * for anything, ? for one character, [a-z] for a range.`,
+wildcards: * for anything, ? for one character, [a-z] for a range.
+
+An election is shown by its name, with the value of its leader in place of the holder.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			prefix, match, err := pattern(args)
+			selected, err := pattern(args)
 			if err != nil {
 				return err
 			}
@@ -121,7 +155,7 @@ wildcards: * for anything, ? for one character, [a-z] for a range.`,
 				return err
 			}
 			defer leave(c)
-			all, err := claims(cmd.Context(), c, prefix, match)
+			all, err := claims(cmd.Context(), c, selected)
 			if err != nil {
 				return err
 			}
@@ -135,6 +169,10 @@ wildcards: * for anything, ? for one character, [a-z] for a range.`,
 	return cmd
 }
 
+// widest is how many columns a holder may take, or a command: what anybody wrote must not
+// push the rest out of sight.
+const widest = 64
+
 // table prints the claims that are held.
 func (a *app) table(all []claimView) error {
 	waiting := map[string]int{}
@@ -146,22 +184,35 @@ func (a *app) table(all []claimView) error {
 	rows := [][]string{{"NAME", "MODE", "HOLDER", "PID", "COMMAND", "HELD", "LEASE", "WAITING", "TOKEN"}}
 	for _, v := range all {
 		if v.State == "held" {
-			rows = append(rows, []string{plain(v.Name), v.mode(), dash(plain(v.Holder)), dash(number(v.PID)), dash(plain(v.Command)),
+			rows = append(rows, []string{v.title(), v.mode(), dash(cut(cmp.Or(v.Holder, v.Value), widest)), dash(number(v.PID)), dash(cut(v.Command, widest)),
 				brief(duration(v.Seconds)), brief(duration(v.Left)), strconv.Itoa(waiting[v.Name]), strconv.FormatUint(uint64(v.Token), 10)})
 		}
 	}
 	if len(rows) == 1 && !isTerminal(a.out) {
 		return nil
 	}
-	_, err := io.WriteString(a.out, columns(rows))
-	return err
+	return a.printTable(rows)
 }
 
 func (v claimView) mode() string {
-	if v.Mode == "permits" {
+	switch {
+	case v.Election != "":
+		return "election"
+	case v.Mode == "permits":
 		return fmt.Sprintf("%d of %d", v.Need, v.Limit)
 	}
 	return v.Mode
+}
+
+// title is the name by which people know it, that cannot be taken for another.
+func (v claimView) title() string { return shownName(cmp.Or(v.Election, v.Name)) }
+
+// who tells of the holder, or of the candidate, in one phrase.
+func (v claimView) who() string {
+	if v.Election != "" {
+		return cmp.Or(v.Value, "somebody")
+	}
+	return holder{v.Holder, v.PID, v.Command, v.Reason}.String()
 }
 
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
@@ -178,15 +229,4 @@ func number(n int) string {
 		return ""
 	}
 	return strconv.Itoa(n)
-}
-
-// printJSON prints v; an empty list is [], not null.
-func (a *app) printJSON(v any) error {
-	if list, ok := v.([]claimView); ok && list == nil {
-		v = []claimView{}
-	}
-	enc := json.NewEncoder(a.out)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }

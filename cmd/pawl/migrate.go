@@ -66,14 +66,17 @@ func (a *app) migrate(ctx context.Context, print bool) error {
 		return nil
 	}
 	if print {
-		_, err := fmt.Fprintln(a.out, strings.TrimSpace(m.Schema()))
-		return err
+		for line := range strings.Lines(strings.TrimSpace(m.Schema()) + "\n") {
+			if err := a.print("%s\n", strings.TrimSuffix(line, "\n")); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if err := m.Migrate(ctx); err != nil {
 		return a.refused(s, err)
 	}
-	fmt.Fprintf(a.out, "the tables are there\n")
-	return nil
+	return a.print("the tables are there\n")
 }
 
 // refused gives the error of a store its exit code.

@@ -44,15 +44,21 @@ func (n nodeView) describe() string {
 	says := "free"
 	switch {
 	case n.Error != "":
-		says = "no answer: " + plain(n.Error)
+		says = "no answer: " + n.Error
 	case len(n.Holders) > 0:
 		var held []string
 		for _, v := range n.Holders {
-			held = append(held, fmt.Sprintf("held by %s, ends in %s", v.ID[:min(8, len(v.ID))], brief(duration(v.Left))))
+			held = append(held, fmt.Sprintf("held by %s, ends in %s", beginning(v.ID), brief(duration(v.Left))))
 		}
 		says = strings.Join(held, "; ")
 	}
-	return fmt.Sprintf("  node    %s  %s\n", plain(n.Node), says)
+	return fmt.Sprintf("  node    %s  %s", n.Node, says)
+}
+
+// beginning is enough of an id to know it by.
+func beginning(id string) string {
+	letters := []rune(id)
+	return string(letters[:min(8, len(letters))])
 }
 
 // holding names the nodes that hold a claim.

@@ -80,7 +80,7 @@ PAWL_LOCK_NAME is KEY, and PAWL_LOCK_TOKEN is larger than in every run before.`,
 	f.BoolVar(&s.any, "any", false, "remember the command's exit code whatever it is, and repeat it")
 	f.BoolVar(&s.hold, "hold", false, "after a run that did not come to its end, do not run again")
 	f.BoolVar(&s.forget, "forget", false, "forget KEY, so that its command may run again")
-	f.DurationVar(&s.keep, "keep", 24*time.Hour, "for how long a success is remembered")
+	durationVar(f, &s.keep, "keep", "", 24*time.Hour, "for how long a success is remembered")
 	return cmd
 }
 
@@ -88,7 +88,12 @@ func (s *single) forgetKey(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return usagef("pawl once --forget KEY")
 	}
-	c, _, err := s.connect(ctx)
+	seen, st, err := s.look(ctx, false) // makes no store where there is none
+	if err != nil {
+		return err
+	}
+	defer leave(seen)
+	c, err := s.toChange(ctx, seen, st)
 	if err != nil {
 		return err
 	}
@@ -222,7 +227,7 @@ func (s *single) report(got result, ran bool, err error) error {
 		return &coded{code: exitLost}
 	case errors.Is(err, once.ErrUnknownOutcome):
 		s.events.add(event{Event: "failed", Name: s.name, Error: oneLine(err)})
-		return &coded{exitUnknown, fmt.Errorf("%w; look what it has done, then: pawl once --forget %s", err, shellWord(s.name))}
+		return &coded{exitUnknown, fmt.Errorf("%w; look what it has done, then: %s once --forget %s", err, s.calling(s.store), operand(s.name))}
 	case err != nil:
 		if h, ok := errors.AsType[*pawl.HeldError](err); ok && h.Holder != nil {
 			s.line = h.Holder.Name // as pawl inspect knows it
@@ -239,7 +244,7 @@ func (s *single) report(got result, ran bool, err error) error {
 	if s.replay && got.Output != outputKept {
 		s.say("%q was done before; its output %s", s.name, got.Output)
 	} else if s.replay {
-		if _, err := s.out.Write(got.Out); errors.Is(err, syscall.EPIPE) {
+		if err := s.printRaw(got.Out); errors.Is(err, syscall.EPIPE) {
 			return &coded{code: exitSignal + int(syscall.SIGPIPE)} // as if nobody had caught it
 		} else if err != nil {
 			return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -66,6 +65,7 @@ command is given PAWL_STORE without its password, and PAWL_STORE_FILE untouched.
 	root.AddCommand(a.runCommand(), a.onceCommand(), a.electCommand(), a.lsCommand(), a.inspectCommand(), a.watchCommand(), a.forceUnlockCommand(), a.migrateCommand(), a.benchCommand(), a.manCommand(), a.versionCommand())
 	root.Flags().Bool("version", false, "show the version") // without the -v that it would have else
 	root.SetHelpCommand(helpCommand(root))
+	a.complete(root)
 	root.InitDefaultCompletionCmd()
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // so that a shell nobody knows is an error
@@ -97,11 +97,6 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-}
-
-// say writes one line for the person at the terminal, whatever is in args.
-func (a *app) say(format string, args ...any) {
-	fmt.Fprintln(a.err, "pawl: "+plain(withoutUser.ReplaceAllStringFunc(fmt.Sprintf(format, args...), hideUser)))
 }
 
 // withoutUser finds a URL's user and password. A store's own never get this far;

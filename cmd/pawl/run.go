@@ -96,10 +96,10 @@ changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environmen
 func (j *job) flags(f *pflag.FlagSet) {
 	f.SetInterspersed(false)
 	f.BoolVarP(&j.now, "no-wait", "n", false, "do not wait: exit 75 if the lock is held")
-	f.DurationVarP(&j.wait, "wait", "w", 0, "wait at most so long (default: for ever)")
+	durationVar(f, &j.wait, "wait", "w", 0, "wait at most so long, such as 10m; a number alone is seconds (default: for ever)")
 	f.IntVarP(&j.busyCode, "busy-code", "E", exitBusy, "exit code when the lock was not acquired")
-	f.DurationVar(&j.ttl, "ttl", 30*time.Second, "how long the lock outlives us if we die or are cut off")
-	f.DurationVar(&j.killAfter, "kill-after", 5*time.Second, "time between TERM and KILL when the lock is being lost")
+	durationVar(f, &j.ttl, "ttl", "", 30*time.Second, "how long the lock outlives us if we die or are cut off")
+	durationVar(f, &j.killAfter, "kill-after", "", 5*time.Second, "time between TERM and KILL when the lock is being lost")
 	f.StringVar(&j.onLost, "on-lost", "kill", "what to do to the command when the lock is lost: kill, term or ignore")
 	f.StringVar(&j.eventsTo, "events", "", "append what happens to a `FILE`, one JSON object a line")
 	f.StringVar(&j.reason, "reason", "", "why, for whoever is waiting for us")
@@ -117,7 +117,7 @@ func (j *job) check(args []string) error {
 	if len(j.argv) > 0 && j.argv[0] == "--" {
 		j.argv = j.argv[1:]
 	} else if len(j.argv) > 0 && strings.HasPrefix(j.argv[0], "-") {
-		return usagef("%s: flags go before the lock name: pawl %s [flags] %s -- COMMAND", j.argv[0], j.verb, shellWord(j.name))
+		return usagef("%s: flags go before the lock name: pawl %s [flags] %s -- COMMAND", j.argv[0], j.verb, operand(j.name))
 	}
 	switch {
 	case j.shell != "" && len(j.argv) > 0:
@@ -125,7 +125,7 @@ func (j *job) check(args []string) error {
 	case j.shell != "":
 		j.argv = []string{shellPath(), "-c", j.shell}
 	case len(j.argv) == 0:
-		return usagef("no command to run: pawl %s [flags] %s -- COMMAND", j.verb, shellWord(j.name))
+		return usagef("no command to run: pawl %s [flags] %s -- COMMAND", j.verb, operand(j.name))
 	}
 	switch {
 	case j.now && j.waits:
@@ -217,7 +217,7 @@ func (j *job) notAcquired(err error) error {
 		if j.waits {
 			next = "waited " + brief(j.wait)
 		}
-		j.say("command not run; %s; look with: pawl inspect %s; store %s", next, shellWord(j.line), j.store.shown)
+		j.say("command not run; %s; look with: %s inspect %s; store %s", next, j.calling(j.store), operand(j.line), j.store.shown)
 	}
 	return &coded{code: j.busyCode}
 }
@@ -233,7 +233,7 @@ func (j *job) busy(err error) string {
 		s += " for " + brief(h.Holder.Since)
 	}
 	if who.User != "" && who.Reason != "" {
-		s += ", reason: " + plain(who.Reason)
+		s += ", reason: " + who.Reason
 	}
 	return s
 }
@@ -259,14 +259,6 @@ func (j *job) finish(lease *pawl.Lease, code int, err error) error {
 	}
 	j.events.add(event{Event: "released", Name: j.name, Code: &code})
 	return &coded{code: code}
-}
-
-// shellWord quotes a name for the line that a person may paste.
-func shellWord(s string) string {
-	if strings.ContainsAny(s, " \t'\"\\$`*?[]{}()<>|&;!#~") || strings.HasPrefix(s, "-") {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
 }
 
 // environment is the command's: ours, and what it may want to know of the lock.

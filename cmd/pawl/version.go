@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -19,16 +18,15 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Show the version; with -v also where locks live",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := fmt.Fprintln(a.out, "pawl", ourVersion()); err != nil || !verbose {
+			if err := a.print("pawl %s\n", ourVersion()); err != nil || !verbose {
 				return err
 			}
 			st, err := a.choose()
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "go      %s %s/%s\nstore   %s (from %s)\nschemes %s\n",
+			return a.print("go      %s %s/%s\nstore   %s (from %s)\nschemes %s\n",
 				runtime.Version(), runtime.GOOS, runtime.GOARCH, st.shown, st.from, strings.Join(schemes(), " "))
-			return err
 		},
 	}
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also the Go version, the store in use and the known schemes")

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"iter"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,7 +29,7 @@ looks four times a second, less often where that would keep the store busy: what
 and went in between is not seen.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			prefix, match, err := pattern(args)
+			selected, err := pattern(args)
 			if err != nil {
 				return err
 			}
@@ -40,18 +40,17 @@ and went in between is not seen.`,
 				return err
 			}
 			defer leave(c)
-			return a.watch(ctx, c, prefix, match)
+			return a.watch(ctx, c, selected)
 		},
 	}
 	cmd.Flags().BoolVar(&a.json, "json", false, "one JSON object a line")
 	return cmd
 }
 
-func (a *app) watch(ctx context.Context, c *pawl.Client, prefix string, match func(string) bool) error {
-	enc := json.NewEncoder(a.out)
+func (a *app) watch(ctx context.Context, c *pawl.Client, s selection) error {
 	var told string // the last error that was said, and when
 	var at time.Time
-	for ch, err := range c.Watch(ctx, prefix) {
+	for ch, err := range changes(ctx, c, s.prefixes) {
 		now := time.Now()
 		if err != nil {
 			if text := oneLine(err); text != told || now.Sub(at) >= lineEvery {
@@ -60,19 +59,68 @@ func (a *app) watch(ctx context.Context, c *pawl.Client, prefix string, match fu
 			}
 			continue
 		}
-		if !match(ch.Entry.Name) {
+		if !s.wants(ch.Entry.Name) {
 			continue
 		}
-		v := viewOf(ch.Entry, 0)
+		v := viewOf(ch.Entry, ch.Ahead)
 		if a.json {
-			err = enc.Encode(changeView{now.UTC(), ch.Step.String(), v})
+			err = a.printJSONLine(changeView{now.UTC(), ch.Step.String(), v})
 		} else {
-			who := holder{v.Holder, v.PID, v.Command, v.Reason}
-			_, err = fmt.Fprintf(a.out, "%s  %-6s  %s  %s\n", now.Format("15:04:05.000"), ch.Step, plain(v.Name), who)
+			err = a.print("%s  %-6s  %s  %s\n", now.Format("15:04:05.000"), ch.Step, v.subject(), v.who())
 		}
 		if err != nil {
 			return nil // whoever read us has gone
 		}
 	}
 	return nil
+}
+
+// subject is what a change is about, in a line that has no column for its kind.
+func (v claimView) subject() string {
+	if v.Election != "" {
+		return "election " + v.title()
+	}
+	return v.title()
+}
+
+// changes are those below all prefixes. Errors are those of the first: the store is
+// the same.
+func changes(ctx context.Context, c *pawl.Client, prefixes []string) iter.Seq2[pawl.Change, error] {
+	if len(prefixes) == 1 {
+		return c.Watch(ctx, prefixes[0])
+	}
+	return func(yield func(pawl.Change, error) bool) {
+		type seen struct {
+			pawl.Change
+			err error
+		}
+		ctx, stop := context.WithCancel(ctx)
+		all := make(chan seen)
+		var group sync.WaitGroup
+		defer group.Wait()
+		defer stop()
+		for i, prefix := range prefixes {
+			group.Go(func() { // ends with ctx
+				for ch, err := range c.Watch(ctx, prefix) {
+					if i > 0 && err != nil {
+						continue
+					}
+					select {
+					case all <- seen{ch, err}:
+					case <-ctx.Done():
+					}
+				}
+			})
+		}
+		for {
+			select {
+			case s := <-all:
+				if !yield(s.Change, s.err) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
 }

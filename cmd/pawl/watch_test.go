@@ -33,7 +33,7 @@ func TestWatchSaysNowAndThenThatAStoreDoesNotAnswer(t *testing.T) {
 		defer cancel()
 		var said bytes.Buffer
 		a := &app{out: &bytes.Buffer{}, err: &said}
-		if err := a.watch(ctx, c, "", func(string) bool { return true }); err != nil {
+		if err := a.watch(ctx, c, selection{[]string{""}, func(string) bool { return true }}); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(said.String(), "no answer\n"); n != 4 {

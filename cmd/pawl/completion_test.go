@@ -1,0 +1,190 @@
+//go:build linux
+
+package main
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/canary"
+)
+
+// shells are those that completion is for: how each is started, with nothing of the
+// user's, and how it is told of the completions.
+var shells = map[string]struct {
+	args []string
+	load string
+}{
+	"bash": {[]string{"--norc", "--noprofile", "-i"}, `source /usr/share/bash-completion/bash_completion; source <(pawl completion bash)`},
+	"zsh":  {[]string{"-f", "-i"}, `autoload -Uz compinit; compinit -u -D; source <(pawl completion zsh)`},
+	"fish": {[]string{"--no-config", "--private", "-i"}, `pawl completion fish | source`},
+}
+
+const (
+	tab   = "\t"
+	ctrlU = "\x15" // takes the line away
+)
+
+// The shells themselves are asked, with keys on a terminal: what they make of the
+// answer is then run.
+func TestRealShellsComplete(t *testing.T) {
+	t.Parallel()
+	for name, shell := range shells {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(name); err != nil {
+				t.Skip("there is no " + name + "; scripts/deps installs it")
+			}
+			s := newStage(t).with("LANG=C.UTF-8")
+			s.hold("deploy-nightly")
+			s.hold("orders:42")
+			s.hold("größer a b")
+			s.begin("leads", "pawl", "elect", "scheduler", "10.0.0.7:80", "--", "sh", "-c", `echo leads >leads; until [ -e over ]; do sleep 0.02; done`)
+			x := s.terminal(200, name, shell.args...)
+			x.types(shell.load + `; echo rea""dy` + "\r")
+			x.shows(`ready\r\n`)
+			for _, step := range []struct{ keys, want string }{
+				{"pawl inspect depl" + tab, `deploy-nightly in sqlite:`},
+				{"pawl inspect ord" + tab, `orders:42 in sqlite:`},
+				{"pawl inspect gr" + tab, `größer a b in sqlite:`},
+				{"pawl inspect --js" + tab + " depl" + tab, `"name": "deploy-nightly"`},
+				{"pawl ls depl" + tab, `[\r\n]deploy-nightly +exclusive`},
+				{"pawl ls sche" + tab, `[\r\n]scheduler +election +10\.0\.0\.7:80`},
+				{"pawl elect sche" + tab, `[\r\n]10\.0\.0\.7:80\r`},
+				{"pawl run -n depl" + tab + " true", `"deploy-nightly" is busy`},
+				{"pawl run --on-lost ig" + tab + " free sh -c 'echo r''an'", `[\r\n]ran\r`},
+				{"pawl run --also orders" + tab + " -n free true", `"free" is busy`},
+				{"pawl force-unlock --tok" + tab + " 1 depl" + tab, `"deploy-nightly" has changed hands`},
+				{"pawl bench --for 10ms --format gob" + tab + " alo" + tab, `BenchmarkLock/alone`},
+				{"pawl -s sqli" + tab + s.path("locks.db") + " ls ord" + tab, `[\r\n]orders:42 +exclusive`},
+			} {
+				before := len(x.shown())
+				x.types(step.keys + "\r")
+				want := regexp.MustCompile(step.want)
+				if !eventually(func() bool { return want.MatchString(x.shown()[before:]) }) {
+					t.Fatalf("%q never came to %s:\n%q", step.keys, step.want, x.shown()[before:])
+				}
+			}
+			if name == "bash" { // twice: it lists them
+				before := len(x.shown())
+				x.types("pawl run --on-lost " + tab + tab)
+				if !eventually(func() bool {
+					shown := x.shown()[before:]
+					return strings.Contains(shown, "kill ") && strings.Contains(shown, "term ") && strings.Contains(shown, "ignore ")
+				}) {
+					t.Errorf("--on-lost: %q", x.shown()[before:])
+				}
+			}
+			s.write("over", "")
+			for _, lock := range []string{"deploy-nightly", "orders:42", "größer a b"} {
+				s.letGo(lock)
+			}
+		})
+	}
+}
+
+// A shell puts what begins all the words that it is offered on the line as it is, and
+// reads the line when it asks again: a name that anybody wrote must not be run.
+func TestNamesAreNotRunByTheShellThatCompletesThem(t *testing.T) {
+	t.Parallel()
+	for name, shell := range shells {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(name); err != nil {
+				t.Skip("there is no " + name + "; scripts/deps installs it")
+			}
+			s := newStage(t)
+			for i, lock := range []string{"$(echo >owned)1", "$(echo >owned)2", "`echo >owned`1", "`echo >owned`2", "a;echo >owned;1", "a;echo >owned;2", "(echo >owned)", "b\"$(echo >owned)\"1", "b\"$(echo >owned)\"2"} {
+				file := "held" + strconv.Itoa(i)
+				s.begin(file, "pawl", "run", lock, "--", "sh", "-c", `echo held >"$0"; exec sleep 60`, file)
+			}
+			x := s.terminal(200, name, shell.args...)
+			x.types(shell.load + `; echo rea""dy` + "\r")
+			x.shows(`ready\r\n`)
+			for i, begun := range []string{"", "'$", "'`", "a", "b"} {
+				x.types("pawl inspect " + begun + tab + tab + tab + ctrlU + `echo step""` + strconv.Itoa(i) + "\r")
+				x.shows(`step` + strconv.Itoa(i) + `\r`)
+			}
+			if _, err := os.Stat(s.path("owned")); err == nil {
+				t.Errorf("a lock's name was run: %q", x.shown())
+			}
+		})
+	}
+}
+
+// answers are what a shell is told: the words, without what is said of each.
+func (s *stage) answers(args ...string) (words []string) {
+	s.t.Helper()
+	p := s.run("pawl", append([]string{"__complete"}, args...)...)
+	if p.code != 0 {
+		s.t.Fatalf("%v: %+v", args, p)
+	}
+	if text := strings.TrimSpace(p.err); strings.Contains(text, "\n") || !strings.HasPrefix(text, "Completion ended") {
+		s.t.Errorf("%v says %q", args, p.err)
+	}
+	for line := range strings.Lines(p.out) {
+		if word, _, _ := strings.Cut(strings.TrimSpace(line), "\t"); !strings.HasPrefix(word, ":") {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+func TestCompletionMakesNoStoreAndSaysNothing(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for _, store := range []string{"local:", "sqlite:tpyo.db", "redis://127.0.0.1:1", "nonsense", "redis://ana:" + canary.Password + "@127.0.0.1:1"} {
+		for _, verb := range []string{"run", "elect", "ls", "inspect", "watch", "force-unlock"} {
+			if words := s.answers("-s", store, verb, ""); len(words) > 0 {
+				t.Errorf("-s %s %s: %q", store, verb, words)
+			}
+		}
+	}
+	if files, _ := os.ReadDir(s.dir); len(files) != 0 {
+		t.Errorf("made: %v", files)
+	}
+}
+
+func TestCompletionLeavesOutWhatCouldNotBePasted(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.plant()
+	s.begin("dash", "pawl", "run", "--", "-dash", "sh", "-c", `echo dash >dash; sleep 60`)
+	for verb, want := range map[string]string{"inspect": "decoy job x y", "run": "decoy x y", "elect": "job"} {
+		if got := strings.Join(s.answers(verb, ""), " "); got != want {
+			t.Errorf("%s: %q, not %q", verb, got, want)
+		}
+	}
+	if got := strings.Join(s.answers("force-unlock", ".p"), " "); got != ".pawl/election/job" {
+		t.Errorf("force-unlock .p: %q", got)
+	}
+	if got := s.answers("inspect", "x", ""); len(got) > 0 {
+		t.Errorf("after the name: %q", got)
+	}
+}
+
+// A store that takes connections and never answers.
+func TestCompletionDoesNotWaitForAStore(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	s := newStage(t).with(contactEnv + "=1m")
+	for _, scheme := range []string{"redis", "postgres", "etcd", "zk", "mysql"} {
+		from := time.Now()
+		if words := s.answers("-s", scheme+"://"+ln.Addr().String(), "inspect", ""); len(words) > 0 {
+			t.Errorf("%s: %q", scheme, words)
+		}
+		if took := time.Since(from); took > 10*completeWithin { // a machine may be slow
+			t.Errorf("%s took %v", scheme, took)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+//go:build linux
+
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Two locks are never shown alike: what is invisible is written out, and what is
+// written like that is in quotes or not where the other is not.
+func TestDifferentNamesAreShownDifferently(t *testing.T) {
+	t.Parallel()
+	parts := []string{"", "a", " ", `"`, `\`, "\u200b", `\u200b`, "u200b", "\x1b", `\x1b`, "\ufe0f", "\xff", `\xff`, "ÿ", "\n", `\n`}
+	seen := map[string]string{}
+	for _, a := range parts {
+		for _, b := range parts {
+			for _, c := range parts {
+				name := a + b + c
+				shown := shownName(name)
+				if other, ok := seen[shown]; ok && other != name {
+					t.Fatalf("%q and %q are both shown as %s", name, other, shown)
+				}
+				seen[shown] = name
+				if shown != strings.TrimSpace(shown) || plain(shown) != shown || shown == "" {
+					t.Errorf("%q is shown as %q", name, shown)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"deploy", `it's "4.2" 🚀`, `C:\temp`, "a b"} {
+		if shownName(name) != name {
+			t.Errorf("%s is shown as %s", name, shownName(name))
+		}
+	}
+}
+
+// A name that cannot be typed is confirmed as it is shown.
+func TestForceUnlockTakesAnInvisibleNameAsItIsShown(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	const name, shown = "deploy\u200b", `"deploy\u200b"`
+	s.hold(name)
+	s.hold("deploy")
+	if out := s.run("pawl", "ls").out; !strings.Contains(out, "\n"+shown+" ") || !strings.Contains(out, "\ndeploy ") {
+		t.Errorf("ls: %s", out)
+	}
+	for typed, code := range map[string]int{"deploy": 1, `deploy\u200b`: 1} {
+		x := s.terminal(200, "pawl", "force-unlock", name)
+		x.shows(`Type the lock's name to break it: `)
+		x.types(typed + "\n")
+		x.ends(code)
+	}
+	x := s.terminal(200, "pawl", "force-unlock", name)
+	x.shows(regexp.QuoteMeta(shown) + ` is held`)
+	x.shows(`Type the lock's name to break it: `)
+	x.types(shown + "\n")
+	x.ends(0)
+	if all := s.list("ls", "--json"); len(all) != 1 || all[0]["name"] != "deploy" {
+		t.Errorf("left: %v", all)
+	}
+}
+
+// Everything is printed by print.go, which escapes: nothing else in the command
+// writes to its output, but the two lines that are redrawn in place.
+func TestOnlyPrintGoWrites(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") || slices.Contains([]string{"print.go", "view.go", "progress.go"}, file) {
+			continue
+		}
+		fset := gotoken.NewFileSet()
+		f, err := parser.ParseFile(fset, file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			places := slices.Clone(call.Args[:min(1, len(call.Args))])
+			fun, ok := call.Fun.(*ast.SelectorExpr)
+			if ok && strings.HasPrefix(fun.Sel.Name, "Write") {
+				places = append(places, fun.X)
+			}
+			if ok && strings.HasPrefix(fun.Sel.Name, "Print") && isIdent(fun.X, "fmt") {
+				t.Errorf("%s: fmt.%s", fset.Position(n.Pos()), fun.Sel.Name)
+			}
+			writes := ok && (strings.HasPrefix(fun.Sel.Name, "Fprint") || strings.HasPrefix(fun.Sel.Name, "Write") || fun.Sel.Name == "NewEncoder")
+			for _, place := range places {
+				if at, ok := place.(*ast.SelectorExpr); ok && writes && slices.Contains([]string{"out", "err", "Stdout", "Stderr"}, at.Sel.Name) {
+					t.Errorf("%s writes by itself: use print, say or printJSON", fset.Position(n.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}
+
+func isIdent(e ast.Expr, name string) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == name
+}
