@@ -38,7 +38,3 @@ func (c *child) signalAll(syscall.Signal) { _ = c.cmd.Process.Kill() }
 func (c *child) endAll() {} // nobody else is known
 
 func codeFrom(code int) int { return code }
-
-func parentOf(int) int { return 0 }
-
-func isPawl(pid int) bool { return pid > 1 } // any may be

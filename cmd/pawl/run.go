@@ -69,7 +69,9 @@ The exit code is the command's own, or 128+n if signal n ended it. Otherwise:
   126 command not executable           127 command not found
 
 The command finds PAWL_LOCK_NAME, PAWL_LOCK_TOKEN (give it to whatever the command
-changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environment.`,
+changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environment.
+PAWL_LOCK_OWNERS names the owners of every pawl around it, outermost first: a pawl
+inside the command refuses to wait for one of them, since that waits for the command.`,
 		Example: `  pawl run deploy -- ./deploy.sh
   pawl run -n -E 0 nightly -- /usr/local/bin/report
   pawl run -w 10m --reason "release 4.2" deploy -- make deploy
@@ -274,7 +276,7 @@ func shellWord(s string) string {
 
 // environment is the command's: ours, and what it may want to know of the lock.
 func (j *job) environment(lease *pawl.Lease) []string {
-	drop := map[string]bool{"PAWL_LOCK_NAME": true, "PAWL_LOCK_TOKEN": true, "PAWL_LOCK_OWNER": true, "PAWL_STORE": true}
+	drop := map[string]bool{"PAWL_LOCK_NAME": true, "PAWL_LOCK_TOKEN": true, ownerVar: true, ownersVar: true, "PAWL_STORE": true}
 	var env []string
 	for _, v := range os.Environ() {
 		if key, _, _ := strings.Cut(v, "="); !drop[key] {
@@ -284,7 +286,8 @@ func (j *job) environment(lease *pawl.Lease) []string {
 	env = append(env,
 		"PAWL_LOCK_NAME="+j.name,
 		"PAWL_LOCK_TOKEN="+strconv.FormatUint(j.own(lease).Token(), 10),
-		"PAWL_LOCK_OWNER="+j.own(lease).ID())
+		ownerVar+"="+j.own(lease).ID(),
+		ownersVar+"="+ownersIn(lease))
 	if j.store.from == "-s" || j.store.from == "PAWL_STORE" {
 		url, _ := j.store.public()
 		env = append(env, "PAWL_STORE="+url)
