@@ -25,7 +25,7 @@ var (
 	ErrNotHeld = errors.New("lock is not held")
 	// ErrReentry says that the caller's own context already holds this lock, so
 	// that waiting for it would never end. See WithReentry.
-	ErrReentry = errors.New("already held by the caller's own context")
+	ErrReentry = errors.New("already held by the caller's own context, which WithReentry would allow")
 	// ErrUpgrade says that the caller's own context holds the lock for reading:
 	// two readers that both want to write would wait for each other for ever.
 	ErrUpgrade = errors.New("held for reading by the caller's own context, which cannot be upgraded")
@@ -42,7 +42,8 @@ var (
 	// ErrInvalidName says that a name is not 1 to 255 bytes of valid UTF-8 without
 	// control characters.
 	ErrInvalidName = errors.New("invalid name")
-	// ErrLimit says that the name is in use with another limit.
+	// ErrLimit says that the name is in use with another limit, and by whom; with
+	// ErrInvalid, that more permits were asked for than the semaphore has.
 	ErrLimit = driver.ErrLimit
 	// ErrUnsupported says that the engine cannot do this.
 	ErrUnsupported = driver.ErrUnsupported
@@ -61,12 +62,13 @@ type Error struct {
 	Err    error
 }
 
-// Error returns the operation, the name and what went wrong.
+// Error returns the operation, the name and what went wrong, in one line.
 func (e *Error) Error() string {
+	why := driver.OneLine(e.Err.Error())
 	if e.Name == "" {
-		return e.Op + ": " + e.Err.Error()
+		return e.Op + ": " + why
 	}
-	return e.Op + " " + strconv.Quote(e.Name) + ": " + e.Err.Error()
+	return e.Op + " " + strconv.Quote(e.Name) + ": " + why
 }
 
 // Unwrap returns Err.
@@ -112,6 +114,15 @@ func printable(note string) string {
 
 // Unwrap returns Err: a wait that was cancelled is the context's error, not ErrHeld.
 func (e *HeldError) Unwrap() error { return e.Err }
+
+// worded is an error in other words.
+type worded struct {
+	error
+	text string
+}
+
+func (w worded) Error() string { return w.text }
+func (w worded) Unwrap() error { return w.error }
 
 // fail wraps err once; an *Error that is wrapped already keeps its own words.
 func (c *Client) fail(op, name string, err error) error {

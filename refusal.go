@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (q *quest) stopped(ctx context.Context) error {
 	silence := q.silence()
 	switch {
 	case q.known && silence != nil:
-		return errors.Join(q.held(cause), silence)
+		return driver.Join(q.held(cause), silence)
 	case q.known:
 		return q.held(cause)
 	case waited:
@@ -69,12 +70,45 @@ func (q *quest) silence() error {
 		}
 		return nil
 	}
-	if s, _ := q.c.find(ttl); s != nil {
+	s, _ := q.c.find(ttl)
+	if s == nil {
+		s = q.stood // it may have ended because nobody answered, and the next is not open yet
+	}
+	if s != nil {
 		if long := s.silent(); long > 2*s.ttl/3 {
 			return noAnswer(long)
 		}
 	}
 	return nil
+}
+
+// otherLimit is ErrLimit with what was asked for, what is in use and by whom, as far as
+// the store tells.
+func (q *quest) otherLimit(ctx context.Context, err error) error {
+	call := newCall(ctx, time.Now().Add(tryLimit(q.o.ttl)))
+	defer call.end()
+	others := "others use it in another way"
+	line, _ := q.c.engine.Line(call, q.cl.Name) // without an answer they have no name
+	for _, e := range line {
+		if e.Exclusive() || e.Limit == q.cl.Limit {
+			continue
+		}
+		does := "waits for"
+		if e.Held {
+			does = "holds"
+		}
+		others = fmt.Sprintf("%s %s it as %s", cmp.Or(printable(e.Note), "somebody"), does, kindOfLimit(e.Limit))
+		break
+	}
+	return worded{err, fmt.Sprintf("%v: this is %s, and %s; use the same, or another name", ErrLimit, kindOfLimit(q.cl.Limit), others)}
+}
+
+// kindOfLimit says what a lock with a limit is, to those who share it.
+func kindOfLimit(limit int) string {
+	if limit == driver.All {
+		return "a read-write lock"
+	}
+	return fmt.Sprintf("a semaphore of %d permits", limit)
 }
 
 // promised is until when the store has promised the claim; 0: it has not yet.

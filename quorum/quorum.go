@@ -171,7 +171,7 @@ func (e *Engine) Close() error {
 		errs = append(errs, s.Close(ctx))
 	}
 	e.tasks.Wait()
-	return errors.Join(errs...)
+	return driver.Join(errs...)
 }
 
 // closeLimit is how long Close waits for nodes that do not answer.
