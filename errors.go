@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -42,8 +43,8 @@ var (
 	// ErrInvalidName says that a name is not 1 to 255 bytes of valid UTF-8 without
 	// control characters.
 	ErrInvalidName = errors.New("invalid name")
-	// ErrLimit says that the name is in use with another limit, and by whom; with
-	// ErrInvalid, that more permits were asked for than the semaphore has.
+	// ErrLimit says that the name is in use with another limit; *LimitError says by
+	// whom. With ErrInvalid it says that more permits were asked for than there are.
 	ErrLimit = driver.ErrLimit
 	// ErrUnsupported says that the engine cannot do this.
 	ErrUnsupported = driver.ErrUnsupported
@@ -99,6 +100,37 @@ func (e *HeldError) Error() string {
 		return by
 	}
 	return fmt.Sprintf("%v; %s", e.Err, by)
+}
+
+// LimitError says how a name is in use that was asked for with another limit.
+type LimitError struct {
+	Limit int           // what was asked for: driver.All for a read-write lock
+	Other *driver.Entry // a claim that has another limit; nil where the store did not say
+	Err   error         // what the engine returned, which is ErrLimit
+}
+
+// Error returns both limits, and who has the other one.
+func (e *LimitError) Error() string {
+	others := "others use it in another way"
+	if o := e.Other; o != nil {
+		does := "waits for"
+		if o.Held {
+			does = "holds"
+		}
+		others = fmt.Sprintf("%s %s it as %s", cmp.Or(printable(o.Note), "somebody"), does, kindOfLimit(o.Limit))
+	}
+	return fmt.Sprintf("%v: this is %s, and %s; use the same, or another name", ErrLimit, kindOfLimit(e.Limit), others)
+}
+
+// Unwrap returns Err.
+func (e *LimitError) Unwrap() error { return e.Err }
+
+// kindOfLimit says what a lock with a limit is, to those who share it.
+func kindOfLimit(limit int) string {
+	if limit == driver.All {
+		return "a read-write lock"
+	}
+	return fmt.Sprintf("a semaphore of %d permits", limit)
 }
 
 // printable shows a note, which anybody may have written, without what could

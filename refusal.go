@@ -1,7 +1,6 @@
 package pawl
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,33 +81,19 @@ func (q *quest) silence() error {
 	return nil
 }
 
-// otherLimit is ErrLimit with what was asked for, what is in use and by whom, as far as
-// the store tells.
+// otherLimit asks the store who uses the name with another limit.
 func (q *quest) otherLimit(ctx context.Context, err error) error {
 	call := newCall(ctx, time.Now().Add(tryLimit(q.o.ttl)))
 	defer call.end()
-	others := "others use it in another way"
-	line, _ := q.c.engine.Line(call, q.cl.Name) // without an answer they have no name
-	for _, e := range line {
-		if e.Exclusive() || e.Limit == q.cl.Limit {
-			continue
+	e := &LimitError{Limit: q.cl.Limit, Err: err}
+	line, _ := q.c.engine.Line(call, q.cl.Name) // without an answer the other has no name
+	for _, o := range line {
+		if !o.Exclusive() && o.Limit != e.Limit {
+			e.Other = &o
+			break
 		}
-		does := "waits for"
-		if e.Held {
-			does = "holds"
-		}
-		others = fmt.Sprintf("%s %s it as %s", cmp.Or(printable(e.Note), "somebody"), does, kindOfLimit(e.Limit))
-		break
 	}
-	return worded{err, fmt.Sprintf("%v: this is %s, and %s; use the same, or another name", ErrLimit, kindOfLimit(q.cl.Limit), others)}
-}
-
-// kindOfLimit says what a lock with a limit is, to those who share it.
-func kindOfLimit(limit int) string {
-	if limit == driver.All {
-		return "a read-write lock"
-	}
-	return fmt.Sprintf("a semaphore of %d permits", limit)
+	return e
 }
 
 // promised is until when the store has promised the claim; 0: it has not yet.

@@ -199,7 +199,11 @@ func oneLineWithout(t *testing.T, s *recipetest.Site, fault func(*faultproxy.Pro
 		_, err := bob.Mutex(all[0]).Lock(short)
 		waited <- err
 	}()
-	<-waits
+	select {
+	case <-waits:
+	case err := <-waited:
+		t.Fatal(err)
+	}
 	for _, p := range proxies {
 		fault(p)
 	}
@@ -213,12 +217,53 @@ func oneLineWithout(t *testing.T, s *recipetest.Site, fault func(*faultproxy.Pro
 	says(t, "Lock", err, context.DeadlineExceeded)
 	_, err = bob.TryLockAll(ctx, "other", "others")
 	says(t, "TryLockAll", err, pawl.ErrUnreachable)
-	_, err = bob.Line(brief, "other")
-	says(t, "Line", err, context.DeadlineExceeded)
-	for _, err := range bob.List(brief, "") {
-		says(t, "List", err, context.DeadlineExceeded)
+	looking, stop := context.WithTimeout(ctx, 3*time.Second)
+	defer stop()
+	_, err = bob.Line(looking, "other")
+	says(t, "Line", err, err)
+	for _, err := range bob.List(ctx, "") {
+		says(t, "List", err, pawl.ErrUnreachable)
 	}
 	if err := ana.Close(); err != nil {
 		says(t, "Close", err, err)
+	}
+}
+
+// What a server says of a user, a database or a table is told in one line too.
+func TestARefusedUserIsOneLine(t *testing.T) {
+	t.Parallel()
+	redis, postgres, mariadb := recipetest.Redis, recipetest.PostgreSQL, recipetest.MariaDB
+	for about, c := range map[string]struct {
+		store func(testing.TB) string
+		url   string // with $ for the server's address
+		kind  error
+		words string
+	}{
+		"Redis, a password":       {redis, "redis://ana:wrong@$", pawl.ErrDenied, "WRONGPASS"},
+		"Redis, a database":       {redis, "redis://$/99", nil, "99"},
+		"PostgreSQL, a user":      {postgres, "postgres://nosuch@$/postgres?sslmode=disable", pawl.ErrDenied, "nosuch"},
+		"PostgreSQL, a database":  {postgres, "postgres://postgres@$/nosuch?sslmode=disable", pawl.ErrDenied, "nosuch"},
+		"PostgreSQL, its tables":  {postgres, "postgres://postgres@$/postgres?sslmode=disable&table_prefix=none_", nil, "pawl migrate"},
+		"PostgreSQL, without TLS": {postgres, "postgres://postgres@$/postgres?sslmode=require", pawl.ErrUnreachable, "TLS"},
+		"MariaDB, a user":         {mariadb, "mysql://nosuch:wrong@$/mysql", pawl.ErrDenied, "nosuch"},
+		"MariaDB, a database":     {mariadb, "mysql://root@$/nosuch", pawl.ErrDenied, "nosuch"},
+		"MariaDB, its tables":     {mariadb, "mysql://root@$/mysql?table_prefix=none_", nil, "pawl migrate"},
+	} {
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			client, err := pawl.Open(ctx, strings.Replace(c.url, "$", c.store(t), 1))
+			if err == nil {
+				defer client.Close()
+				var l *pawl.Lease
+				l, err = client.Mutex("x").TryLock(ctx)
+				err = refused(t, l, err)
+			}
+			if c.kind == nil {
+				c.kind = err
+			}
+			says(t, about, err, c.kind, c.words)
+		})
 	}
 }

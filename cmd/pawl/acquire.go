@@ -75,6 +75,26 @@ func (j *job) acquired(lease *pawl.Lease, waited string, err error) (*pawl.Lease
 	return lease, nil
 }
 
+// explain says in the command's words what the library says of a lock.
+func (j *job) explain(err error) error {
+	if l, ok := errors.AsType[*pawl.LimitError](err); ok && l.Other != nil {
+		return &coded{exitUsage, fmt.Errorf("%q: another limit is in use: %s, by %s; this asks for %s: use the same, or another name",
+			j.name, flagOf(l.Other.Limit), holderOf(l.Other.Note), flagOf(l.Limit))}
+	}
+	if text := err.Error(); errors.Is(err, pawl.ErrUnreachable) && !strings.Contains(text, j.store.shown) {
+		return fmt.Errorf("store %s: %w", j.store.shown, err)
+	}
+	return err
+}
+
+// flagOf is the flag that asks for a lock with a limit.
+func flagOf(limit int) string {
+	if limit == driver.All {
+		return "--shared"
+	}
+	return fmt.Sprintf("--slots %d", limit)
+}
+
 var errWaited = errors.New("waited long enough")
 
 // heldAfterAll makes the end of our own wait what it is: a lock that is held,

@@ -212,6 +212,7 @@ func (j *job) notAcquired(err error) error {
 		return &coded{code: exitSignal + int(i.sig)}
 	}
 	if !errors.Is(err, pawl.ErrHeld) {
+		err = j.explain(err)
 		j.events.add(event{Event: "failed", Name: j.name, Error: oneLine(err)})
 		return err
 	}
