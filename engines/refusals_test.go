@@ -89,7 +89,11 @@ func TestARefusalSaysWhatIsInTheWay(t *testing.T) {
 			says(t, "a semaphore", err, pawl.ErrUnsupported, "semaphore")
 			return
 		}
-		says(t, "another limit", try(bob.Semaphore("s", 5).Acquire(ctx, 1)), pawl.ErrLimit, "ana", "of 5 permits", "of 3 permits")
+		other := try(bob.Semaphore("s", 5).Acquire(ctx, 1))
+		says(t, "another limit", other, pawl.ErrLimit, "ana", "of 5 permits", "of 3 permits")
+		if e, ok := errors.AsType[*pawl.LimitError](other); !ok || e.Limit != 5 || e.Other == nil || e.Other.Limit != 3 || e.Other.ID != p.ID() {
+			t.Errorf("another limit: %+v", e)
+		}
 		says(t, "another limit, at once", try(bob.Semaphore("s", 5).TryAcquire(ctx, 2)), pawl.ErrLimit, "ana", "of 5 permits", "of 3 permits")
 		says(t, "a reader of a semaphore", try(bob.RWMutex("s").RLock(ctx)), pawl.ErrLimit, "ana", "read-write lock", "of 3 permits")
 		if err := p.Unlock(); err != nil {
@@ -131,6 +135,9 @@ func TestALeaseSaysWhyItEnded(t *testing.T) {
 		line, err := c.Line(ctx, "broken")
 		if err != nil || len(line) != 1 {
 			t.Fatal(line, err)
+		}
+		if line[0].ID != broken.ID() { // by which a nested pawl knows what waits for it
+			t.Errorf("the line has %s, the lease %s", line[0].ID, broken.ID())
 		}
 		if err := c.Evict(ctx, line[0]); err != nil {
 			t.Fatal(err)

@@ -71,7 +71,8 @@ The exit code is the command's own, or 128+n if signal n ended it. Otherwise:
 The command finds PAWL_LOCK_NAME, PAWL_LOCK_TOKEN (give it to whatever the command
 changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environment.
 PAWL_LOCK_OWNERS names the owners of every pawl around it, outermost first: a pawl
-inside the command refuses to wait for one of them, since that waits for the command.`,
+inside the command refuses to wait for one of them, since that waits for the command.
+A process that is to outlive the command unsets both.`,
 		Example: `  pawl run deploy -- ./deploy.sh
   pawl run -n -E 0 nightly -- /usr/local/bin/report
   pawl run -w 10m --reason "release 4.2" deploy -- make deploy
