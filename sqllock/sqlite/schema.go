@@ -71,7 +71,7 @@ func (c *conn) schemaVersion() (version int64, err error) {
 }
 
 func versionError(version int64) error {
-	return fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d", version, schemaVersion)
+	return fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d: use the program that made them, or a newer one", version, schemaVersion)
 }
 
 // each runs a statement once and shows its rows.
