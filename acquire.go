@@ -30,13 +30,14 @@ type quest struct {
 	began instant // when the store was first asked; 0: not yet
 	known bool    // last is what the store said, to this quest or to one that waits for the same
 	last  driver.Standing
-	at    instant // when last was learnt; 0: by another quest, or just now
-	fault error   // why the store could not be asked; nil once it answered
-	then  instant // until when the claim was promised at the fault
-	fails int     // in a row
-	gone  int     // sessions that had ended, in a row
-	late  int     // grants that came too late to be used
-	told  bool    // the observer was told of the wait
+	at    instant  // when last was learnt; 0: by another quest, or just now
+	fault error    // why the store could not be asked; nil once it answered
+	then  instant  // until when the claim was promised at the fault
+	fails int      // in a row
+	stood *session // the one before this, which has ended; nil: none
+	gone  int      // sessions that had ended, in a row
+	late  int      // grants that came too late to be used
+	told  bool     // the observer was told of the wait
 }
 
 // run takes the claim to held or returns why not; then nothing of it is left
@@ -97,6 +98,7 @@ func (q *quest) seat(ctx context.Context) error {
 	for q.cl.s == nil || q.cl.s.ended() {
 		if s := q.cl.s; s != nil {
 			s.part(q.cl)
+			q.stood = s
 			q.cl = q.cl.anew() // a claim never moves: its old session's calls may still look at it
 		}
 		q.cl.identify()
@@ -232,6 +234,9 @@ func (q *quest) trouble(ctx context.Context, err error) error {
 	}
 	if !errors.Is(err, driver.ErrUnreachable) && !errors.Is(err, driver.ErrGone) {
 		q.abandon()
+		if errors.Is(err, driver.ErrLimit) {
+			err = q.otherLimit(ctx, err)
+		}
 		return err
 	}
 	q.fault, q.then = err, q.promised()

@@ -74,14 +74,6 @@ func (cl *claim) is(st state) bool {
 	return cl.state == st
 }
 
-// whyLocked says why a hold whose deadline has passed is lost.
-func (cl *claim) whyLocked(now instant) error {
-	if cl.limit != 0 && now >= cl.limit {
-		return errMaxHold
-	}
-	return errLate
-}
-
 // passOn reports whether a held claim without leases may be passed on inside the
 // process, and counts the pass if it may.
 func (cl *claim) passOn() bool {
@@ -127,8 +119,8 @@ func (cl *claim) giveBack() error {
 	s := cl.s
 	s.mu.Lock()
 	if cl.state != held {
-		s.mu.Unlock()
-		return s.c.whyEnded()
+		defer s.mu.Unlock()
+		return cl.whyEndedLocked()
 	}
 	s.left = append(s.left, cl) // before endLocked: the session must not retire meanwhile
 	s.endLocked(cl)

@@ -105,7 +105,7 @@ func (c *Client) close() error {
 	if c.owned {
 		errs = append(errs, c.engine.Close())
 	}
-	return errors.Join(errs...)
+	return driver.Join(errs...)
 }
 
 // Engine returns the engine the client was made with.

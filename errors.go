@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -25,7 +26,7 @@ var (
 	ErrNotHeld = errors.New("lock is not held")
 	// ErrReentry says that the caller's own context already holds this lock, so
 	// that waiting for it would never end. See WithReentry.
-	ErrReentry = errors.New("already held by the caller's own context")
+	ErrReentry = errors.New("already held by the caller's own context, which WithReentry would allow")
 	// ErrUpgrade says that the caller's own context holds the lock for reading:
 	// two readers that both want to write would wait for each other for ever.
 	ErrUpgrade = errors.New("held for reading by the caller's own context, which cannot be upgraded")
@@ -42,7 +43,8 @@ var (
 	// ErrInvalidName says that a name is not 1 to 255 bytes of valid UTF-8 without
 	// control characters.
 	ErrInvalidName = errors.New("invalid name")
-	// ErrLimit says that the name is in use with another limit.
+	// ErrLimit says that the name is in use with another limit; *LimitError says by
+	// whom. With ErrInvalid it says that more permits were asked for than there are.
 	ErrLimit = driver.ErrLimit
 	// ErrUnsupported says that the engine cannot do this.
 	ErrUnsupported = driver.ErrUnsupported
@@ -61,12 +63,13 @@ type Error struct {
 	Err    error
 }
 
-// Error returns the operation, the name and what went wrong.
+// Error returns the operation, the name and what went wrong, in one line.
 func (e *Error) Error() string {
+	why := driver.OneLine(e.Err.Error())
 	if e.Name == "" {
-		return e.Op + ": " + e.Err.Error()
+		return e.Op + ": " + why
 	}
-	return e.Op + " " + strconv.Quote(e.Name) + ": " + e.Err.Error()
+	return e.Op + " " + strconv.Quote(e.Name) + ": " + why
 }
 
 // Unwrap returns Err.
@@ -99,6 +102,37 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%v; %s", e.Err, by)
 }
 
+// LimitError says how a name is in use that was asked for with another limit.
+type LimitError struct {
+	Limit int           // what was asked for: driver.All for a read-write lock
+	Other *driver.Entry // a claim that has another limit; nil where the store did not say
+	Err   error         // what the engine returned, which is ErrLimit
+}
+
+// Error returns both limits, and who has the other one.
+func (e *LimitError) Error() string {
+	others := "others use it in another way"
+	if o := e.Other; o != nil {
+		does := "waits for"
+		if o.Held {
+			does = "holds"
+		}
+		others = fmt.Sprintf("%s %s it as %s", cmp.Or(printable(o.Note), "somebody"), does, kindOfLimit(o.Limit))
+	}
+	return fmt.Sprintf("%v: this is %s, and %s; use the same, or another name", ErrLimit, kindOfLimit(e.Limit), others)
+}
+
+// Unwrap returns Err.
+func (e *LimitError) Unwrap() error { return e.Err }
+
+// kindOfLimit says what a lock with a limit is, to those who share it.
+func kindOfLimit(limit int) string {
+	if limit == driver.All {
+		return "a read-write lock"
+	}
+	return fmt.Sprintf("a semaphore of %d permits", limit)
+}
+
 // printable shows a note, which anybody may have written, without what could
 // move a terminal's cursor.
 func printable(note string) string {
@@ -112,6 +146,15 @@ func printable(note string) string {
 
 // Unwrap returns Err: a wait that was cancelled is the context's error, not ErrHeld.
 func (e *HeldError) Unwrap() error { return e.Err }
+
+// worded is an error in other words.
+type worded struct {
+	error
+	text string
+}
+
+func (w worded) Error() string { return w.text }
+func (w worded) Unwrap() error { return w.error }
 
 // fail wraps err once; an *Error that is wrapped already keeps its own words.
 func (c *Client) fail(op, name string, err error) error {

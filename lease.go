@@ -186,7 +186,7 @@ func (l *Lease) Pin() (turn int, err error) {
 		return 0, *why
 	}
 	if cl.state != held {
-		return 0, l.c.whyEnded()
+		return 0, cl.whyEndedLocked()
 	}
 	cl.pinned = true
 	if cl.gate != nil {
@@ -258,7 +258,7 @@ func (l *Lease) unlockParts() error {
 		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	return driver.Join(errs...)
 }
 
 // giveBack ends l's share of the claim, and with the last share the claim.
@@ -266,8 +266,8 @@ func (l *Lease) giveBack() error {
 	cl, s := l.cl, l.cl.s
 	s.mu.Lock()
 	if cl.state != held {
-		s.mu.Unlock()
-		return l.c.whyEnded()
+		defer s.mu.Unlock()
+		return cl.whyEndedLocked()
 	}
 	l.unnestLocked()
 	for i, o := range cl.leases {
@@ -286,12 +286,4 @@ func (l *Lease) giveBack() error {
 		l.o.observer.Observe(Event{Kind: Released, Name: l.name, ID: cl.ID, Token: l.Token(), Took: l.c.now().sub(l.since)})
 	}
 	return cl.giveBack()
-}
-
-// whyEnded says what ended a claim in the very moment it was to be given back.
-func (c *Client) whyEnded() error {
-	if c.ctx.Err() != nil {
-		return ErrClosed
-	}
-	return errLate
 }

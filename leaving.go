@@ -261,7 +261,10 @@ func (s *session) leave(cl *claim) error {
 			pause *= 2
 		case <-ctx.Done():
 			s.depart(cl, s.c.now())
-			return errors.Join(ErrUnknown, err)
+			if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnreachable) {
+				err = worded{err, fmt.Sprintf("no answer for %v", bound.Round(time.Millisecond))}
+			}
+			return fmt.Errorf("%w: %w", ErrUnknown, err)
 		}
 	}
 }

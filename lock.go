@@ -104,7 +104,8 @@ func (c *Client) Semaphore(name string, limit int, opts ...Option) *Semaphore {
 }
 
 // Acquire waits for n permits at once. First come, first served: one who waits
-// for many keeps later ones out.
+// for many keeps later ones out. More than the semaphore has, or none, is ErrInvalid;
+// a name that is in use with another number of permits is ErrLimit.
 func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 	return s.k.take(ctx, "acquire", n, false)
 }
@@ -125,15 +126,16 @@ func (k *lock) check(need int) error {
 	f := k.c.features
 	switch {
 	case k.semaphore && (k.limit < 1 || k.limit >= driver.All):
-		return fmt.Errorf("%w: semaphore of %d", ErrInvalid, k.limit)
+		return fmt.Errorf("%w: semaphore of %d permits: 1 to %d", ErrInvalid, k.limit, driver.All-1)
 	case need < 1:
-		return fmt.Errorf("%w: %d permits", ErrInvalid, need)
+		return fmt.Errorf("%w: %d permits asked for: at least 1", ErrInvalid, need)
 	case need > k.limit:
-		return fmt.Errorf("%w: %d permits of %d: %w", ErrInvalid, need, k.limit, ErrLimit)
+		return worded{driver.Join(ErrInvalid, ErrLimit),
+			fmt.Sprintf("%v: %d permits asked of a semaphore that has only %d", ErrInvalid, need, k.limit)}
 	case k.semaphore && k.limit > 1 && !f.Count:
-		return fmt.Errorf("%w: semaphores", ErrUnsupported)
+		return fmt.Errorf("%w: a semaphore of more than one permit", ErrUnsupported)
 	case k.limit == driver.All && need < k.limit && !f.Shared:
-		return fmt.Errorf("%w: readers", ErrUnsupported)
+		return fmt.Errorf("%w: a lock for reading", ErrUnsupported)
 	}
 	return nil
 }
@@ -261,7 +263,7 @@ func (l *Lease) do(ctx context.Context, fn func(context.Context, *Lease) error) 
 	stop := context.AfterFunc(l.Context(), func() { cancel(context.Cause(l.Context())) })
 	defer func() {
 		if uerr := l.Unlock(); uerr != nil && !errors.Is(uerr, ErrNotHeld) {
-			err = errors.Join(err, uerr)
+			err = driver.Join(err, uerr)
 		}
 		stop()
 		cancel(context.Cause(l.Context()))

@@ -3,15 +3,43 @@ package pawl
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 var (
 	errLook    = errors.New("look again") // interrupts an Await
-	errDead    = fmt.Errorf("%w: its session has ended", ErrLost)
-	errLate    = fmt.Errorf("%w: not confirmed before its deadline", ErrLost)
+	errDead    = fmt.Errorf("%w: the store has ended our session", ErrLost)
+	errLate    = fmt.Errorf("%w: not renewed before its deadline: the store did not answer in time, or this process stood still", ErrLost)
 	errMaxHold = fmt.Errorf("%w: maximum hold reached", ErrLost)
-	errBroken  = fmt.Errorf("%w: the store no longer knows it", ErrLost)
+	errBroken  = fmt.Errorf("%w: the store no longer knows it: it expired there, or somebody broke it", ErrLost)
 )
+
+// whyLocked says why a hold whose deadline has passed is lost. One that was to last no
+// longer has not failed, and does not say so.
+func (cl *claim) whyLocked(now instant) error {
+	switch {
+	case cl.limit != 0 && now >= cl.limit:
+		if cl.o.maxHold == 0 { // the options are those of a lease nested in the one that set it
+			return errMaxHold
+		}
+		return asAsked(errMaxHold, "maximum hold", cl.o.maxHold, "WithMaxHold")
+	case cl.s.fixed && now >= cl.deadline():
+		return asAsked(ErrLost, "TTL", cl.s.ttl, "WithoutRenewal")
+	}
+	return errLate
+}
+
+func asAsked(kind error, what string, d time.Duration, option string) error {
+	return worded{kind, fmt.Sprintf("lease ended after its %s of %v, as asked (%s): the lock is no longer held", what, d, option)}
+}
+
+// whyEndedLocked says what ended a claim in the very moment it was to be given back.
+func (cl *claim) whyEndedLocked() error {
+	if cl.s.c.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return cl.whyLocked(cl.s.c.now())
+}
 
 // A loss is a hold that is not ours any more, and why.
 type loss struct {

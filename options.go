@@ -38,7 +38,7 @@ type options struct {
 func WithTTL(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 || d > maxTTL {
-			o.refuse("TTL of %v", d)
+			o.refuse("TTL of %v: more than 0, at most %v", d, maxTTL)
 			return
 		}
 		o.ttl = max(d, minTTL)
@@ -53,7 +53,7 @@ func WithTTL(d time.Duration) Option {
 func WithWait(d time.Duration) Option {
 	return func(o *options) {
 		if d < 0 {
-			o.refuse("wait of %v", d)
+			o.refuse("wait of %v: 0 asks once, more waits", d)
 			return
 		}
 		o.wait, o.limited = d, true
@@ -65,7 +65,7 @@ func WithWait(d time.Duration) Option {
 func WithMaxHold(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 || d == math.MaxInt64 {
-			o.refuse("maximum hold of %v", d)
+			o.refuse("maximum hold of %v: more than 0; leave WithMaxHold out for none", d)
 			return
 		}
 		o.maxHold = d

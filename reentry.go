@@ -53,6 +53,9 @@ func (k *lock) again(ctx context.Context, own, chain *Lease, need int, try bool)
 			return nil, errNoOwner
 		} else if why != nil || own.cl.state != held || now >= own.cl.deadline() {
 			s.mu.Unlock()
+			if why != nil && errors.Is(*why, ErrLost) {
+				return nil, *why
+			}
 			return nil, errLate
 		}
 		n := &own.nest

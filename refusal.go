@@ -41,7 +41,7 @@ func (q *quest) stopped(ctx context.Context) error {
 	silence := q.silence()
 	switch {
 	case q.known && silence != nil:
-		return errors.Join(q.held(cause), silence)
+		return driver.Join(q.held(cause), silence)
 	case q.known:
 		return q.held(cause)
 	case waited:
@@ -69,12 +69,31 @@ func (q *quest) silence() error {
 		}
 		return nil
 	}
-	if s, _ := q.c.find(ttl); s != nil {
+	s, _ := q.c.find(ttl)
+	if s == nil {
+		s = q.stood // it may have ended because nobody answered, and the next is not open yet
+	}
+	if s != nil {
 		if long := s.silent(); long > 2*s.ttl/3 {
 			return noAnswer(long)
 		}
 	}
 	return nil
+}
+
+// otherLimit asks the store who uses the name with another limit.
+func (q *quest) otherLimit(ctx context.Context, err error) error {
+	call := newCall(ctx, time.Now().Add(tryLimit(q.o.ttl)))
+	defer call.end()
+	e := &LimitError{Limit: q.cl.Limit, Err: err}
+	line, _ := q.c.engine.Line(call, q.cl.Name) // without an answer the other has no name
+	for _, o := range line {
+		if !o.Exclusive() && o.Limit != e.Limit {
+			e.Other = &o
+			break
+		}
+	}
+	return e
 }
 
 // promised is until when the store has promised the claim; 0: it has not yet.

@@ -42,7 +42,9 @@ type Error struct {
 }
 
 // Error returns the operation, the key and what went wrong.
-func (e *Error) Error() string { return fmt.Sprintf("%s cell %q: %v", e.Op, e.Key, e.Err) }
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s cell %q: %s", e.Op, e.Key, driver.OneLine(e.Err.Error()))
+}
 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,6 +126,8 @@ func (s *stage) expectErr(what string, take acquire, want ...error) {
 	}
 	if err == nil {
 		s.unlock(l)
+	} else if strings.ContainsAny(err.Error(), "\r\n") {
+		s.Errorf("%s: an error of several lines: %q", what, err.Error())
 	}
 }
 

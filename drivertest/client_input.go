@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"sync/atomic"
@@ -113,7 +114,7 @@ func badOptions(s *stage) {
 }
 
 func badPermits(s *stage) {
-	a, b := s.client(), s.client()
+	a, b := s.client(pawl.WithNote("the holder")), s.client()
 	acquires := func(c *pawl.Client, limit, n int) acquire {
 		return func(ctx context.Context) (*pawl.Lease, error) { return c.Semaphore(s.name, limit).Acquire(ctx, n) }
 	}
@@ -130,6 +131,8 @@ func badPermits(s *stage) {
 	s.expectErr("a permit of another limit", acquires(b, 5, 1), pawl.ErrLimit)
 	if _, err := s.patiently(s.ctx, acquires(b, 5, 1)); errors.Is(err, pawl.ErrInvalid) {
 		s.Errorf("another limit while the name is in use is no invalid argument: %v", err)
+	} else if text := fmt.Sprint(err); !s.lossy && !(strings.Contains(text, "of 5 permits") && strings.Contains(text, "of 3 permits") && strings.Contains(text, "the holder")) {
+		s.Errorf("another limit while the name is in use names neither limit nor holder: %s", text)
 	}
 	s.unlock(l)
 	s.unlock(s.lease(acquires(b, 5, 5)))

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -68,7 +69,7 @@ func (s *session) prolong(ctx context.Context) error {
 }
 
 // errNotFound says that the lease was there and was not prolonged.
-var errNotFound = errors.Join(driver.ErrUnreachable, errors.New("etcdlock: a member does not know the lease yet"))
+var errNotFound = fmt.Errorf("%w: a member of etcd does not know the lease yet", driver.ErrUnreachable)
 
 // pulse is the stream that a session's keepalives go over. It is kept: under a
 // password, opening one costs the server a hash that is made to be slow. The
@@ -115,7 +116,7 @@ func (u *pulse) sendOver(ctx context.Context, s *session, b *beating) (ttl int64
 	reply, err := b.ask(s.lease)
 	if !stop() || err != nil {
 		b.cancel()
-		return 0, errors.Join(ctx.Err(), err)
+		return 0, driver.Join(ctx.Err(), err)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -134,7 +135,7 @@ func (s *session) openPulse(ctx context.Context) (*beating, error) {
 	stream, err := clientv3.RetryLeaseClient(s.e.client).LeaseKeepAlive(own)
 	if !stop() || err != nil {
 		cancel()
-		return nil, errors.Join(ctx.Err(), err)
+		return nil, driver.Join(ctx.Err(), err)
 	}
 	return &beating{stream, cancel}, nil
 }

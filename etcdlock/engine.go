@@ -150,7 +150,7 @@ func (e *Engine) Close() error {
 	if e.owned {
 		errs = append(errs, e.client.Close())
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := driver.Join(errs...); err != nil {
 		return fmt.Errorf("etcdlock: close: %w", err)
 	}
 	return nil

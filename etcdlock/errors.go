@@ -28,7 +28,7 @@ func classify(ctx context.Context, err error) error {
 	switch code {
 	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable:
 		if why := ctx.Err(); errors.Is(why, context.DeadlineExceeded) {
-			return fmt.Errorf("%w: %w", driver.ErrUnreachable, why)
+			return fmt.Errorf("%w: no answer: %w", driver.ErrUnreachable, why)
 		} else if why != nil {
 			return why
 		}

@@ -2,7 +2,6 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -45,7 +44,7 @@ func (s *session) verify(ctx context.Context, live []driver.Claim, out []driver.
 		_, _ = s.remove(ctx, m.key, created(m.key, m.rev)) // the next beat finds it otherwise
 	}
 	missing = slices.ContainsFunc(out, func(st driver.Standing) bool { return st.Gone })
-	return missing, errors.Join(errs...)
+	return missing, driver.Join(errs...)
 }
 
 // checks makes the questions of a beat. Claims of which nothing is known are gone.

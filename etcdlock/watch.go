@@ -97,7 +97,7 @@ func (h *ear) try(ctx context.Context, limit time.Duration) (refused bool) {
 		return false
 	}
 	if err := h.take(r, open); err != nil {
-		h.fault = errors.Join(err, ctx.Err())
+		h.fault = driver.Join(err, ctx.Err())
 		return open && r.Canceled && r.CompactRevision == 0
 	}
 	h.since, h.cluster = r.Header.Revision, r.Header.ClusterId

@@ -98,7 +98,10 @@ func replace(path string, data []byte, perm fs.FileMode) (err error) {
 	if err == nil {
 		err = tmp.Sync()
 	}
-	if err = errors.Join(err, tmp.Close()); err != nil {
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
 		return err
 	}
 	if err = os.Rename(tmp.Name(), path); err != nil {

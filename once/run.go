@@ -49,7 +49,7 @@ func begin(ctx context.Context, j *job, lease *pawl.Lease) (*run, error) {
 	}
 	r := &run{job: j, lease: lease, rec: rec, version: version}
 	if ctx.Err() != nil {
-		return nil, j.fail(rec, errors.Join(context.Cause(ctx), r.erase()))
+		return nil, j.fail(rec, driver.Join(context.Cause(ctx), r.erase()))
 	}
 	return r, nil
 }
@@ -84,18 +84,18 @@ func (r *run) succeeded(codec string, result []byte, cause error) error {
 // failed keeps an error that is to be remembered, and else frees the key.
 func (r *run) failed(ctx context.Context, cause error) error {
 	if err := r.lease.Err(); err != nil {
-		return errors.Join(cause, r.fail(r.rec, lost(err)))
+		return driver.Join(cause, r.fail(r.rec, lost(err)))
 	}
 	if !record.IsPermanent(cause) && (!r.o.remember || ctx.Err() != nil) {
 		if err := r.erase(); err != nil {
-			return errors.Join(cause, r.fail(r.rec, err))
+			return driver.Join(cause, r.fail(r.rec, err))
 		}
 		return cause
 	}
 	rec := r.rec
 	rec.Fail(cause)
 	if err := r.end(rec, nil); err != nil {
-		return errors.Join(cause, r.fail(rec, err))
+		return driver.Join(cause, r.fail(rec, err))
 	}
 	return cause
 }
@@ -122,7 +122,7 @@ func (r *run) overtaken(err error) error {
 		return fmt.Errorf("%w: another has taken over", pawl.ErrLost)
 	}
 	if over := r.lease.Err(); err != nil && over != nil {
-		return errors.Join(err, lost(over))
+		return driver.Join(err, lost(over))
 	}
 	return err
 }

@@ -107,7 +107,7 @@ func (r *rollCall) fault(majority int) error {
 			told = append(told, fmt.Errorf("%s: has lost its data or is new, and votes no earlier than in %v", r.nodes[i].Name, (r.silent-r.rolls[i].Since).Round(time.Millisecond)))
 		}
 	}
-	return fmt.Errorf("quorum: %d of %d nodes vote, %d are needed: %w", r.voting(), len(r.nodes), majority, errors.Join(errors.Join(told...), driver.ErrUnreachable))
+	return fmt.Errorf("%w: quorum: %d of %d nodes vote, %d are needed: %w", driver.ErrUnreachable, r.voting(), len(r.nodes), majority, driver.Join(told...))
 }
 
 // call asks every node whether it votes; a majority that does is enough unless

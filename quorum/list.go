@@ -161,7 +161,7 @@ func (e *Engine) agree(ctx context.Context, views []View) ([]View, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("quorum: %d of %d nodes answered, %d are needed: %w", len(good), len(e.nodes), e.majority, errors.Join(errs...))
+		return nil, fmt.Errorf("quorum: %d of %d nodes answered, %d are needed: %w", len(good), len(e.nodes), e.majority, driver.Join(errs...))
 	}
 	return good, nil
 }
@@ -239,7 +239,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	for range evictPasses {
 		stays := e.evictAt(ctx, views, x)
 		if len(stays)+len(e.nodes)-len(views) >= e.majority { // nodes that did not answer may hold it
-			return fmt.Errorf("quorum: not evicted at enough nodes: %w", errors.Join(append(stays, driver.ErrUnreachable)...))
+			return fmt.Errorf("%w: quorum: not evicted at enough nodes: %w", driver.ErrUnreachable, driver.Join(stays...))
 		}
 		select {
 		case <-time.After(time.Millisecond):

@@ -132,7 +132,7 @@ func (e *Engine) SecondRounds() uint64 { return e.seconds.Load() }
 // Open starts a session on the nodes that answer; a majority must vote.
 func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
 	if o.TTL > e.maxTTL {
-		return nil, fmt.Errorf("quorum: a ttl of %v is above the longest, %v: %w", o.TTL, e.maxTTL, driver.ErrUnsupported)
+		return nil, fmt.Errorf("quorum: a TTL of %v is above the longest, %v: ask for less, or raise the longest (max-ttl) for all who use these nodes: %w", o.TTL, e.maxTTL, driver.ErrUnsupported)
 	}
 	s := newSession(e, o)
 	e.mu.Lock()
@@ -171,7 +171,7 @@ func (e *Engine) Close() error {
 		errs = append(errs, s.Close(ctx))
 	}
 	e.tasks.Wait()
-	return errors.Join(errs...)
+	return driver.Join(errs...)
 }
 
 // closeLimit is how long Close waits for nodes that do not answer.

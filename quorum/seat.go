@@ -70,7 +70,7 @@ func (k *seat) reach(ctx context.Context) (*place, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, in.Close(ctx))
+		return nil, driver.Join(err, in.Close(ctx))
 	}
 	p := &place{in, voter}
 	k.at.Store(p)
@@ -140,7 +140,7 @@ func (k *seat) fault(err error) error {
 		return nil
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		err = errors.Join(err, driver.ErrUnreachable)
+		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}
 	return &nodeError{k.node.Name, err}
 }

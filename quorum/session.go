@@ -136,10 +136,11 @@ func (s *session) short(answered int, errs []error) error {
 		}
 		told = append(told, hide(err))
 	}
+	err := fmt.Errorf("quorum: %d of %d nodes answered, %d are needed: %w", answered, len(s.seats), s.e.majority, driver.Join(told...))
 	if transient {
-		told = append(told, driver.ErrUnreachable)
+		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}
-	return fmt.Errorf("quorum: %d of %d nodes answered, %d are needed: %w", answered, len(s.seats), s.e.majority, errors.Join(told...))
+	return err
 }
 
 // Close gives back what the session has, waits for the nodes that answer, and

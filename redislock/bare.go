@@ -3,7 +3,6 @@ package redislock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -188,7 +187,7 @@ func (e *bare) Close() error {
 		errs = append(errs, s.Close(ctx))
 	}
 	e.policy.close()
-	return errors.Join(append(errs, e.c.Close())...)
+	return driver.Join(append(errs, e.c.Close())...)
 }
 
 // wrongKey is faultAt for an engine without scripts.

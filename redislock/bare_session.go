@@ -201,7 +201,7 @@ func (s *bareSession) Beat(ctx context.Context, live []driver.Claim, out []drive
 			}
 		}
 	}
-	return errors.Join(failed, ctx.Err())
+	return driver.Join(failed, ctx.Err())
 }
 
 func (s *bareSession) beaten(c *driver.Claim, a Answer) (driver.Standing, error) {
@@ -236,7 +236,7 @@ func (s *bareSession) Close(ctx context.Context) error {
 			failed = err
 		}
 		if ctx.Err() != nil {
-			return errors.Join(failed, ctx.Err()) // the rest expires
+			return driver.Join(failed, ctx.Err()) // the rest expires
 		}
 	}
 	return failed

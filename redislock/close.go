@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/pawl-go/pawl/driver"
@@ -47,7 +46,7 @@ func (s *session) Close(ctx context.Context) error {
 			}
 		}
 		if ctx.Err() != nil {
-			return errors.Join(failed, ctx.Err()) // the rest expires
+			return driver.Join(failed, ctx.Err()) // the rest expires
 		}
 	}
 	return failed

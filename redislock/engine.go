@@ -49,7 +49,7 @@ func New(c Client, opts ...Option) driver.Engine {
 	o := collect(opts)
 	id := newID()
 	keys := newLayout(o.prefix, id, c.Clustered())
-	bad := errors.Join(keys.check(), o.check())
+	bad := driver.Join(keys.check(), o.check())
 	if o.bare {
 		return newBare(c, o, keys, bad)
 	}
@@ -157,7 +157,7 @@ func (e *Engine) Close() error {
 	e.policy.close()
 	e.finish()
 	e.tasks.Wait()
-	return errors.Join(append(errs, e.c.Close())...)
+	return driver.Join(append(errs, e.c.Close())...)
 }
 
 const closeTimeout = 2 * time.Second

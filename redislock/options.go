@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // DefaultPrefix is what holds are named with unless [Prefix] says otherwise.
@@ -55,7 +57,7 @@ func WithoutScripts() Option { return func(o *options) { o.bare = true } }
 // a server. It is for adapters that open URLs.
 func CheckOptions(cluster bool, opts ...Option) error {
 	o := collect(opts)
-	return errors.Join(newLayout(o.prefix, "", cluster).check(), o.check())
+	return driver.Join(newLayout(o.prefix, "", cluster).check(), o.check())
 }
 
 func collect(opts []Option) options {

@@ -3,7 +3,6 @@ package redislock
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -139,7 +138,7 @@ func (s *session) Mark(ctx context.Context) (high, epoch uint64, err error) {
 	answers := make([]Answer, 2)
 	fence := e.keys.fence("")
 	e.c.Each(ctx, []Command{{fence, []string{"GET", fence}}, {e.keys.roll(), []string{"HGET", e.keys.roll(), "epoch"}}}, answers)
-	if err := errors.Join(answers[0].Err, answers[1].Err); err != nil {
+	if err := driver.Join(answers[0].Err, answers[1].Err); err != nil {
 		return 0, 0, fault(err)
 	}
 	return uint64(count(answers[0].Text)), uint64(count(answers[1].Text)), nil

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"net/url"
@@ -67,7 +66,7 @@ func (n *node) reach(ctx context.Context) (driver.Engine, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return nil, errors.Join(errClosed, e.Close())
+		return nil, driver.Join(errClosed, e.Close())
 	}
 	n.engine = e
 	return e, nil

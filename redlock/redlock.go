@@ -58,7 +58,7 @@ func (o *owned) Close() error {
 	for _, n := range o.nodes {
 		errs = append(errs, n.Close())
 	}
-	return errors.Join(errs...)
+	return driver.Join(errs...)
 }
 
 func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
@@ -76,7 +76,7 @@ func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	}
 	o := &owned{e, nodes}
 	if err := o.reach(ctx); err != nil {
-		return nil, errors.Join(err, o.Close())
+		return nil, driver.Join(err, o.Close())
 	}
 	return o, nil
 }
@@ -164,5 +164,5 @@ func (o *owned) reach(ctx context.Context) error {
 	if reached > len(o.nodes)/2 {
 		return nil
 	}
-	return fmt.Errorf("redlock: %d of %d servers were reached, %d are needed: %w", reached, len(o.nodes), len(o.nodes)/2+1, errors.Join(errs...))
+	return fmt.Errorf("redlock: %d of %d servers were reached, %d are needed: %w", reached, len(o.nodes), len(o.nodes)/2+1, driver.Join(errs...))
 }

@@ -71,7 +71,7 @@ func (s *session) end(ctx context.Context) error {
 	errs = append(errs, err)
 	for _, c := range left {
 		if err := ctx.Err(); err != nil { // the rest expires
-			return errors.Join(append(errs, err)...)
+			return driver.Join(append(errs, err)...)
 		}
 		if err := s.depart(ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
 			errs = append(errs, err)
@@ -79,5 +79,5 @@ func (s *session) end(ctx context.Context) error {
 		}
 		s.e.wake(c.ID)
 	}
-	return errors.Join(errs...)
+	return driver.Join(errs...)
 }

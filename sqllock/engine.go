@@ -130,7 +130,7 @@ func (e *Engine) Close() error {
 	for _, s := range open {
 		errs = append(errs, s.end(ctx))
 	}
-	return errors.Join(errs...)
+	return driver.Join(errs...)
 }
 
 const closeTimeout = 2 * time.Second

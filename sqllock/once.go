@@ -3,7 +3,6 @@ package sqllock
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -241,7 +240,7 @@ func (o *onceTx) failed(ctx context.Context, rec record.Record, cause error) err
 	}
 	rec.Fail(cause)
 	if err := o.end(ctx, &rec); err != nil {
-		return errors.Join(cause, err)
+		return driver.Join(cause, err)
 	}
 	return cause
 }

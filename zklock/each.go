@@ -2,9 +2,10 @@ package zklock
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // maxAbreast is how many calls one task has under way at a time.
@@ -40,5 +41,5 @@ func each(ctx context.Context, n int, call func(ctx context.Context, i int) erro
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return driver.Join(errs...)
 }

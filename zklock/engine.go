@@ -242,12 +242,12 @@ func (e *Engine) Close() error {
 	e.tasks.Wait()
 	if !e.borrow {
 		e.main.close()
-		return errors.Join(errs...)
+		return driver.Join(errs...)
 	}
 	e.main.release()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return errors.Join(e.stand...) // also of sessions that were closed before
+	return driver.Join(e.stand...) // also of sessions that were closed before
 }
 
 const closeTimeout = 2 * time.Second

@@ -109,7 +109,7 @@ func parseChild(node string) (c child, ours bool, err error) {
 	case strings.HasPrefix(node, sharedMark) && (len(parts) == 5 || len(parts) == 6):
 		need, err1 := strconv.Atoi(parts[2])
 		limit, err2 := strconv.Atoi(parts[3])
-		if errors.Join(err1, err2) == nil && 1 <= need && need < limit && limit <= driver.All {
+		if driver.Join(err1, err2) == nil && 1 <= need && need < limit && limit <= driver.All {
 			return child{node, need, limit, int32(seq), mark}, true, nil
 		}
 	}
@@ -167,7 +167,7 @@ func parseData(data []byte) (d details, ok bool) {
 	d = details{life: life, session: parts[6]}
 	d.ID, d.Try, d.Need, d.Limit = parts[2], try, need, limit
 	d.Queue, d.Note = parts[7] == "1", parts[8]
-	return d, errors.Join(err1, err2, err3, err4) == nil
+	return d, driver.Join(err1, err2, err3, err4) == nil
 }
 
 // left is what a holder writes into its node as it leaves.

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -74,6 +73,26 @@ func (j *job) acquired(lease *pawl.Lease, waited string, err error) (*pawl.Lease
 		j.say("acquired %q (token %d)", j.name, number)
 	}
 	return lease, nil
+}
+
+// explain says in the command's words what the library says of a lock.
+func (j *job) explain(err error) error {
+	if l, ok := errors.AsType[*pawl.LimitError](err); ok && l.Other != nil {
+		return &coded{exitUsage, fmt.Errorf("%q: another limit is in use: %s, by %s; this asks for %s: use the same, or another name",
+			j.name, flagOf(l.Other.Limit), holderOf(l.Other.Note), flagOf(l.Limit))}
+	}
+	if text := err.Error(); errors.Is(err, pawl.ErrUnreachable) && !strings.Contains(text, j.store.shown) {
+		return fmt.Errorf("store %s: %w", j.store.shown, err)
+	}
+	return err
+}
+
+// flagOf is the flag that asks for a lock with a limit.
+func flagOf(limit int) string {
+	if limit == driver.All {
+		return "--shared"
+	}
+	return fmt.Sprintf("--slots %d", limit)
 }
 
 var errWaited = errors.New("waited long enough")
@@ -147,11 +166,14 @@ func (j *job) take(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, 
 	return m.Lock(ctx)
 }
 
-// deadlock finds out whether what is in the way is a process that waits for us: a
-// pawl run whose command we are, or are part of. The holder that an engine names
-// may be another of several, so all are looked at.
+// deadlock finds out whether what is in the way is a pawl that waits for us: one whose
+// command we are, or are part of. The holder that an engine names may be another of
+// several, so all are looked at.
 func (j *job) deadlock(ctx context.Context, c *pawl.Client) error {
-	above := ancestors()
+	above := owners()
+	if len(above) == 0 {
+		return nil
+	}
 	for i, name := range append([]string{j.name}, j.also...) {
 		line := name
 		if i == 0 {
@@ -163,42 +185,26 @@ func (j *job) deadlock(ctx context.Context, c *pawl.Client) error {
 		}
 		units := 0
 		for _, e := range held {
-			if !j.waitsForUs(e, above) {
+			if !slices.Contains(above, e.ID) {
 				continue
 			}
 			// With slots there is a way out as long as a stranger has one of them.
-			if units += e.Need; j.slots == 0 || units >= j.slots {
-				return &coded{j.busyCode, fmt.Errorf("%q is held by your own parent%s: it would wait for itself for ever", name, pidOf(e))}
+			if units += e.Need; j.slots == 0 || units >= j.slots || e.Exclusive() {
+				return &coded{j.busyCode, fmt.Errorf("%q is held by your own parent%s, which waits for this command: neither would ever end; take %[1]q in only one of the two, or use another name", name, whichParent(e))}
 			}
 		}
 	}
 	return nil
 }
 
-// waitsForUs reports whether a holder is one of the processes that we descend from, or
-// the pawl that has started us: a candidate's note has no process.
-func (j *job) waitsForUs(e driver.Entry, above []int) bool {
+// whichParent is " pid 17 (make on ci-7)", or nothing for a candidate, whose note has no
+// process. The host is said because a command in a container may inherit its parent too.
+func whichParent(e driver.Entry) string {
 	who := holderOf(e.Note)
-	return who.User == j.me.User && slices.Contains(above, who.PID) || e.ID == os.Getenv("PAWL_LOCK_OWNER")
-}
-
-// pidOf is " pid 17", or nothing where that is not known.
-func pidOf(e driver.Entry) string {
-	if pid := holderOf(e.Note).PID; pid != 0 {
-		return " pid " + strconv.Itoa(pid)
+	if who.PID == 0 {
+		return ""
 	}
-	return ""
-}
-
-// ancestors lists the pawls that we descend from. The numbers of other processes tell
-// nothing: a stranger in a container beside ours may have the same, and host.
-func ancestors() (pids []int) {
-	for pid := os.Getppid(); pid > 0; pid = parentOf(pid) {
-		if isPawl(pid) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+	return fmt.Sprintf(" pid %d (%s on %s)", who.PID, who.Command, who.User[strings.LastIndexByte(who.User, '@')+1:])
 }
 
 // place finds who holds the name, and how many stand before us.

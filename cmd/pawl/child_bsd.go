@@ -16,10 +16,6 @@ func tieTo(*syscall.SysProcAttr) {}
 
 func adoptOrphans() {}
 
-func parentOf(int) int { return 0 }
-
-func isPawl(pid int) bool { return pid > 1 } // any may be
-
 func descendants(int) []int { return nil }
 
 const getModes = unix.TIOCGETA

@@ -42,16 +42,6 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// isPawl reports whether a process is another of us, by the name of its program.
-func isPawl(pid int) bool {
-	ours, err := os.ReadFile("/proc/self/comm")
-	if err != nil {
-		return true
-	}
-	theirs, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
-	return err == nil && bytes.Equal(ours, theirs)
-}
-
 // descendants lists the processes below root.
 func descendants(root int) []int {
 	entries, err := filepath.Glob("/proc/[0-9]*")

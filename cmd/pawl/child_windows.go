@@ -51,7 +51,3 @@ func killed(int) bool { return false } // the console's modes are the command's 
 func isGuardian([]string) bool { return false }
 
 func guardianMain([]string) int { return exitUsage }
-
-func parentOf(int) int { return 0 }
-
-func isPawl(pid int) bool { return pid > 1 } // any may be

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 func (a *app) manCommand() *cobra.Command {
@@ -33,7 +34,7 @@ func writeManual(cmd *cobra.Command, folder string) error {
 	for _, below := range pages(cmd) {
 		errs = append(errs, writeManual(below, folder))
 	}
-	return errors.Join(errs...)
+	return driver.Join(errs...)
 }
 
 // pages are the commands below cmd that have a page.

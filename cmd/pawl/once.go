@@ -126,7 +126,7 @@ func (s *single) run(ctx context.Context) error {
 	defer settle()
 	c, err := s.open(wait, s.store, pawl.WithTTL(s.ttl), pawl.WithNote(s.me.note()), pawl.WithObserver(s))
 	defer leave(c)
-	if s.line = once.LockName(s.name); err == nil && os.Getenv("PAWL_LOCK_OWNER") != "" { // in a command of pawl's
+	if s.line = once.LockName(s.name); err == nil {
 		err = s.deadlock(wait, c)
 	}
 	if err != nil {

@@ -10,12 +10,26 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Containers may share a host's name and each count their processes from 1: what is
-// our parent here may be a stranger's number there.
+// Containers may share a host's name and each count their processes from 1: the number
+// of our parent here, or of a pawl that it is the command of, may be a stranger's there.
 func TestAStrangerWithTheNumberOfOurParentIsWaitedFor(t *testing.T) {
 	t.Parallel()
+	t.Run("a shell", func(t *testing.T) {
+		t.Parallel()
+		waitedFor(t, `echo $$ >parent`)
+	})
+	t.Run("a pawl", func(t *testing.T) {
+		t.Parallel()
+		waitedFor(t, `echo $PPID >parent`, "pawl", "run", "y", "--")
+	})
+}
+
+// waitedFor has a stranger hold a lock under the number that script writes down, in a
+// shell that the given words start, and the lock asked for from there.
+func waitedFor(t *testing.T, script string, starts ...string) {
 	s := newStage(t)
-	cmd := s.command("sh", "-c", `echo $$ >parent; until [ -e go ]; do sleep 0.02; done; pawl run -w 1ms x -- touch ran; exit $?`)
+	words := append(starts, "sh", "-c", script+`; until [ -e go ]; do sleep 0.02; done; pawl run -w 1ms x -- touch ran; exit $?`)
+	cmd := s.command(words[0], words[1:]...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	ended := s.started(cmd)

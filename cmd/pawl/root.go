@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // An app is one invocation: what it reads and writes, and what every verb shares.
@@ -136,13 +138,7 @@ func isUsage(err error) bool {
 	return false
 }
 
-// oneLine joins what errors.Join and cobra put on several lines.
+// oneLine joins what cobra and the system put on several lines.
 func oneLine(err error) string {
-	var lines []string
-	for line := range strings.Lines(err.Error()) {
-		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, line)
-		}
-	}
-	return strings.ReplaceAll(strings.Join(lines, "; "), "?; ", "? ") // cobra: did you mean this?
+	return strings.ReplaceAll(driver.OneLine(err.Error()), "?; ", "? ") // cobra: did you mean this?
 }

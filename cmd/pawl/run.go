@@ -66,7 +66,10 @@ The exit code is the command's own, or 128+n if signal n ended it. Otherwise:
   126 command not executable           127 command not found
 
 The command finds PAWL_LOCK_NAME, PAWL_LOCK_TOKEN (give it to whatever the command
-changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environment.`,
+changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environment.
+PAWL_LOCK_OWNERS names the owners of every pawl around it, outermost first: a pawl
+inside the command refuses to wait for one of them, since that waits for the command.
+A process that is to outlive the command unsets both.`,
 		Example: `  pawl run deploy -- ./deploy.sh
   pawl run -n -E 0 nightly -- /usr/local/bin/report
   pawl run -w 10m --reason "release 4.2" deploy -- make deploy
@@ -207,6 +210,7 @@ func (j *job) notAcquired(err error) error {
 		return &coded{code: exitSignal + int(i.sig)}
 	}
 	if !errors.Is(err, pawl.ErrHeld) {
+		err = j.explain(err)
 		j.events.add(event{Event: "failed", Name: j.name, Error: oneLine(err)})
 		return err
 	}
@@ -263,7 +267,7 @@ func (j *job) finish(lease *pawl.Lease, code int, err error) error {
 
 // environment is the command's: ours, and what it may want to know of the lock.
 func (j *job) environment(lease *pawl.Lease) []string {
-	drop := map[string]bool{"PAWL_LOCK_NAME": true, "PAWL_LOCK_TOKEN": true, "PAWL_LOCK_OWNER": true}
+	drop := map[string]bool{"PAWL_LOCK_NAME": true, "PAWL_LOCK_TOKEN": true, ownerVar: true, ownersVar: true}
 	var env []string
 	for _, v := range os.Environ() {
 		if key, _, _ := strings.Cut(v, "="); !drop[key] {
@@ -273,7 +277,8 @@ func (j *job) environment(lease *pawl.Lease) []string {
 	env = append(env,
 		"PAWL_LOCK_NAME="+j.name,
 		"PAWL_LOCK_TOKEN="+strconv.FormatUint(j.own(lease).Token(), 10),
-		"PAWL_LOCK_OWNER="+j.own(lease).ID())
+		ownerVar+"="+j.own(lease).ID(),
+		ownersVar+"="+ownersIn(lease))
 	return j.store.nest(env)
 }
 

@@ -30,9 +30,9 @@ type Error struct {
 // Error returns the key and what went wrong.
 func (e *Error) Error() string {
 	if errors.Is(e.Err, ErrFailed) {
-		return fmt.Sprintf("once %q: %v: %s", e.Key, e.Err, e.Record.Failure)
+		return fmt.Sprintf("once %q: %v: %s", e.Key, e.Err, driver.OneLine(e.Record.Failure))
 	}
-	return fmt.Sprintf("once %q: %v", e.Key, e.Err)
+	return fmt.Sprintf("once %q: %s", e.Key, driver.OneLine(e.Err.Error()))
 }
 
 // Unwrap returns Err.

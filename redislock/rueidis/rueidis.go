@@ -177,7 +177,7 @@ func (c *client) Fresh(ctx context.Context, cmds []redislock.Command, out []redi
 	ended, err := c.alone(ctx, c.live, false, func(d redis.DedicatedClient) (failed error) {
 		for i, r := range d.DoMulti(undated{ctx}, c.commands(d.B(), cmds)...) {
 			answers[i].Reply, answers[i].Err = answer(r)
-			failed = errors.Join(failed, r.NonRedisError())
+			failed = driver.Join(failed, r.NonRedisError())
 		}
 		return failed
 	})

@@ -79,7 +79,7 @@ func (o *own) with(ctx context.Context, u use, fn func(*sql.Conn) error) error {
 
 func (o *own) spare() func() bool { return nil }
 func (o *own) usable() error      { return nil }
-func (o *own) close() error       { return errors.Join(o.db.Close(), o.beats.Close()) }
+func (o *own) close() error       { return driver.Join(o.db.Close(), o.beats.Close()) }
 
 // foreign is the user's pool, of which one connection is kept for beats.
 type foreign struct {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/sqllock"
 )
 
@@ -166,7 +167,7 @@ func (k *server) query(ctx context.Context, c *sql.Conn, f *sqllock.Flight) ([]r
 	}
 	for r.NextResultSet() { // nothing is to come but the end, which may fail
 	}
-	return got, errors.Join(r.Err(), r.Close())
+	return got, driver.Join(r.Err(), r.Close())
 }
 
 var errShort = errors.New("mysql: the server sent fewer results than statements that have one")
@@ -216,7 +217,7 @@ func (k *server) walk(ctx context.Context, c *sql.Conn, f *sqllock.Flight) (got 
 				settle(ctx, c)
 			}
 		}()
-		if err = errors.Join(run(setLevel), run(begin)); err != nil {
+		if err = driver.Join(run(setLevel), run(begin)); err != nil {
 			return nil, err
 		}
 	}

@@ -28,7 +28,6 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -114,6 +113,6 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 // Close ends the engine's sessions with their claims, its goroutines and the
 // connections of its own.
 func (e *Engine) Close() error {
-	e.closing.Do(func() { e.closed = errors.Join(e.Engine.Close(), e.store.close()) })
+	e.closing.Do(func() { e.closed = driver.Join(e.Engine.Close(), e.store.close()) })
 	return e.closed
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/sqllock"
 )
 
@@ -102,7 +103,7 @@ func fly(ctx context.Context, c *pgx.Conn, f *sqllock.Flight, around *envelope) 
 	}
 	res := c.SendBatch(ctx, b)
 	got, err := collectAll(res, f, wrapped, len(around.set))
-	err = errors.Join(err, res.Close())
+	err = driver.Join(err, res.Close())
 	if err != nil && wrapped && !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
 		_, _ = c.Exec(ctx, "ROLLBACK") // where that fails too, the connection is not used again
 	}

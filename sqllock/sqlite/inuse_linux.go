@@ -7,6 +7,8 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // Where SQLite puts its locks: the same in all its libraries, for ever.
@@ -28,7 +30,7 @@ func inUse(path string) (used bool, done func(), err error) {
 	}
 	file, err := f.Stat()
 	if err != nil {
-		return false, nil, errors.Join(err, f.Close())
+		return false, nil, driver.Join(err, f.Close())
 	}
 	lock := unix.Flock_t{Type: unix.F_RDLCK, Start: sharedFirst, Len: sharedSize}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock); err != nil {

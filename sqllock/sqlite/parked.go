@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // Another SQLite library in this process takes POSIX locks. Those belong to the
@@ -47,8 +49,8 @@ func openDB(ctx context.Context, path string) (*sqlite3.Conn, os.FileInfo, error
 	if file, err := os.Stat(path); err == nil {
 		if db := unpark(file); db != nil {
 			_, err := db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, false)
-			if err = errors.Join(err, db.Exec("PRAGMA query_only = OFF")); err != nil {
-				return nil, nil, errors.Join(err, closeDB(db, file, false))
+			if err = driver.Join(err, db.Exec("PRAGMA query_only = OFF")); err != nil {
+				return nil, nil, driver.Join(err, closeDB(db, file, false))
 			}
 			return db, file, nil
 		}
@@ -62,7 +64,7 @@ func openDB(ctx context.Context, path string) (*sqlite3.Conn, os.FileInfo, error
 	}
 	file, err := os.Stat(path) // made by now
 	if err != nil {
-		return nil, nil, errors.Join(err, db.Close())
+		return nil, nil, driver.Join(err, db.Close())
 	}
 	return db, file, nil
 }
@@ -83,7 +85,7 @@ func closeDB(db *sqlite3.Conn, file os.FileInfo, reads bool) error {
 	if !db.GetAutocommit() { // nobody would end it, if it is kept
 		err = db.Exec("ROLLBACK")
 	}
-	return errors.Join(err, park(p))
+	return driver.Join(err, park(p))
 }
 
 // closeOf closes a descriptor of a database, its log or its shared memory, or
@@ -105,7 +107,7 @@ func park(p parkedFile) error {
 		errs = append(errs, p.Close())
 		return true
 	})
-	return errors.Join(errs...)
+	return driver.Join(errs...)
 }
 
 func unpark(file os.FileInfo) *sqlite3.Conn {

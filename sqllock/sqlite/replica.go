@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // A replica is a copy of a file and its log, of a moment at which nobody had the
@@ -42,7 +44,7 @@ func replicate(path string, file os.FileInfo) (_ *replica, err error) {
 	// What is the same when it is read again was so at the moment between.
 	for _, suffix := range []string{"", "-wal"} {
 		if same, err := sameBytes(file, path+suffix, r.path()+suffix); err != nil || !same {
-			return nil, errors.Join(sqlite3.BUSY, err)
+			return nil, driver.Join(sqlite3.BUSY, err)
 		}
 	}
 	if !r.current() {
@@ -102,7 +104,7 @@ func copyOver(file os.FileInfo, from, to string) error {
 		return err
 	}
 	_, err = io.Copy(dst, src)
-	return errors.Join(err, dst.Close())
+	return driver.Join(err, dst.Close())
 }
 
 // sameBytes compares a file of a database and its copy; two that are not there are
@@ -118,7 +120,7 @@ func sameBytes(file os.FileInfo, from, to string) (bool, error) {
 		return true, nil
 	}
 	if erra != nil || errb != nil {
-		return false, errors.Join(erra, errb)
+		return false, driver.Join(erra, errb)
 	}
 	ra, rb := bufio.NewReader(fa), bufio.NewReader(fb)
 	for {
@@ -130,7 +132,7 @@ func sameBytes(file os.FileInfo, from, to string) (bool, error) {
 		case erra == io.EOF || errb == io.EOF:
 			return false, nil
 		case erra != nil || errb != nil:
-			return false, errors.Join(erra, errb)
+			return false, driver.Join(erra, errb)
 		case ca != cb:
 			return false, nil
 		}

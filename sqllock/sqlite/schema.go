@@ -3,10 +3,11 @@ package sqlite
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 var (
@@ -48,7 +49,7 @@ func (c *conn) initialize(ctx context.Context, cs *census) error {
 	}
 	made, err := c.adopt(cs)
 	if err != nil {
-		return errors.Join(err, c.exec(&c.rollback, rollbackText))
+		return driver.Join(err, c.exec(&c.rollback, rollbackText))
 	}
 	if err := c.exec(&c.commit, commitText); err != nil || !made {
 		return err
@@ -70,7 +71,7 @@ func (c *conn) schemaVersion() (version int64, err error) {
 }
 
 func versionError(version int64) error {
-	return fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d", version, schemaVersion)
+	return fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d: use the program that made them, or a newer one", version, schemaVersion)
 }
 
 // each runs a statement once and shows its rows.
@@ -120,5 +121,5 @@ func (c *conn) sign(boot, space string) error {
 		return err
 	}
 	defer set.Close()
-	return errors.Join(set.BindText(1, boot), set.BindText(2, space), set.Exec())
+	return driver.Join(set.BindText(1, boot), set.BindText(2, space), set.Exec())
 }

@@ -122,7 +122,7 @@ func open(ctx context.Context, path string, o *options) (_ *Engine, err error) {
 	defer func() {
 		if err != nil {
 			_, cerr := e.store.close("")
-			err = errors.Join(err, cerr, e.census.leave(false)) // no row has named it yet
+			err = driver.Join(err, cerr, e.census.leave(false)) // no row has named it yet
 		}
 	}()
 	// The own file is locked before the first row can name it.
@@ -146,7 +146,7 @@ func openView(ctx context.Context, path string, o *options) (_ *Engine, err erro
 		return nil, err
 	}
 	if err := e.view.connect(ctx); err != nil {
-		return nil, errors.Join(err, e.view.close())
+		return nil, driver.Join(err, e.view.close())
 	}
 	return e, nil
 }
@@ -241,7 +241,7 @@ func (e *Engine) Close() error {
 			return
 		}
 		named, cerr := e.store.close(e.census.id)
-		e.closed = errors.Join(err, cerr, e.census.leave(named))
+		e.closed = driver.Join(err, cerr, e.census.leave(named))
 	})
 	return e.closed
 }

@@ -77,7 +77,7 @@ var errMoved = errors.New("sqlite: the file was removed or replaced while it was
 func (c *conn) moved() error {
 	for _, f := range c.files {
 		if gone, err := f.HasMoved(); err != nil || gone {
-			return errors.Join(errMoved, err)
+			return driver.Join(errMoved, err)
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func (s *store) readers(ctx context.Context) (_ *conn, err error) {
 		return nil, err
 	}
 	if err := r.db.Exec("PRAGMA query_only = ON"); err != nil {
-		return nil, errors.Join(err, r.close(nil))
+		return nil, driver.Join(err, r.close(nil))
 	}
 	s.r = r
 	return r, nil
@@ -173,7 +173,7 @@ func (s *store) close(live string) (named bool, err error) {
 	r := s.r
 	s.mu.Unlock()
 	err = r.close(nil)
-	return named, errors.Join(err, s.w.close(func() {
+	return named, driver.Join(err, s.w.close(func() {
 		named = s.w.names(live)
 		s.w.leaveLog()
 	}))
@@ -208,13 +208,13 @@ func (c *conn) fly(ctx context.Context, f *sqllock.Flight) error {
 			if c.db.GetAutocommit() { // SQLite has undone it itself, as when the disk is full
 				return err
 			}
-			return errors.Join(err, c.exec(&c.rollback, rollbackText))
+			return driver.Join(err, c.exec(&c.rollback, rollbackText))
 		}
 	}
 	err := c.exec(&c.commit, commitText)
 	if err != nil && !c.db.GetAutocommit() {
 		// Still open, so nothing of it stands once it is rolled back.
-		return errors.Join(notBusy(err), c.exec(&c.rollback, rollbackText))
+		return driver.Join(notBusy(err), c.exec(&c.rollback, rollbackText))
 	}
 	return err
 }
@@ -225,7 +225,7 @@ func (c *conn) durably(ctx context.Context, f *sqllock.Flight) (err error) {
 	if err := c.exec(&c.full, fullText); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.exec(&c.normal, normalText)) }()
+	defer func() { err = driver.Join(err, c.exec(&c.normal, normalText)) }()
 	return c.fly(ctx, f)
 }
 

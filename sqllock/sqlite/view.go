@@ -69,7 +69,7 @@ func (v *view) read(ctx context.Context, step *sqllock.Step) error {
 		if err := v.c.db.Exec("BEGIN"); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, v.c.db.Exec("ROLLBACK")) }()
+		defer func() { err = driver.Join(err, v.c.db.Exec("ROLLBACK")) }()
 		t, err := v.c.judge(v.census)
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ func (v *view) open(ctx context.Context) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, v.disconnect())
+			err = driver.Join(err, v.disconnect())
 		}
 	}()
 	// That of a copy may be closed while another library has the file.
@@ -181,7 +181,7 @@ func (v *view) disconnect() error {
 	err := v.c.close(nil)
 	v.c = nil
 	if v.copy != nil {
-		err = errors.Join(err, os.RemoveAll(v.copy.dir))
+		err = driver.Join(err, os.RemoveAll(v.copy.dir))
 		v.copy = nil
 	}
 	return err
