@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
@@ -129,13 +130,13 @@ func (g *guard) look() {
 // store no longer knows the lock.
 func (g *guard) ended() {
 	g.told = true
-	why := context.Cause(g.lease.Context())
+	why := strings.TrimPrefix(oneLine(context.Cause(g.lease.Context())), pawl.ErrLost.Error()+": ") // that is said anyhow
 	deadline := g.lease.Deadline()
 	switch {
 	case !g.lost && time.Now().Before(deadline): // broken by an operator: somebody else may hold it now
-		g.stop(oneLine(why), time.Now().Add(g.j.killAfter))
+		g.stop(why, time.Now().Add(g.j.killAfter))
 	case !g.lost:
-		g.stop(oneLine(why), time.Now())
+		g.stop(why, time.Now())
 	case !g.killAt.IsZero():
 		g.kill()
 	}
