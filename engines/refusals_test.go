@@ -247,7 +247,7 @@ func TestARefusedUserIsOneLine(t *testing.T) {
 		words string
 	}{
 		"Redis, a password":       {redis, "redis://ana:wrong@$", pawl.ErrDenied, "WRONGPASS"},
-		"Redis, a database":       {redis, "redis://$/99", nil, "99"},
+		"Redis, a database":       {redis, "redis://$/99", nil, "DB index is out of range"},
 		"PostgreSQL, a user":      {postgres, "postgres://nosuch@$/postgres?sslmode=disable", pawl.ErrDenied, "nosuch"},
 		"PostgreSQL, a database":  {postgres, "postgres://postgres@$/nosuch?sslmode=disable", pawl.ErrDenied, "nosuch"},
 		"PostgreSQL, its tables":  {postgres, "postgres://postgres@$/postgres?sslmode=disable&table_prefix=none_", nil, "pawl migrate"},
