@@ -175,7 +175,7 @@ func (q *quest) await(ctx context.Context) (done bool, err error) {
 		}
 		q.learn(st)
 		if st.Held {
-			if q.cl.o.fixed && q.cl.s.renew(ctx, q.cl) {
+			if q.cl.o.fixed && q.cl.s.renew(ctx, q.cl, st) {
 				q.cl.s.retry(q.cl)
 				return false, nil
 			}

@@ -228,19 +228,24 @@ func (s *session) capLocked(cl *claim, now instant) {
 
 // renew makes one beat for one claim and takes in what it promised. A lease
 // without renewal gets it at its grant, for its time to start then; if it fails,
-// the lease lasts as long as was promised before.
-func (s *session) renew(ctx context.Context, cl *claim) (gone bool) {
+// the lease lasts as long as was promised before. A claim that the store does not show
+// as st is another, which an Enter that was held up has left in place of an evicted one.
+func (s *session) renew(ctx context.Context, cl *claim, st driver.Standing) (gone bool) {
 	sent := s.c.now()
 	call, cancel := context.WithTimeout(ctx, s.ttl/6)
 	defer cancel()
 	var out [1]driver.Standing
 	err := s.d.Beat(call, []driver.Claim{cl.Claim}, out[:])
-	if out[0].Valid > 0 {
+	now := out[0]
+	if now.Valid > 0 {
+		if !now.Held || now.Token != st.Token {
+			return true
+		}
 		s.mu.Lock()
-		s.promiseLocked(cl, sent, out[0].Valid)
+		s.promiseLocked(cl, sent, now.Valid)
 		s.mu.Unlock()
 	}
-	return out[0].Gone || errors.Is(err, driver.ErrGone)
+	return now.Gone || errors.Is(err, driver.ErrGone)
 }
 
 // interrupt makes the Await of cl, if there is one, come back and look.

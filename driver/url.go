@@ -102,6 +102,8 @@ func misread(u *url.URL) string {
 		return ofMySQL
 	case at(u.Opaque):
 		return "two slashes are missing: write scheme://user:password@host:port"
+	case strings.ContainsAny(u.User.Username(), "?=&;:/"): // a password may be in it, and a server repeats users
+		return "a user has one of ? = & ; : / in it; write scheme://user:password@host:port, with the : as it is"
 	case u.Fragment != "", at(path), at(u.RawQuery):
 		return "what comes after the host makes no sense; " + escapes
 	}

@@ -70,7 +70,7 @@ func (e *Engine) store(ctx context.Context, args []string) (Reply, error) {
 	if e.o.replicas == 0 {
 		return e.run(ctx, storeScript, 2, args)
 	}
-	r, replicas, err := e.runAndWait(ctx, storeScript, args[0], storeScript.call(2, args))
+	r, replicas, err := e.runAndWait(ctx, storeScript, args[0], storeScript.call(2, args), e.o.timeout)
 	if err != nil && len(r.Array) > 0 { // of WAIT: the record is written
 		return r, shortage{err}
 	}

@@ -13,8 +13,8 @@ import (
 // runAndWait runs a script, and on the same connection in the same piece WAIT,
 // which counts what its own connection wrote and nothing else. It returns how
 // many replicas have it.
-func (e *Engine) runAndWait(ctx context.Context, sc *script, key string, call []string) (r Reply, replicas int, err error) {
-	wait := []string{"WAIT", strconv.Itoa(e.o.replicas), strconv.FormatInt(e.o.timeout.Milliseconds(), 10)}
+func (e *Engine) runAndWait(ctx context.Context, sc *script, key string, call []string, within time.Duration) (r Reply, replicas int, err error) {
+	wait := []string{"WAIT", strconv.Itoa(e.o.replicas), strconv.FormatInt(max(within.Milliseconds(), 1), 10)} // 0 would be for ever
 	out, err := e.c.Together(ctx, key, [][]string{call, wait})
 	if err == nil && code(out[0].Err) == "NOSCRIPT" {
 		out, err = e.c.Together(ctx, key, [][]string{sc.whole(call), wait})
@@ -29,13 +29,13 @@ func (e *Engine) runAndWait(ctx context.Context, sc *script, key string, call []
 }
 
 // grant runs a script that may grant c. Where the engine waits for replicas, a
-// grant that too few have is undone.
-func (s *session) grant(ctx context.Context, c *driver.Claim, sc *script, key string, call []string) (Reply, error) {
+// grant that too few have within a time is undone.
+func (s *session) grant(ctx context.Context, c *driver.Claim, sc *script, key string, call []string, within time.Duration) (Reply, error) {
 	e := s.e
 	if e.o.replicas == 0 {
 		return e.send(ctx, sc, key, call)
 	}
-	r, replicas, err := e.runAndWait(ctx, sc, key, call)
+	r, replicas, err := e.runAndWait(ctx, sc, key, call, within)
 	switch {
 	case err != nil && len(r.Array) > 0 && r.Array[0].Int == codeWaits: // it is in the line, and could never be granted
 		return Reply{}, s.undo(ctx, c, err)
@@ -45,7 +45,7 @@ func (s *session) grant(ctx context.Context, c *driver.Claim, sc *script, key st
 		return Reply{}, s.undo(ctx, c, err)
 	case replicas < e.o.replicas:
 		return Reply{}, s.undo(ctx, c, fmt.Errorf("a grant of %q reached %d of %d replicas within %v and was given back",
-			c.Name, replicas, e.o.replicas, e.o.timeout))
+			c.Name, replicas, e.o.replicas, within))
 	}
 	return r, nil
 }
@@ -78,9 +78,25 @@ func (s *session) confirm(ctx context.Context, c *driver.Claim, token uint64) (d
 		return driver.Standing{Held: true, Token: token, Ahead: -1}, nil
 	}
 	at, own := s.of(c)
-	r, err := s.grant(ctx, c, lookScript, at.hold, lookScript.call(4, at.keys(own, s.millis, "1")))
+	// A beat that finds the claim held makes Await come back, so the replicas have to
+	// answer between two beats.
+	r, err := s.grant(ctx, c, lookScript, at.hold, lookScript.call(4, at.keys(own, s.millis, "1")), min(s.e.o.timeout, s.ttl/6))
 	if err != nil {
+		s.untaken(c)
 		return driver.Standing{}, s.e.faultAt(c.Name, err)
 	}
-	return s.standing(c, r)
+	st, err := s.standing(c, r)
+	if err != nil || !st.Held {
+		s.untaken(c)
+	}
+	return st, err
+}
+
+// untaken makes the next Await look: the caller was not told of a grant after all.
+func (s *session) untaken(c *driver.Claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.spots[c.ID]; p != nil && p.claim.Try == c.Try {
+		p.taken, p.heard = false, 0
+	}
 }

@@ -155,7 +155,7 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 		if c.Propose != 0 {
 			call = append(call, strconv.FormatUint(c.Propose, 10))
 		}
-		r, err = s.grant(ctx, &c, sc, p.hold, call)
+		r, err = s.grant(ctx, &c, sc, p.hold, call, e.o.timeout)
 	}
 	if err != nil {
 		if word := code(err); word != "" && word != "ERR" || errors.Is(err, driver.ErrNoVote) { // refused untouched

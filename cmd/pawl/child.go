@@ -32,7 +32,14 @@ func (j *job) under(lease *pawl.Lease, c *pawl.Client, program string, signals *
 	j.screen.save()
 	j.running.Store(true)
 	defer j.speakAgain()
-	ch, err := start(cmd, liveFile(c), signals.ignored)
+	var until time.Time
+	if j.onLost == "kill" {
+		until = lease.Deadline()
+	}
+	ch, err := start(cmd, liveFile(c), signals.ignored, until)
+	if _, ok := errors.AsType[*coded](err); ok {
+		return 0, err
+	}
 	if err != nil {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
 			err = e.Err // the path is said already
@@ -46,9 +53,7 @@ func (j *job) under(lease *pawl.Lease, c *pawl.Client, program string, signals *
 		select {
 		case status := <-ch.done:
 			wait.Stop()
-			if g.lost {
-				j.stopped(g)
-			}
+			g.over()
 			if g.lost || killed(status) {
 				j.screen.restore()
 			}
@@ -88,6 +93,7 @@ type guard struct {
 	told   bool      // the end of the lease's context was seen
 	killAt time.Time // zero: not to be killed
 	since  time.Time // of TERM
+	kills  int
 }
 
 // next is when to look again.
@@ -102,7 +108,7 @@ func (g *guard) next() *time.Timer {
 	if g.j.onLost == "kill" {
 		g.child.endBy(deadline)
 	}
-	return time.NewTimer(min(time.Until(deadline.Add(-g.j.killAfter)), g.j.ttl/6)) // the guardian is told six times a TTL
+	return time.NewTimer(min(time.Until(deadline.Add(-g.j.killAfter)), max(g.j.ttl/20, 50*time.Millisecond))) // by so much the guardian may be early
 }
 
 // loss is the lease's context until its end was seen.
@@ -162,6 +168,9 @@ func (g *guard) stop(why string, kill time.Time) {
 
 func (g *guard) kill() {
 	g.child.signalAll(syscall.SIGKILL)
+	if g.kills++; g.kills > 20 { // somebody should have told us of the end
+		g.child.endGuardian()
+	}
 	g.killAt = time.Now().Add(50 * time.Millisecond) // and again, until nobody is left
 }
 
@@ -176,13 +185,20 @@ func (g *guard) signalled(sig os.Signal) {
 	}
 }
 
-// stopped is what is left to say and do once a command that had to be stopped has
-// ended: its descendants must not go on either.
-func (j *job) stopped(g *guard) {
-	if j.onLost == "kill" {
+// over is what is left to say and do once the command has ended: the descendants of
+// one that had to be stopped must not go on either. We may have stood still, and not
+// know yet that the lock is lost.
+func (g *guard) over() {
+	j := g.j
+	if j.onLost == "kill" && (g.lost || g.lease.Err() != nil) {
 		g.child.endAll()
 	}
-	j.tell("command ended %s after the loss; exit %d", brief(time.Since(g.since)), exitLost)
+	switch {
+	case g.lost:
+		j.tell("command ended %s after the loss; exit %d", brief(time.Since(g.since)), exitLost)
+	case g.child.late.Load():
+		j.say("the guardian has ended %s: it was not told in time that the lock is still held", j.me.Command)
+	}
 }
 
 func (j *job) tell(format string, args ...any) {

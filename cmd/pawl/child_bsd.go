@@ -3,7 +3,6 @@
 package main
 
 import (
-	"os/signal"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -16,17 +15,13 @@ func tieTo(*syscall.SysProcAttr) {}
 
 func adoptOrphans() {}
 
-func descendants(int) []int { return nil }
+const findsDescendants = false
+
+func descendants(int, []int) []int { return nil }
+
+// uptime is a clock that all processes of a machine share.
+func uptime() int64 { return clock(unix.CLOCK_MONOTONIC) }
 
 const getModes = unix.TIOCGETA
 
-// ignoredSignals lists what was ignored when we began. Go keeps these two as they
-// were; of the others nothing is known.
-func ignoredSignals() (ignored []syscall.Signal) {
-	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
-		if signal.Ignored(sig) {
-			ignored = append(ignored, sig)
-		}
-	}
-	return ignored
-}
+func ignoredSignals() []syscall.Signal { return ignoredByGo() }

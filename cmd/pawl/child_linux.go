@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -42,8 +43,12 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// descendants lists the processes below root.
-func descendants(root int) []int {
+// findsDescendants: all of them are found here, whatever group they are in.
+const findsDescendants = true
+
+// descendants lists the processes below root, but for some of its children and what is
+// below those.
+func descendants(root int, but []int) []int {
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil
@@ -57,9 +62,14 @@ func descendants(root int) []int {
 		}
 	}
 	var all []int
-	for next := []int{root}; len(next) > 0; next = next[1:] {
-		all = append(all, below[next[0]]...)
+	next := slices.DeleteFunc(below[root], func(pid int) bool { return slices.Contains(but, pid) })
+	for ; len(next) > 0; next = next[1:] {
+		all = append(all, next[0])
 		next = append(next, below[next[0]]...)
 	}
 	return all
 }
+
+// uptime is a clock that all processes of a machine share, and that goes on while it
+// sleeps.
+func uptime() int64 { return clock(unix.CLOCK_BOOTTIME) }

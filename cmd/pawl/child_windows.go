@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -17,13 +18,14 @@ type child struct {
 	cmd  *exec.Cmd
 	pid  int
 	done chan int
+	late atomic.Bool
 }
 
-func start(cmd *exec.Cmd, _ *os.File, _ []syscall.Signal) (*child, error) {
+func start(cmd *exec.Cmd, _ *os.File, _ []syscall.Signal, _ time.Time) (*child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	c := &child{cmd, cmd.Process.Pid, make(chan int, 1)}
+	c := &child{cmd: cmd, pid: cmd.Process.Pid, done: make(chan int, 1)}
 	go func() { // ends with the child
 		_ = cmd.Wait()
 		c.done <- cmd.ProcessState.ExitCode()
@@ -43,6 +45,8 @@ func (c *child) endBy(time.Time) {} // nobody is there to do it
 func (c *child) signalAll(syscall.Signal) { _ = c.cmd.Process.Kill() }
 
 func (c *child) endAll() {} // nobody else is known
+
+func (c *child) endGuardian() {}
 
 func codeFrom(code int) int { return code }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -11,8 +12,9 @@ import (
 // A family is the command and everything that descends from it.
 type family struct {
 	pid      int
-	own      bool // in a process group of its own
-	guardian int  // it is not of the family; 0: we are the guardian
+	own      bool  // in a process group of its own
+	guardian int   // it is not of the family; 0: we are the guardian
+	before   []int // children that we had before: a shell that became pawl may have left some
 }
 
 // signal sends n to the command, and to its group if that is its own.
@@ -24,28 +26,36 @@ func (f family) signal(n syscall.Signal) {
 	_ = syscall.Kill(f.pid, n)
 }
 
-// signalAll sends n to the command and to everything that descends from it.
+// signalAll sends n to the command and to everything that descends from it. The
+// command's number may be another's by now, if it has ended while we stood still, so
+// where descendants can be found it must be among them.
 func (f family) signalAll(n syscall.Signal) {
 	below := f.below()
-	f.signal(n)
+	there := !findsDescendants || slices.Contains(below, f.pid)
+	if there {
+		f.signal(n)
+	}
 	for _, pid := range below {
-		if pid != f.pid {
-			_ = syscall.Kill(pid, n)
+		if group, _ := syscall.Getpgid(pid); there && (pid == f.pid || f.own && group == f.pid) {
+			continue // it has it
 		}
+		_ = syscall.Kill(pid, n)
 	}
 }
 
 // endAll kills what is left once the command has ended. One that forks while it
 // is being killed leaves another behind, so this goes on until there is none, or
-// none that we may kill.
+// none that we may kill. A process may change its parent while it is looked for: it is
+// looked for twice.
 func (f family) endAll() {
-	if f.own {
+	if f.own && !findsDescendants {
 		_ = syscall.Kill(-f.pid, syscall.SIGKILL)
 	}
-	for giveUp := time.Now().Add(5 * time.Second); time.Now().Before(giveUp); time.Sleep(time.Millisecond) {
+	empty := 0
+	for giveUp := time.Now().Add(5 * time.Second); empty < 2 && time.Now().Before(giveUp); time.Sleep(time.Millisecond) {
 		below := f.below()
-		if len(below) == 0 {
-			return
+		if empty++; len(below) > 0 {
+			empty = 0
 		}
 		for _, pid := range below {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -55,13 +65,8 @@ func (f family) endAll() {
 }
 
 // below lists the processes of the family that are there.
-func (f family) below() (pids []int) {
-	for _, pid := range descendants(os.Getpid()) {
-		if pid != f.guardian {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+func (f family) below() []int {
+	return slices.DeleteFunc(descendants(os.Getpid(), f.before), func(pid int) bool { return pid == f.guardian })
 }
 
 // bury takes leave of children that have ended.
@@ -69,6 +74,29 @@ func bury() {
 	for {
 		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 && err != syscall.EINTR {
 			return
+		}
+	}
+}
+
+// reap waits for a child. Orphans that were left to us, because we are process 1 or
+// asked for them, are buried on the way. stopped, if not nil, is told when the child
+// stops.
+func reap(pid int, stopped func(syscall.Signal)) syscall.WaitStatus {
+	options := 0
+	if stopped != nil {
+		options = syscall.WUNTRACED
+	}
+	for {
+		var status syscall.WaitStatus
+		got, err := syscall.Wait4(-1, &status, options, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return status
+		case got == pid && (status.Exited() || status.Signaled()):
+			return status
+		case got == pid && status.Stopped():
+			stopped(status.StopSignal())
 		}
 	}
 }

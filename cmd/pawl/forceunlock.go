@@ -52,7 +52,7 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 		return err
 	}
 	defer leave(c)
-	held, err := heldBy(ctx, c, name)
+	held, err := a.heldBy(ctx, c, st, name)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (a *app) toChange(ctx context.Context, seen *pawl.Client, s store) (*pawl.C
 }
 
 // heldBy finds the holders, of whom there is at least one.
-func heldBy(ctx context.Context, c *pawl.Client, name string) ([]driver.Entry, error) {
+func (a *app) heldBy(ctx context.Context, c *pawl.Client, s store, name string) ([]driver.Entry, error) {
 	held, err := holders(ctx, c, name)
 	if err != nil || len(held) > 0 {
 		return held, err
@@ -110,7 +110,7 @@ func heldBy(ctx context.Context, c *pawl.Client, name string) ([]driver.Entry, e
 	hint := ""
 	if lock := electionLock(name); lock != "" {
 		if leaders, err := holders(ctx, c, lock); err == nil && len(leaders) > 0 {
-			hint = "; the leader of the election is broken with: pawl force-unlock " + operand(lock)
+			hint = "; the leader of the election is broken with: " + a.calling(s) + " force-unlock " + operand(lock)
 		}
 	}
 	return nil, &coded{exitFailed, fmt.Errorf("%q is not held by anybody%s", name, hint)}

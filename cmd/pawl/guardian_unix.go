@@ -46,7 +46,9 @@ type guardian struct {
 	link    *link
 	signals chan os.Signal
 	orders  chan order
+	stops   chan syscall.Signal // by which the command was stopped
 	done    chan syscall.WaitStatus
+	until   int64 // when the command has to be ended, by uptime; 0: never
 }
 
 type order struct {
@@ -64,7 +66,7 @@ func guardianMain(args []string) int {
 	}
 	g := &guardian{
 		family: family{own: args[3] == "true"}, link: link,
-		signals: make(chan os.Signal, 16), orders: make(chan order), done: make(chan syscall.WaitStatus, 1),
+		signals: make(chan os.Signal, 16), orders: make(chan order), stops: make(chan syscall.Signal, 1), done: make(chan syscall.WaitStatus, 1),
 	}
 	adoptOrphans()
 	g.settle(strings.Split(args[4], ","))
@@ -109,7 +111,7 @@ func (g *guardian) start(program string, argv []string) error {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			g.done <- reap(cmd.Process.Pid)
+			g.done <- reap(cmd.Process.Pid, func(sig syscall.Signal) { g.stops <- sig })
 		}
 	}()
 	err := <-started
@@ -121,29 +123,72 @@ func (g *guardian) start(program string, argv []string) error {
 
 // watch stays until the command has ended, or has to be.
 func (g *guardian) watch() {
-	end := time.NewTimer(time.Hour)
-	end.Stop()
+	tick := time.NewTimer(0)
+	late := false
 	for {
 		select {
 		case status := <-g.done:
-			g.link.send("ended", int64(status))
+			if late {
+				g.endAll()
+			}
+			if !g.link.send("ended", int64(status)) { // pawl is gone too, just now
+				g.endAll()
+			}
 			return
 		case sig := <-g.signals:
 			g.tell(sig)
+		case sig := <-g.stops:
+			g.link.send("stopped", int64(sig))
 		case o, alive := <-g.orders:
-			switch {
-			case !alive:
+			if !alive {
 				g.signalAll(syscall.SIGKILL)
 				g.endAll()
 				return
-			case o.word == "until":
-				end.Reset(time.Duration(o.n - uptime()))
-			case o.word == "ask":
-				g.answer(o.n)
 			}
-		case <-end.C:
-			g.signalAll(syscall.SIGKILL)
-			end.Reset(50 * time.Millisecond) // and again, until nobody is left
+			g.obey(o)
+			tick.Reset(g.pause())
+		case <-tick.C:
+			if g.until != 0 && uptime() >= g.until && !g.hasNews() {
+				if !late {
+					late = true
+					g.link.send("late", 0)
+				}
+				g.signalAll(syscall.SIGKILL) // and again, until nobody is left
+			}
+			tick.Reset(g.pause())
+		}
+	}
+}
+
+// pause is when to look at the clock again: it may jump, when a machine has slept.
+func (g *guardian) pause() time.Duration {
+	if g.until == 0 {
+		return time.Hour
+	}
+	return min(max(time.Duration(g.until-uptime()), 50*time.Millisecond), time.Second)
+}
+
+func (g *guardian) obey(o order) {
+	switch o.word {
+	case "until":
+		g.until = o.n
+	case "ask":
+		g.answer(o.n)
+	}
+}
+
+// hasNews takes in what pawl has said while we stood still, and reports whether the
+// time is not over after all.
+func (g *guardian) hasNews() bool {
+	for {
+		select {
+		case o, alive := <-g.orders:
+			if !alive {
+				return false
+			}
+			g.obey(o)
+		case <-time.After(10 * time.Millisecond):
+			return uptime() < g.until
 		}
 	}
 }
@@ -167,9 +212,18 @@ func (g *guardian) answer(question int64) {
 	}
 }
 
-// uptime is a clock that all processes of a machine share.
-func uptime() int64 {
+func clock(id int32) int64 {
 	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // it is there
+	_ = unix.ClockGettime(id, &ts) // it is there
 	return ts.Nano()
+}
+
+// ignoredByGo lists what was ignored when we began, as far as Go keeps it as it was.
+func ignoredByGo() (ignored []syscall.Signal) {
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(sig) {
+			ignored = append(ignored, sig)
+		}
+	}
+	return ignored
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -11,8 +12,9 @@ import (
 )
 
 // A link is what pawl and its guardian talk over, in lines of a word and a number. To
-// pawl it says started (pid), failed (errno), signal (number), answer, ended (status);
-// to the guardian until (uptime) and ask. Its end is the end of the other one.
+// pawl it says started (pid), failed (errno), signal (number), answer (to which ask),
+// stopped (signal), late and ended (status); to the guardian until (uptime) and ask
+// (number). Its end is the end of the other one.
 type link struct{ *os.File }
 
 func newLink() (near *link, far *os.File, err error) {
@@ -40,10 +42,12 @@ func linkOf(fd int) (*link, error) {
 	return &link{os.NewFile(uintptr(fd), "link")}, nil
 }
 
-// send sends a line. If the other end stands still, it does without.
-func (l *link) send(word string, n int64) {
+// send sends a line, and reports whether the other end can get it. If that stands still
+// for long, it does without.
+func (l *link) send(word string, n int64) bool {
 	_ = l.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-	_, _ = fmt.Fprintf(l, "%s %d\n", word, n)
+	_, err := fmt.Fprintf(l, "%s %d\n", word, n)
+	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // receive calls got with each line, to the end.

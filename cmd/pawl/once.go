@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 	"syscall"
@@ -93,6 +94,9 @@ func (s *single) forgetKey(ctx context.Context, args []string) error {
 		return err
 	}
 	defer leave(seen)
+	if _, err := os.Stat(st.local); st.local != "" && errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing was ever done there
+	}
 	c, err := s.toChange(ctx, seen, st)
 	if err != nil {
 		return err

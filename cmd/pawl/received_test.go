@@ -88,18 +88,15 @@ func (w started) row(t *testing.T) string {
 	s.await("got")
 	command := s.opener("got")
 	pawl := parentOf(parentOf(command))
-	var counts []string
 	for _, n := range numbers {
 		if err := syscall.Kill(pawl, n.sig); err != nil {
 			t.Fatal(err)
 		}
-		before := strings.Count(s.read("got"), "signal 2")
-		if err := syscall.Kill(pawl, syscall.SIGUSR2); err != nil {
-			t.Fatal(err)
-		}
-		if !eventually(func() bool { return strings.Count(s.read("got"), "signal 2") > before }) {
-			t.Fatalf("USR2 after %s never came: %q", n.name, s.read("got"))
-		}
+		s.fence(pawl)
+	}
+	s.fence(pawl) // the listener may have been told of two at once in another order
+	var counts []string
+	for _, n := range numbers {
 		counts = append(counts, strconv.Itoa(strings.Count(s.read("got"), n.word+"\n")))
 	}
 	group := "pawl's"
@@ -110,6 +107,18 @@ func (w started) row(t *testing.T) string {
 	s.write("go", "")
 	end()
 	return fmt.Sprintf("| %s | %s | %s | %s |", w.how, group, strings.Join(counts, " | "), ignored)
+}
+
+// fence waits until a signal sent to pawl has reached the command.
+func (s *stage) fence(pawl int) {
+	s.t.Helper()
+	before := strings.Count(s.read("got"), "signal 2")
+	if err := syscall.Kill(pawl, syscall.SIGUSR2); err != nil {
+		s.t.Fatal(err)
+	}
+	if !eventually(func() bool { return strings.Count(s.read("got"), "signal 2") > before }) {
+		s.t.Fatalf("USR2 never came: %q", s.read("got"))
+	}
 }
 
 // opener finds the process that has a file open. What the command itself would tell may

@@ -30,10 +30,10 @@ func (c *child) arrive(a arrival) {
 	}
 }
 
-// relay passes signals on to the command, each once. In a group of its own the command
-// has none of what is sent to us. In ours, with a terminal, it has what was sent to the
-// whole group, as Ctrl-C is, and what timeout sends; that came to the guardian as well,
-// and what came to only one of us was meant for the command and has not reached it.
+// relay passes signals on to the command, each once. The command has what was sent to
+// all of us: with a terminal to the group, as Ctrl-C is, and what timeout sends; without
+// one to every process of a service, as systemd does. That came to the guardian as well.
+// What came to only one of us was meant for the command and has not reached it.
 func (c *child) relay() {
 	var next []arrival
 	for {
@@ -41,11 +41,9 @@ func (c *child) relay() {
 		if now == nil {
 			return
 		}
-		if next = nil; !c.own {
-			now, next = c.ask(now)
-		}
+		now, next = c.ask(now)
 		for _, a := range now {
-			if c.own || a.at != atBoth {
+			if a.at != atBoth {
 				c.signal(a.sig)
 			}
 		}
@@ -76,7 +74,8 @@ func (c *child) gather(got []arrival) []arrival {
 }
 
 // apart is how far apart a signal may come to us and to the guardian, on a machine that
-// is busy with other things. What was sent to one of us comes so much later.
+// is busy with other things. What was sent to one of us comes so much later; without a
+// terminal, where that is the rule, as little as can be.
 const apart = 250 * time.Millisecond
 
 // ask finds out what of now came to both of us. The guardian tells of what it has, and
@@ -84,8 +83,12 @@ const apart = 250 * time.Millisecond
 // time is the next round's.
 func (c *child) ask(now []arrival) (_, next []arrival) {
 	c.asked++
-	c.link.send("ask", c.asked)
-	late, answered := time.After(apart), false
+	_ = c.link.send("ask", c.asked)
+	wait := apart
+	if c.own {
+		wait = together
+	}
+	late, answered := time.After(wait), false
 	silent := time.After(time.Second) // a guardian that stands still keeps no signal back
 	for over := false; !over || !answered; {
 		if answered && !slices.ContainsFunc(now, func(a arrival) bool { return a.at != atBoth }) {

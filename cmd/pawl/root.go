@@ -117,8 +117,8 @@ func withoutSecrets(code int, text string) string {
 }
 
 // likeURL finds a URL, user:password@host or password=, up to the last @ on the line: a
-// password may have a space in it.
-var likeURL = regexp.MustCompile(`(?i)[^\s"']*(://|:/|:[^\s"]*@|pass[a-z]*[=:]|pwd[=:])(.*@)?[^\s"]*`)
+// password may have a space in it; and what is behind one that a shell has cut there.
+var likeURL = regexp.MustCompile(`(?i)[^\s"']*(://|:/|:[^\s"]*@|pass[a-z]*[=:]|pwd[=:])(.*@)?[^\s"]*|[^\s"']*@[^\s"']+`)
 
 func hideUser(url string) string {
 	scheme, user, _ := strings.Cut(url, "://")

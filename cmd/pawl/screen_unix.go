@@ -33,8 +33,11 @@ func (s *screen) save() {
 // modes that a program in raw mode leaves behind. Where another group has come to the
 // foreground, as a shell's after Ctrl-Z, the terminal is theirs.
 func (s *screen) restore() {
+	if s.modes == nil {
+		return
+	}
 	tty := openTerminal()
-	if tty == nil || s.modes == nil {
+	if tty == nil {
 		return
 	}
 	defer tty.Close()

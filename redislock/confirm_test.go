@@ -1,0 +1,64 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+const confirmTTL = 3 * time.Second
+
+// The holder dies, the waiter finds its turn by looking, and while a slow replica
+// confirms the grant a beat finds the claim held: the waiter gets its lock all the same.
+func TestABeatWhileReplicasConfirmDoesNotLoseTheTurn(t *testing.T) {
+	t.Parallel()
+	master := testserver.Redis(t)
+	link := faultproxy.New(t, master.Addr())
+	testserver.RedisReplica(t, link.Addr())
+	link.Delay(faultproxy.Both, 200*time.Millisecond)
+	dies := faultproxy.New(t, master.Addr())
+	holder := open(t, "redis://"+dies.Addr(), pawl.WithTTL(confirmTTL))
+	waiter := open(t, "redis://"+master.Addr()+"?wait=1&wait-timeout=2s", pawl.WithTTL(confirmTTL))
+	lock(t, holder.Mutex("name"))
+	dies.BlackHole(faultproxy.Both)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*confirmTTL)
+	defer cancel()
+	l, err := waiter.Mutex("name").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, l)
+}
+
+// A grant that no replica has is given back, however long the replicas are waited for:
+// beats go on meanwhile.
+func TestAGrantThatIsToldAndNoReplicaHasIsGivenBack(t *testing.T) {
+	t.Parallel()
+	master := testserver.Redis(t)
+	link := faultproxy.New(t, master.Addr())
+	testserver.RedisReplica(t, link.Addr())
+	at := newConsole(t, master.Addr())
+	holder := open(t, "redis://"+master.Addr(), pawl.WithTTL(confirmTTL))
+	waiter := open(t, "redis://"+master.Addr()+"?wait=1&wait-timeout=2s", pawl.WithTTL(confirmTTL))
+	l := lock(t, holder.Mutex("name"))
+	got := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*confirmTTL)
+	defer cancel()
+	go func() { // waited for below
+		_, err := waiter.Mutex("name").Lock(ctx)
+		got <- err
+	}()
+	until(t, 5*time.Second, "in line", func() bool { return at.do("EXISTS", "pawl:\x01hname") == "1" })
+	link.BlackHole(faultproxy.Both)
+	unlock(t, l)
+	if err := <-got; err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a lock that no replica knows: %v, want that it was given back", err)
+	}
+	other := open(t, "redis://"+master.Addr(), pawl.WithTTL(confirmTTL))
+	unlock(t, lock(t, other.Mutex("name")))
+}
