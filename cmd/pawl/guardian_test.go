@@ -1,0 +1,154 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// pawl is stopped, so the guardian ends the command. One that forks all the time is not
+// ended by one look at who is there.
+func TestTheGuardianEndsWhatForksWhileItIsBeingEnded(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.write("forks", `trap '' TERM; n=0; while [ $n -lt 3000 ]; do n=$((n+1)); (sleep 0.02; echo x >>alive) & sleep 0.003; done`)
+	cmd := s.command("setsid", "-w", "pawl", "run", "--ttl", "3s", "--kill-after", "500ms", "x", "--", "sh", "-c",
+		`echo $PPID >guardian; setsid sh forks & setsid sh forks & sh forks`)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.await("guardian")
+	s.await("alive")
+	pawl := s.pawlAbove("guardian")
+	if err := syscall.Kill(pawl, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	rival := s.run("pawl", "run", "--ttl", "3s", "--kill-after", "500ms", "-w", "25s", "x", "--", "sh", "-c", `wc -l <alive; sleep 0.3; wc -l <alive`)
+	if counts := strings.Fields(rival.out); rival.code != 0 || len(counts) != 2 || counts[0] != counts[1] {
+		t.Errorf("a rival holds, and the command goes on: %+v", rival)
+	}
+	_ = syscall.Kill(pawl, syscall.SIGCONT)
+	if code := exitOf(t, cmd.Wait()); code != exitLost {
+		t.Errorf("exit code %d, want %d", code, exitLost)
+	}
+}
+
+// The guardian is ended as soon as it is there, before or after it has begun the command.
+// pawl must notice, end what there is of the command, and give the lock back.
+func TestAGuardianThatEndsAtOnceIsNoticed(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGKILL, syscall.SIGINT} {
+		cmd := s.command("pawl", "run", "x", "--", "sleep", "60")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }() // waited for below
+		if !eventually(func() bool {
+			for _, pid := range descendants(cmd.Process.Pid, nil) {
+				return syscall.Kill(pid, sig) == nil
+			}
+			return false
+		}) {
+			t.Fatal("there never was a guardian")
+		}
+		select {
+		case err := <-ended:
+			if code := exitOf(t, err); code != exitSignal+int(sig) {
+				t.Errorf("%v: exit code %d, want %d", sig, code, exitSignal+int(sig))
+			}
+		case <-time.After(patience):
+			t.Fatalf("%v: pawl goes on", sig)
+		}
+		if free := s.run("pawl", "run", "-n", "x", "--", "true"); free.code != 0 {
+			t.Errorf("%v: %+v", sig, free)
+		}
+	}
+}
+
+// A shell that becomes pawl may have children of its own, which are not the command's.
+func TestChildrenFromBeforeAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	cmd := s.command("setsid", "-w", "sh", "-c", `sleep 60 & echo $! >older; exec pawl run --ttl 4s --kill-after 500ms x -- sh -c 'echo $PAWL_LOCK_TOKEN >token; sleep 60'`)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.evict("x", "token")
+	if code := exitOf(t, cmd.Wait()); code != exitLost {
+		t.Errorf("exit code %d, want %d", code, exitLost)
+	}
+	older, err := strconv.Atoi(strings.TrimSpace(s.read("older")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !running(older) {
+		t.Error("it was ended with the command")
+	}
+	_ = syscall.Kill(older, syscall.SIGKILL)
+}
+
+// A command in the background changes the terminal, which stops it. The shell must see
+// a job that has stopped, or fg would not continue it.
+func TestACommandThatTheTerminalStopsIsBroughtBack(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	x := s.terminal(80, "bash", "-c", `set -m; pawl run x -- sh -c 'stty sane; echo done >done' & until jobs | grep -q Stopped; do sleep 0.02; done; fg; echo "code $?"`)
+	x.shows("code 0")
+	x.ends(0)
+	s.await("done")
+}
+
+// pawl is upgraded while it waits: the guardian is still the program that waits.
+func TestAPawlWhoseFileIsGoneRunsItsCommand(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("pawl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for how, becomes := range map[string]string{"removed": "", "replaced": "#!/bin/sh\nexit 3\n"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.hold("x")
+			if err := os.Mkdir(s.path("bin"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			old := s.path("bin/pawl")
+			if err := os.WriteFile(old, image, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			cmd := s.command(old, "run", "--events", "waits", "x", "--", "true")
+			cmd.Args[0] = "pawl"
+			cmd.Stderr = t.Output()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			s.await("waits")
+			if err := os.Remove(old); err != nil {
+				t.Fatal(err)
+			}
+			if becomes != "" {
+				if err := os.WriteFile(old, []byte(becomes), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.letGo("x")
+			if code := exitOf(t, cmd.Wait()); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+		})
+	}
+}
