@@ -46,8 +46,9 @@ type Dialect struct {
 
 	// Tell sends word to the processes in which these claims wait. It is called
 	// after the flight that let them in or ended them, and never for those who
-	// wait in this process. Nil: they look by themselves.
-	Tell func(ctx context.Context, ids []string)
+	// wait in this process. What it could not tell it is asked to tell again. Nil:
+	// they look by themselves.
+	Tell func(ctx context.Context, ids []string) error
 
 	// Hold runs fn with a ctx under which every flight, and Tell, uses one
 	// connection, so that what follows from a flight does not wait for another one

@@ -25,10 +25,12 @@ type Engine struct {
 
 	begun  context.Context // ends when Close begins
 	finish context.CancelFunc
-	tasks  sync.WaitGroup // Attend; Close waits for it
+	tasks  sync.WaitGroup // Attend and tellUntold; Close waits for them
 
 	mu       sync.Mutex // guards what follows
 	waiters  map[string]*waiter
+	untold   []string // claims whose notice did not go out in time
+	telling  bool     // tellUntold runs
 	watchers map[string][]*watcher
 	polls    map[string]*poll // by name, of those who wait or watch
 	sessions map[*session]struct{}
@@ -163,20 +165,10 @@ func (e *Engine) fly(ctx context.Context, f *Flight, told *[]string) error {
 	if err := e.d.Store.Run(ctx, f); err != nil || f.Vetoed || f.Missing {
 		return err
 	}
-	elsewhere := e.wake(*told...)
-	if e.d.Tell != nil && len(elsewhere) > 0 {
-		// The flight has ended well, so its caller's patience is not the question
-		// any more; but neither must he wait long.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
-		defer cancel()
-		e.d.Tell(ctx, elsewhere)
-	}
+	e.tell(ctx, *told...)
 	e.nudge(f.Steps[0].Args.text[Name])
 	return nil
 }
-
-// tellTimeout bounds what a lost notice costs whoever should have sent it.
-const tellTimeout = 250 * time.Millisecond
 
 // flight collects steps, leaving out those that the dialect has no use for.
 func flight(a *Args, told *[]string, qs ...*Query) []Step {

@@ -129,9 +129,5 @@ func (e *Engine) tellFirst(ctx context.Context, name string) {
 	if err != nil || first < 0 {
 		return
 	}
-	if elsewhere := e.wake(line[first].ID); len(elsewhere) > 0 {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTimeout)
-		defer cancel()
-		e.d.Tell(ctx, elsewhere)
-	}
+	e.tell(ctx, line[first].ID)
 }

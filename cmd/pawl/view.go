@@ -134,7 +134,7 @@ func (v *view) line(ctx context.Context) (s string, ok bool) {
 	who := holderOf(first.Note)
 	s += " · held by " + who.String() + " for " + brief(first.Since)
 	if who.User != "" && who.Reason != "" {
-		s += fmt.Sprintf(" (%q)", plain(who.Reason))
+		s += ` ("` + plain(who.Reason) + `")`
 	}
 	if ahead > 0 {
 		s += " · " + ordinal(ahead) + " in line"

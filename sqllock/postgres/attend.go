@@ -109,8 +109,8 @@ func (s *store) listener(ctx context.Context) (*pgx.Conn, error) {
 // it is asked now and then, and at once when somebody found its turn by itself.
 func (s *store) hear(ctx context.Context, c *pgx.Conn, w sqllock.Waiters) (worked bool) {
 	trial := "trial-" + rand.Text()
-	s.notify(ctx, trial)
-	w.Overdue() // what came before LISTEN was not told
+	_ = s.notify(ctx, trial) // if it is lost, the connection is taken not to work
+	w.Overdue()              // what came before LISTEN was not told
 	begun, wanted, proven := time.Now(), time.Now(), time.Now()
 	for ctx.Err() == nil {
 		if !worked && time.Since(begun) > listenTrial {
@@ -194,18 +194,20 @@ func notice(ctx context.Context, c *pgx.Conn, wait time.Duration, wakes ...<-cha
 // tell sends word to the processes in which claims wait. It is a transaction of
 // its own, after the one that let them in: notices in a transaction that writes
 // make all such transactions of a server wait for each other's disk.
-func (s *store) tell(ctx context.Context, ids []string) {
+func (s *store) tell(ctx context.Context, ids []string) error {
 	for len(ids) > 0 {
 		n := min(len(ids), noticeRun)
-		s.notify(ctx, strings.Join(ids[:n], " "))
+		if err := s.notify(ctx, strings.Join(ids[:n], " ")); err != nil {
+			return err
+		}
 		ids = ids[n:]
 	}
+	return nil
 }
 
-// notify sends a notice, on a connection that does not wait behind the user's work. If
-// it is lost, those concerned look when their pause is over.
-func (s *store) notify(ctx context.Context, text string) {
-	_ = s.with(ctx, s.beatSource(ctx), func(c *pgx.Conn) error {
+// notify sends a notice, on a connection that does not wait behind the user's work.
+func (s *store) notify(ctx context.Context, text string) error {
+	return s.with(ctx, s.beatSource(ctx), func(c *pgx.Conn) error {
 		_, err := c.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", s.tables.channel, text)
 		return err
 	})

@@ -159,3 +159,18 @@ func TestAListenerThatDiedWithoutAWordIsReplaced(t *testing.T) {
 		return handoff(t, a, b, t.Name(), nothing, nothing)
 	})
 }
+
+// Whoever gives a lock back does not wait long for the notice to go out. On a link, or a
+// machine, on which that takes longer, it goes out all the same.
+func TestTheNextIsToldThoughTheNoticeTakesLong(t *testing.T) {
+	t.Parallel()
+	serverPool(t)
+	const ttl = time.Minute
+	proxy := faultproxy.New(t, shared.server.Addr())
+	from, to := openClient(t, urlOf(proxy.Addr()), pawl.WithTTL(ttl)), openClient(t, urlOf(shared.server.Addr()), pawl.WithTTL(ttl))
+	took := handoff(t, from, to, t.Name(), func() { proxy.Delay(faultproxy.ToServer, 400*time.Millisecond) }, proxy.Heal)
+	t.Logf("a handoff took %v", took)
+	if took > ttl/6 { // a beat would find it after a third of the TTL
+		t.Errorf("a handoff took %v", took)
+	}
+}
