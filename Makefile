@@ -8,8 +8,9 @@ SOAK_TIMEOUT ?= 6h  # for all soak tests of one package together
 BENCH        ?=
 PREFIX       ?= /usr/local
 
-# Each is a target of its own; make test runs them in this order.
-STEPS   := deps fmt vet race norace e2e cross
+# Each is a target of its own; make test runs them in this order. Those that measure
+# come last.
+STEPS   := deps fmt vet race e2e cross norace
 SYSTEMS := darwin/arm64 windows/amd64 linux/386
 
 # Two packages are tested at a time, in this order and then that of the alphabet. A
@@ -17,23 +18,35 @@ SYSTEMS := darwin/arm64 windows/amd64 linux/386
 # mostly wait.
 FIRST := ./redlock ./redislock/... ./internal/testserver
 
-REPORT := go run ./scripts/testreport
+# Tests are run by scripts/testreport, which leaves the times of packages and the names
+# of unstable tests here.
+RESULTS := $(CURDIR)/bin/test
+export TESTREPORT := $(RESULTS)
+REPORT  := "$(RESULTS)/report"
 
-.PHONY: help test $(STEPS) lint soak bench model build install clean
+.PHONY: help test $(STEPS) report unstable lint soak bench model build install clean
 .NOTPARALLEL:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## install what is missing, then run every check
-	@begin=$$(date +%s); took=; \
+	@rm -rf "$(RESULTS)"; begin=$$(date +%s); took=; \
 	for step in $(STEPS); do \
 		echo "== $$step"; from=$$(date +%s); \
 		$(MAKE) --no-print-directory $$step || { \
 			echo "make test: FAILED at \"make $$step\", $$(($$(date +%s) - begin)) s; passed before it:$${took:- nothing}" >&2; exit 1; }; \
 		took="$$took $$step $$(($$(date +%s) - from))s"; \
 	done; \
+	echo "the slowest packages, in seconds:"; sort -rn "$(RESULTS)/times.txt" | head -n 10; \
+	$(MAKE) --no-print-directory unstable; \
 	echo "make test: ok, $$(($$(date +%s) - begin)) s:$$took"
+
+unstable: ## tests that failed and then passed twice alone, in the last run
+	@if [ -s "$(RESULTS)/unstable.txt" ]; then cat "$(RESULTS)/unstable.txt"; else echo "no test was unstable"; fi
+
+report:
+	@mkdir -p "$(RESULTS)" && go build -o "$(RESULTS)/report" ./scripts/testreport
 
 deps: ## install what the tests need (Debian), or say what it is
 	@scripts/deps
@@ -45,15 +58,15 @@ fmt: ## fail if gofmt would change a file
 vet: ## go vet
 	@go vet ./...
 
-race: ## every test but TestSoak…, with the race detector
-	@CGO_ENABLED=1 scripts/inmemory $(REPORT) -race -count=1 -skip '^TestSoak' $(FIRST) ./...
+race: report ## every test but TestSoak…, with the race detector
+	@CGO_ENABLED=1 "$(CURDIR)/scripts/inmemory" $(REPORT) -race -count=1 -skip='^TestSoak' $(FIRST) ./...
 
-norace: ## TestNoRace…: ratios, heap and allocations, which -race would falsify
-	@$(REPORT) -count=1 -p 1 -run '^TestNoRace' ./... # one at a time: they measure
+norace: report ## TestNoRace…: ratios, heap and allocations, which -race would falsify
+	@$(REPORT) -count=1 -p=1 -run='^TestNoRace' ./... # one at a time: they measure
 
-e2e: ## tests that need other people's clients: in modules of their own
+e2e: report ## tests that need other people's clients: in modules of their own
 	@for module in e2e bench; do \
-		(cd $$module && go vet ./... && CGO_ENABLED=1 ../scripts/inmemory go test -race -count=1 ./...) || exit 1; \
+		(cd $$module && go vet ./... && CGO_ENABLED=1 "$(CURDIR)/scripts/inmemory" $(REPORT) -race -count=1 ./...) || exit 1; \
 	done
 
 cross: ## build and vet for other systems, tests included
@@ -69,8 +82,8 @@ $(LINTER):
 	GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
 	mv bin/golangci-lint $@
 
-soak: ## TestSoak…: long tests, each for SOAK (10m)
-	PAWL_SOAK=$(SOAK) CGO_ENABLED=1 scripts/inmemory $(REPORT) -race -count=1 -p 1 -timeout $(SOAK_TIMEOUT) -run '^TestSoak' ./...
+soak: report ## TestSoak…: long tests, each for SOAK (10m)
+	PAWL_SOAK=$(SOAK) CGO_ENABLED=1 scripts/inmemory $(REPORT) -race -count=1 -p=1 -timeout=$(SOAK_TIMEOUT) -run='^TestSoak' ./...
 
 bench: ## pawl beside its peers on the same servers; BENCH are flags, as -parts redis; writes bench/RESULTS.md
 	@scripts/deps etcd-client

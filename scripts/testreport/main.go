@@ -1,7 +1,13 @@
 // Command testreport runs go test and prints what a reader needs of it: the line
 // of each package, the output of what failed, every test that skipped and why,
 // once more how each failure began, since a server's log may hide it, and one
-// line of counts. Its arguments go to go test.
+// line of counts. Its arguments go to go test: flags as -name=value, and packages.
+//
+// A test that fails is run again, alone and twice, when the others have ended. If
+// it passes both times it is unstable, which is said but fails nothing; see again.go.
+//
+// With TESTREPORT set to a folder, unstable tests are added to unstable.txt there,
+// and the time of each package to times.txt.
 //
 // With CI=true in the environment a skipped test is a failure, so that a run
 // that checked less than it should cannot pass for a good one. Only a skip whose
@@ -10,6 +16,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,6 +37,7 @@ type event struct {
 	Package string // empty in a build event
 	Test    string // empty in an event of the package itself
 	Output  string
+	Elapsed float64 // in seconds, of what has ended
 }
 
 // A line is one line that a test printed, or its package if test is empty.
@@ -44,41 +52,56 @@ type suite struct {
 
 // A report counts over all packages, and prints each when it has ended.
 type report struct {
-	out     io.Writer
-	suites  map[string]*suite
-	count   map[string]int // of tests, by how they ended
-	broken  int            // packages that failed
-	failed  []string       // with how each began
-	skipped []string       // with reasons
-	refused []string       // those of them that CI does not let through
+	out      io.Writer
+	suites   map[string]*suite
+	count    map[string]int // of tests, by how they ended
+	broken   []string       // packages that failed by more than a failed test
+	failed   []*failure
+	unstable []*failure // those that passed when they were run again
+	skipped  []string   // with reasons
+	refused  []string   // those of them that CI does not let through
+	times    []string   // of packages
 }
 
 func main() {
 	start := time.Now()
-	cmd := exec.Command("go", append([]string{"test", "-json"}, os.Args[1:]...)...)
+	r := newReport(os.Stdout)
+	err := r.run(os.Args[1:])
+	if len(r.failed) == 0 && len(r.broken) == 0 && err != nil {
+		r.broken = append(r.broken, fmt.Sprintf("go test: %v", err))
+	}
+	r.again(func(pkg, test string) bool { return alone(os.Args[1:], pkg, test) })
+	good := r.end(os.Getenv("CI") == "true", time.Since(start))
+	if folder := os.Getenv("TESTREPORT"); folder != "" {
+		if err := r.keep(folder); err != nil {
+			fmt.Fprintln(os.Stderr, "testreport:", err)
+			good = false
+		}
+	}
+	if !good {
+		os.Exit(1)
+	}
+}
+
+// run takes in the events of go test with these arguments.
+func (r *report) run(args []string) error {
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "testreport:", err)
-		os.Exit(1)
+		return err
 	}
-	r := newReport(os.Stdout)
-	readErr := r.read(out)
-	if readErr != nil {
-		fmt.Fprintln(os.Stderr, "testreport:", readErr)
+	err = r.read(out)
+	if err != nil {
+		r.broken = append(r.broken, fmt.Sprintf("its output: %v", err))
 		_, _ = io.Copy(io.Discard, out) // or go test would wait for a reader
 	}
-	testErr := cmd.Wait()
-	good := r.end(os.Getenv("CI") == "true", time.Since(start))
-	if !good || readErr != nil || testErr != nil {
-		if good {
-			fmt.Fprintln(os.Stderr, "testreport: go test:", testErr)
-		}
-		os.Exit(1)
-	}
+	err = cmp.Or(cmd.Wait(), err)
+	r.cut()
+	return err
 }
 
 func newReport(out io.Writer) *report {
@@ -142,6 +165,14 @@ func (r *report) take(e event) {
 	}
 }
 
+// cut ends what has not ended because go test was cut off.
+func (r *report) cut() {
+	for pkg, s := range r.suites {
+		fmt.Fprintf(r.out, "%s did not end\n", pkg)
+		s.end(event{Action: "fail", Package: pkg})
+	}
+}
+
 // fail notes the first messages of a failed test, without their further lines.
 func (s *suite) fail(e event) {
 	note, messages := e.Package+" "+e.Test, 0
@@ -151,7 +182,14 @@ func (s *suite) fail(e event) {
 			messages++
 		}
 	}
-	s.report.failed = append(s.report.failed, note)
+	top, _, _ := strings.Cut(e.Test, "/")
+	for _, f := range s.report.failed {
+		if f.pkg == e.Package && f.test == top {
+			f.notes = append(f.notes, note)
+			return
+		}
+	}
+	s.report.failed = append(s.report.failed, &failure{pkg: e.Package, test: top, notes: []string{note}})
 }
 
 // maxMessages is how many messages of a failed test are repeated, and maxMessage
@@ -203,8 +241,9 @@ func (s *suite) end(e event) {
 	for test, how := range s.ended {
 		bad[test] = how == "fail" || how == ""
 	}
+	s.report.times = append(s.report.times, fmt.Sprintf("%.1f %s", e.Elapsed, e.Package))
 	if e.Action == "fail" {
-		s.report.broken++
+		s.judge(e.Package)
 		s.blame(bad)
 	}
 	for _, l := range s.lines {
@@ -237,17 +276,19 @@ func dull(text string) bool {
 
 // end prints the failures, the skips and the counts, and reports whether all is well.
 func (r *report) end(ci bool, took time.Duration) bool {
-	for pkg, s := range r.suites { // go test was cut off
-		fmt.Fprintf(r.out, "%s did not end\n", pkg)
-		s.end(event{Action: "fail"})
+	for _, f := range r.unstable {
+		f.print(r.out, "unstable")
 	}
-	for _, note := range r.failed {
-		fmt.Fprintln(r.out, "failed:", note)
+	for _, f := range r.failed {
+		f.print(r.out, "failed")
+	}
+	for _, what := range r.broken {
+		fmt.Fprintln(r.out, "broken:", what)
 	}
 	for _, note := range r.skipped {
 		fmt.Fprintln(r.out, "skipped:", note)
 	}
-	good := r.broken == 0 && r.count["fail"] == 0
+	good := len(r.broken) == 0 && len(r.failed) == 0
 	if ci && len(r.refused) > 0 {
 		good = false
 		fmt.Fprintf(r.out, "CI=true, and %d of these may not skip (only %q may)\n", len(r.refused), optional)
@@ -256,7 +297,7 @@ func (r *report) end(ci bool, took time.Duration) bool {
 	if !good {
 		verdict = "FAILED"
 	}
-	fmt.Fprintf(r.out, "tests %s: %d passed, %d failed, %d skipped; %v\n",
-		verdict, r.count["pass"], r.count["fail"], r.count["skip"], took.Round(100*time.Millisecond))
+	fmt.Fprintf(r.out, "tests %s: %d passed, %d failed, %d unstable, %d skipped; %v\n",
+		verdict, r.count["pass"], len(r.failed), len(r.unstable), r.count["skip"], took.Round(100*time.Millisecond))
 	return good
 }

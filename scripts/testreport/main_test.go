@@ -22,6 +22,8 @@ func run(t *testing.T, ci bool, events ...string) (good bool, printed string) {
 		}
 		r.take(ev)
 	}
+	r.cut()
+	r.again(func(pkg, test string) bool { return strings.Contains(test, "Shaky") })
 	good = r.end(ci, time.Second)
 	return good, out.String()
 }
@@ -40,7 +42,7 @@ func TestAGoodRunIsShort(t *testing.T) {
 	if !good {
 		t.Error("not good")
 	}
-	expect(t, printed, "ok  \tp\t0.1s\ntests ok: 1 passed, 0 failed, 0 skipped; 1s\n")
+	expect(t, printed, "ok  \tp\t0.1s\ntests ok: 1 passed, 0 failed, 0 unstable, 0 skipped; 1s\n")
 }
 
 func TestOnlyTheOutputOfWhatFailedIsShown(t *testing.T) {
@@ -51,7 +53,7 @@ func TestOnlyTheOutputOfWhatFailedIsShown(t *testing.T) {
 	if good {
 		t.Error("good")
 	}
-	expect(t, printed, "    a_test.go:9: broken\nFAIL\tp\t0.1s\nfailed: p TestB\n\ta_test.go:9: broken\ntests FAILED: 1 passed, 1 failed, 0 skipped; 1s\n")
+	expect(t, printed, "    a_test.go:9: broken\nFAIL\tp\t0.1s\nrun again, alone, 1 of 2: p TestB: FAILED\nfailed: p TestB\n\ta_test.go:9: broken\ntests FAILED: 1 passed, 1 failed, 0 unstable, 0 skipped; 1s\n")
 }
 
 func TestATestThatNeverEndedIsShown(t *testing.T) {
@@ -59,19 +61,19 @@ func TestATestThatNeverEndedIsShown(t *testing.T) {
 	if good {
 		t.Error("good")
 	}
-	expect(t, printed, "panic: test timed out\nFAIL\tp\t9s\ntests FAILED: 0 passed, 0 failed, 0 skipped; 1s\n")
+	expect(t, printed, "panic: test timed out\nFAIL\tp\t9s\nbroken: p\ntests FAILED: 0 passed, 0 failed, 0 unstable, 0 skipped; 1s\n")
 }
 
 func TestARaceIsShownAlsoUnderATestThatPassed(t *testing.T) {
 	_, printed := run(t, false,
 		"run|TestA", "output|TestA|WARNING: DATA RACE", "pass|TestA",
 		"run|TestB", "output|TestB|race detected", "fail|TestB", "fail|")
-	expect(t, printed, "WARNING: DATA RACE\nrace detected\nfailed: p TestB\ntests FAILED: 1 passed, 1 failed, 0 skipped; 1s\n")
+	expect(t, printed, "WARNING: DATA RACE\nrace detected\nnot run again: p TestB\nfailed: p TestB\ntests FAILED: 1 passed, 1 failed, 0 unstable, 0 skipped; 1s\n")
 }
 
 func TestAPackageThatFailsWithoutAFailedTestShowsAll(t *testing.T) {
 	_, printed := run(t, false, "run|TestA", "output|TestA|goroutine left", "pass|TestA", "fail|")
-	expect(t, printed, "goroutine left\ntests FAILED: 1 passed, 0 failed, 0 skipped; 1s\n")
+	expect(t, printed, "goroutine left\nbroken: p\ntests FAILED: 1 passed, 0 failed, 0 unstable, 0 skipped; 1s\n")
 }
 
 func TestASkipFailsInCIAlone(t *testing.T) {
@@ -84,13 +86,13 @@ func TestASkipFailsInCIAlone(t *testing.T) {
 	if !good {
 		t.Error("not good outside CI")
 	}
-	expect(t, printed, note+"tests ok: 0 passed, 0 failed, 1 skipped; 1s\n")
+	expect(t, printed, note+"tests ok: 0 passed, 0 failed, 0 unstable, 1 skipped; 1s\n")
 
 	good, printed = run(t, true, events...)
 	if good {
 		t.Error("good in CI")
 	}
-	expect(t, printed, note+"CI=true, and 1 of these may not skip (only \"optional server:\" may)\ntests FAILED: 0 passed, 0 failed, 1 skipped; 1s\n")
+	expect(t, printed, note+"CI=true, and 1 of these may not skip (only \"optional server:\" may)\ntests FAILED: 0 passed, 0 failed, 0 unstable, 1 skipped; 1s\n")
 }
 
 func TestAnOptionalServerMaySkipInCIAndIsShown(t *testing.T) {
@@ -98,7 +100,7 @@ func TestAnOptionalServerMaySkipInCIAndIsShown(t *testing.T) {
 	if !good {
 		t.Error("not good")
 	}
-	expect(t, printed, "skipped: p TestA: optional server: valkey 9 was not to be had\ntests ok: 0 passed, 0 failed, 1 skipped; 1s\n")
+	expect(t, printed, "skipped: p TestA: optional server: valkey 9 was not to be had\ntests ok: 0 passed, 0 failed, 0 unstable, 1 skipped; 1s\n")
 }
 
 func TestAPackageWithoutTestsIsNoSkip(t *testing.T) {
@@ -113,7 +115,7 @@ func TestACutOffRunIsNoSuccess(t *testing.T) {
 	if good {
 		t.Error("good")
 	}
-	expect(t, printed, "p did not end\nhalf\ntests FAILED: 0 passed, 0 failed, 0 skipped; 1s\n")
+	expect(t, printed, "p did not end\nhalf\nbroken: p\ntests FAILED: 0 passed, 0 failed, 0 unstable, 0 skipped; 1s\n")
 }
 
 func TestWhatIsNoEventIsShownAsItCame(t *testing.T) {
@@ -137,6 +139,6 @@ func TestHowAFailureBeganIsSaidOnceMoreAtTheEnd(t *testing.T) {
 		"run|TestA", "run|TestA/sub", "output|TestA/sub|        a_test.go:3: lost "+long, "output|TestA/sub|            by a hair", "fail|TestA/sub",
 		"output|TestA|    server.go:9: end of its log:", "output|TestA|        much of it", "fail|TestA", "fail|")
 	_, end, _ := strings.Cut(printed, "much of it\n")
-	expect(t, end, "failed: p TestA/sub\n\ta_test.go:3: lost "+long[:maxMessage-len("a_test.go:3: lost ")]+
-		"...\nfailed: p TestA\n\tserver.go:9: end of its log:\ntests FAILED: 0 passed, 2 failed, 0 skipped; 1s\n")
+	expect(t, end, "run again, alone, 1 of 2: p TestA: FAILED\nfailed: p TestA/sub\n\ta_test.go:3: lost "+long[:maxMessage-len("a_test.go:3: lost ")]+
+		"...\nfailed: p TestA\n\tserver.go:9: end of its log:\ntests FAILED: 0 passed, 1 failed, 0 unstable, 0 skipped; 1s\n")
 }
