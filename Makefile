@@ -35,6 +35,7 @@ test: ## install what is missing, then run every check
 	for step in $(STEPS); do \
 		echo "== $$step"; from=$$(date +%s); \
 		$(MAKE) --no-print-directory $$step || { \
+			$(MAKE) --no-print-directory unstable; \
 			echo "make test: FAILED at \"make $$step\", $$(($$(date +%s) - begin)) s; passed before it:$${took:- nothing}" >&2; exit 1; }; \
 		took="$$took $$step $$(($$(date +%s) - from))s"; \
 	done; \

@@ -31,9 +31,8 @@ const (
 	ctrlU = "\x15" // takes the line away
 )
 
-// The shells themselves are asked, with keys on a terminal: what they make of the
-// answer is then run.
-func TestRealShellsComplete(t *testing.T) {
+// inShells runs a test at a terminal with each shell, which has its completions loaded.
+func inShells(t *testing.T, test func(t *testing.T, name string, s *stage, x *terminal)) {
 	t.Parallel()
 	for name, shell := range shells {
 		t.Run(name, func(t *testing.T) {
@@ -42,80 +41,77 @@ func TestRealShellsComplete(t *testing.T) {
 				t.Skip("there is no " + name + "; scripts/deps installs it")
 			}
 			s := newStage(t).with("LANG=C.UTF-8")
-			s.hold("deploy-nightly")
-			s.hold("orders:42")
-			s.hold("größer a b")
-			s.begin("leads", "pawl", "elect", "scheduler", "10.0.0.7:80", "--", "sh", "-c", `echo leads >leads; until [ -e over ]; do sleep 0.02; done`)
 			x := s.terminal(200, name, shell.args...)
 			x.types(shell.load + `; echo rea""dy` + "\r")
 			x.shows(`ready\r\n`)
-			for _, step := range []struct{ keys, want string }{
-				{"pawl inspect depl" + tab, `deploy-nightly in sqlite:`},
-				{"pawl inspect ord" + tab, `orders:42 in sqlite:`},
-				{"pawl inspect gr" + tab, `größer a b in sqlite:`},
-				{"pawl inspect --js" + tab + " depl" + tab, `"name": "deploy-nightly"`},
-				{"pawl ls depl" + tab, `[\r\n]deploy-nightly +exclusive`},
-				{"pawl ls sche" + tab, `[\r\n]scheduler +election +10\.0\.0\.7:80`},
-				{"pawl elect sche" + tab, `[\r\n]10\.0\.0\.7:80\r`},
-				{"pawl run -n depl" + tab + " true", `"deploy-nightly" is busy`},
-				{"pawl run --on-lost ig" + tab + " free sh -c 'echo r''an'", `[\r\n]ran\r`},
-				{"pawl run --also orders" + tab + " -n free true", `"free" is busy`},
-				{"pawl force-unlock --tok" + tab + " 1 depl" + tab, `"deploy-nightly" has changed hands`},
-				{"pawl bench --for 10ms --format gob" + tab + " alo" + tab, `BenchmarkLock/alone`},
-				{"pawl -s sqli" + tab + s.path("locks.db") + " ls ord" + tab, `[\r\n]orders:42 +exclusive`},
-			} {
-				before := len(x.shown())
-				x.types(step.keys + "\r")
-				want := regexp.MustCompile(step.want)
-				if !eventually(func() bool { return want.MatchString(x.shown()[before:]) }) {
-					t.Fatalf("%q never came to %s:\n%q", step.keys, step.want, x.shown()[before:])
-				}
-			}
-			if name == "bash" { // twice: it lists them
-				before := len(x.shown())
-				x.types("pawl run --on-lost " + tab + tab)
-				if !eventually(func() bool {
-					shown := x.shown()[before:]
-					return strings.Contains(shown, "kill ") && strings.Contains(shown, "term ") && strings.Contains(shown, "ignore ")
-				}) {
-					t.Errorf("--on-lost: %q", x.shown()[before:])
-				}
-			}
-			s.write("over", "")
-			for _, lock := range []string{"deploy-nightly", "orders:42", "größer a b"} {
-				s.letGo(lock)
-			}
+			test(t, name, s, x)
 		})
 	}
+}
+
+// The shells themselves are asked, with keys on a terminal: what they make of the
+// answer is then run.
+func TestRealShellsComplete(t *testing.T) {
+	inShells(t, func(t *testing.T, name string, s *stage, x *terminal) {
+		s.hold("deploy-nightly")
+		s.hold("orders:42")
+		s.hold("größer a b")
+		s.begin("leads", "pawl", "elect", "scheduler", "10.0.0.7:80", "--", "sh", "-c", `echo leads >leads; until [ -e over ]; do sleep 0.02; done`)
+		for _, step := range []struct{ keys, want string }{
+			{"pawl inspect depl" + tab, `deploy-nightly in sqlite:`},
+			{"pawl inspect ord" + tab, `orders:42 in sqlite:`},
+			{"pawl inspect gr" + tab, `größer a b in sqlite:`},
+			{"pawl inspect --js" + tab + " depl" + tab, `"name": "deploy-nightly"`},
+			{"pawl ls depl" + tab, `[\r\n]deploy-nightly +exclusive`},
+			{"pawl ls sche" + tab, `[\r\n]scheduler +election +10\.0\.0\.7:80`},
+			{"pawl elect sche" + tab, `[\r\n]10\.0\.0\.7:80\r`},
+			{"pawl run -n depl" + tab + " true", `"deploy-nightly" is busy`},
+			{"pawl run --on-lost ig" + tab + " free sh -c 'echo r''an'", `[\r\n]ran\r`},
+			{"pawl run --also orders" + tab + " -n free true", `"free" is busy`},
+			{"pawl force-unlock --tok" + tab + " 1 depl" + tab, `"deploy-nightly" has changed hands`},
+			{"pawl bench --for 10ms --format gob" + tab + " alo" + tab, `BenchmarkLock/alone`},
+			{"pawl -s sqli" + tab + s.path("locks.db") + " ls ord" + tab, `[\r\n]orders:42 +exclusive`},
+		} {
+			before := len(x.shown())
+			x.types(step.keys + "\r")
+			want := regexp.MustCompile(step.want)
+			if !eventually(func() bool { return want.MatchString(x.shown()[before:]) }) {
+				t.Fatalf("%q never came to %s:\n%q", step.keys, step.want, x.shown()[before:])
+			}
+		}
+		if name == "bash" { // twice: it lists them
+			before := len(x.shown())
+			x.types("pawl run --on-lost " + tab + tab)
+			if !eventually(func() bool {
+				shown := x.shown()[before:]
+				return strings.Contains(shown, "kill ") && strings.Contains(shown, "term ") && strings.Contains(shown, "ignore ")
+			}) {
+				t.Errorf("--on-lost: %q", x.shown()[before:])
+			}
+		}
+		s.write("over", "")
+		for _, lock := range []string{"deploy-nightly", "orders:42", "größer a b"} {
+			s.letGo(lock)
+		}
+	})
 }
 
 // A shell puts what begins all the words that it is offered on the line as it is, and
 // reads the line when it asks again: a name that anybody wrote must not be run.
 func TestNamesAreNotRunByTheShellThatCompletesThem(t *testing.T) {
-	t.Parallel()
-	for name, shell := range shells {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if _, err := exec.LookPath(name); err != nil {
-				t.Skip("there is no " + name + "; scripts/deps installs it")
-			}
-			s := newStage(t)
-			for i, lock := range []string{"$(echo >owned)1", "$(echo >owned)2", "`echo >owned`1", "`echo >owned`2", "a;echo >owned;1", "a;echo >owned;2", "(echo >owned)", "b\"$(echo >owned)\"1", "b\"$(echo >owned)\"2"} {
-				file := "held" + strconv.Itoa(i)
-				s.begin(file, "pawl", "run", lock, "--", "sh", "-c", `echo held >"$0"; exec sleep 60`, file)
-			}
-			x := s.terminal(200, name, shell.args...)
-			x.types(shell.load + `; echo rea""dy` + "\r")
-			x.shows(`ready\r\n`)
-			for i, begun := range []string{"", "'$", "'`", "a", "b"} {
-				x.types("pawl inspect " + begun + tab + tab + tab + ctrlU + `echo step""` + strconv.Itoa(i) + "\r")
-				x.shows(`step` + strconv.Itoa(i) + `\r`)
-			}
-			if _, err := os.Stat(s.path("owned")); err == nil {
-				t.Errorf("a lock's name was run: %q", x.shown())
-			}
-		})
-	}
+	inShells(t, func(t *testing.T, _ string, s *stage, x *terminal) {
+		for i, lock := range []string{"$(echo >owned)1", "$(echo >owned)2", "`echo >owned`1", "`echo >owned`2", "a;echo >owned;1", "a;echo >owned;2", "(echo >owned)", "b\"$(echo >owned)\"1", "b\"$(echo >owned)\"2"} {
+			file := "held" + strconv.Itoa(i)
+			s.begin(file, "pawl", "run", lock, "--", "sh", "-c", `echo held >"$0"; exec sleep 60`, file)
+		}
+		for i, begun := range []string{"", "'$", "'`", "a", "b"} {
+			x.types("pawl inspect " + begun + tab + tab + tab + ctrlU + `echo step""` + strconv.Itoa(i) + "\r")
+			x.shows(`step` + strconv.Itoa(i) + `\r`)
+		}
+		if _, err := os.Stat(s.path("owned")); err == nil {
+			t.Errorf("a lock's name was run: %q", x.shown())
+		}
+	})
 }
 
 // answers are what a shell is told: the words, without what is said of each.

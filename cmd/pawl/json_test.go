@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"maps"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -155,28 +156,38 @@ jobs/a:jobs/a
 	}
 }
 
+// watch starts pawl watch --json; said is what it says next.
+func (s *stage) watch(name string) (watch *exec.Cmd, said func() object) {
+	s.t.Helper()
+	watch = s.command("pawl", "watch", "--json", name)
+	out, err := watch.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := watch.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	return watch, func() (o object) {
+		s.t.Helper()
+		if !lines.Scan() {
+			s.t.Fatalf("watch ended: %v", lines.Err())
+		}
+		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
+			s.t.Fatalf("%v: %s", err, lines.Bytes())
+		}
+		return o
+	}
+}
+
 func TestWatchTellsWhatHappens(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	s.hold("x")
-	watch := s.command("pawl", "watch", "--json", "x")
-	out, err := watch.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := watch.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
+	watch, said := s.watch("x")
 	next := func() object {
 		t.Helper()
-		if !lines.Scan() {
-			t.Fatalf("watch ended: %v", lines.Err())
-		}
-		var o object
-		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
-			t.Fatalf("%v: %s", err, lines.Bytes())
-		}
+		o := said()
 		claim := maps.Clone(o)
 		delete(claim, "time")
 		delete(claim, "event")

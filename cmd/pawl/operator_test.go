@@ -3,8 +3,6 @@
 package main
 
 import (
-	"bufio"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"regexp"
@@ -43,23 +41,11 @@ func TestWatchSaysHowManyAreAhead(t *testing.T) {
 			t.Fatal("it never stood in line")
 		}
 	}
-	watch := s.command("pawl", "watch", "--json", "x")
-	out, err := watch.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := watch.Start(); err != nil {
-		t.Fatal(err)
-	}
+	watch, said := s.watch("x")
 	defer func() { _ = watch.Process.Kill(); _ = watch.Wait() }()
-	lines := bufio.NewScanner(out)
 	var ahead []any
 	for range 3 {
-		var o object
-		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &o) != nil {
-			t.Fatalf("watch said %q", lines.Text())
-		}
-		ahead = append(ahead, o["ahead"])
+		ahead = append(ahead, said()["ahead"])
 	}
 	if ahead[0] != nil || ahead[1] != 1.0 || ahead[2] != 2.0 {
 		t.Errorf("ahead of each: %v", ahead)
