@@ -100,9 +100,13 @@ func (s *store) fix(u *url.URL) error {
 }
 
 // fileURL is the URL of an SQLite file. An @ in a path is escaped: ParseURL might take
-// what is before it for a user.
+// what is before it for a user. A path that begins with a drive stands behind the scheme:
+// after two slashes the drive would be a host.
 func fileURL(path, query string) *url.URL {
 	u := &url.URL{Scheme: "sqlite", Path: filepath.ToSlash(path), RawQuery: query}
 	u.RawPath = strings.ReplaceAll(u.EscapedPath(), "@", "%40")
+	if !strings.HasPrefix(u.Path, "/") {
+		u.Opaque, u.Path, u.RawPath = u.RawPath, "", ""
+	}
 	return u
 }
