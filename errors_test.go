@@ -13,7 +13,7 @@ import (
 )
 
 // errLines is what a store or its client may say: several lines, of several errors.
-var errLines = errors.Join(driver.ErrUnreachable, errors.New("failed to connect to `user=a`:\n\thost (1.2.3.4): refused\r\n\thost (::1): refused\n"))
+var errLines = errors.Join(driver.ErrUnreachable, errors.New("failed to connect to `user=a`:\n\thost (1.2.3.4): refused\r\n\thost (::1): refused\n")) //nolint:staticcheck // as a client says it
 
 func oneLine(t *testing.T, about string, err error, is ...error) {
 	t.Helper()

@@ -24,8 +24,7 @@ func (c *Client) session(ctx context.Context, cl *claim) (*session, error) {
 		return s, err
 	}
 	for {
-		s, ttl := c.find(cl.o.ttl)
-		if s != nil {
+		if s, _ := c.find(cl.o.ttl); s != nil {
 			if err := s.overwhelmed(); err != nil {
 				return nil, err
 			}
@@ -39,7 +38,7 @@ func (c *Client) session(ctx context.Context, cl *claim) (*session, error) {
 			return nil, ctx.Err()
 		}
 		var err error
-		if s, ttl = c.find(cl.o.ttl); s == nil || !s.open() {
+		if s, ttl := c.find(cl.o.ttl); s == nil || !s.open() {
 			_, err = c.open(ctx, cl.o.ttl, ttl, false)
 		}
 		<-c.opening

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,7 +51,7 @@ func newNameless(t *testing.T) (n *nameless, ok bool) {
 func (n *nameless) as(uid int, vars []string, args ...string) *exec.Cmd {
 	cmd := n.command(n.binary, args...)
 	cmd.Args[0] = "pawl"
-	cmd.Env = append(n.env[:len(n.env):len(n.env)], vars...)
+	cmd.Env = slices.Concat(n.env, vars)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 	return cmd
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func TestAStrangerWithTheNumberOfOurParentIsWaitedFor(t *testing.T) {
 // shell that the given words start, and the lock asked for from there.
 func waitedFor(t *testing.T, script string, starts ...string) {
 	s := newStage(t)
-	words := append(starts, "sh", "-c", script+`; until [ -e go ]; do sleep 0.02; done; pawl run -w 1ms x -- touch ran; exit $?`)
+	words := slices.Concat(starts, []string{"sh", "-c", script + `; until [ -e go ]; do sleep 0.02; done; pawl run -w 1ms x -- touch ran; exit $?`})
 	cmd := s.command(words[0], words[1:]...)
 	var said bytes.Buffer
 	cmd.Stderr = &said

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -72,9 +73,9 @@ func (w started) row(t *testing.T) string {
 	if w.clean {
 		s.env = append([]string{"PATH=/usr/bin:/bin:" + os.Getenv("PATH")}, variables(s.dir)...)
 	}
-	argv := append(w.before[:len(w.before):len(w.before)], "pawl", "run", "x", "--", "sh", "-c",
-		`grep ^SigIgn: /proc/self/status >ignored; exec listener got go`)
-	end := func() {}
+	argv := slices.Concat(w.before, []string{"pawl", "run", "x", "--", "sh", "-c",
+		`grep ^SigIgn: /proc/self/status >ignored; exec listener got go`})
+	var end func()
 	if w.terminal {
 		x := s.terminal(80, argv[0], argv[1:]...)
 		end = func() { <-x.done }

@@ -61,7 +61,7 @@ func mapped(path string, file os.FileInfo) (bool, error) {
 	if err != nil {
 		return false, notThere(err)
 	}
-	defer closeOf(file, shm)
+	defer func() { _ = closeOf(file, shm) }() // it was only read
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: shmAlive, Len: 1}
 	err = unix.FcntlFlock(shm.Fd(), unix.F_OFD_GETLK, &lock)
 	return lock.Type != unix.F_UNLCK, err

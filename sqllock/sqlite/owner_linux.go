@@ -42,15 +42,15 @@ func asOwner(path string, f func() error) error {
 func withRights(uid, gid uint32, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	oldGid, err := unix.SetfsgidRetGid(int(gid))
+	oldGID, err := unix.SetfsgidRetGid(int(gid))
 	if err != nil {
 		return err
 	}
-	defer unix.SetfsgidRetGid(oldGid)
-	oldUid, err := unix.SetfsuidRetUid(int(uid))
+	defer func() { _, _ = unix.SetfsgidRetGid(oldGID) }() // the way back is always open
+	oldUID, err := unix.SetfsuidRetUid(int(uid))
 	if err != nil {
 		return err
 	}
-	defer unix.SetfsuidRetUid(oldUid)
+	defer func() { _, _ = unix.SetfsuidRetUid(oldUID) }()
 	return f()
 }

@@ -98,7 +98,7 @@ func copyOver(file os.FileInfo, from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer closeOf(file, src)
+	defer func() { _ = closeOf(file, src) }() // it was only read
 	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -112,10 +112,12 @@ func copyOver(file os.FileInfo, from, to string) error {
 func sameBytes(file os.FileInfo, from, to string) (bool, error) {
 	fa, erra := os.Open(from)
 	if erra == nil {
-		defer closeOf(file, fa)
+		defer func() { _ = closeOf(file, fa) }() // it was only read
 	}
 	fb, errb := os.Open(to)
-	defer fb.Close()
+	if errb == nil {
+		defer fb.Close()
+	}
 	if errors.Is(erra, fs.ErrNotExist) && errors.Is(errb, fs.ErrNotExist) {
 		return true, nil
 	}

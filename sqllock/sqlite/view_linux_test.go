@@ -226,7 +226,7 @@ func TestWhatRootMakesBesideAUsersFileIsTheUsers(t *testing.T) {
 	if st := enter(t, s, mutex("root")); !st.Held {
 		t.Fatal("not held")
 	}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error {
 		info, err := os.Lstat(path)
 		if err == nil && info.Sys().(*syscall.Stat_t).Uid != user {
 			t.Errorf("%s is of user %d", path, info.Sys().(*syscall.Stat_t).Uid)
