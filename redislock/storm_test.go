@@ -24,6 +24,7 @@ type storm struct {
 	t       *testing.T
 	clients []*pawl.Client
 	faults  map[string]func(pause func())
+	made    func() int // connections so far; nil: they are not counted
 
 	tallies map[string]*tally
 	grants  atomic.Int64
@@ -37,6 +38,11 @@ type storm struct {
 }
 
 const stormTTL = time.Second
+
+// maxMade is how many connections one fault may cost. All that there are may be lost
+// with it, and those that take their place be given up; but their number must not feed
+// on itself.
+const maxMade = 200
 
 var lasting = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
@@ -52,6 +58,12 @@ func serverStorm(t *testing.T) *storm {
 		p := faultproxy.New(t, s.Addr())
 		links = append(links, p)
 		m.clients = append(m.clients, open(t, "redis://"+p.Addr(), pawl.WithTTL(stormTTL)))
+	}
+	m.made = func() (n int) {
+		for _, p := range links {
+			n += p.Connections()
+		}
+		return n
 	}
 	link := func() *faultproxy.Proxy { return links[rand.N(len(links))] }
 	holes := map[string]faultproxy.Direction{"silent": faultproxy.Both, "deaf": faultproxy.ToServer, "mute": faultproxy.ToClient}
@@ -186,9 +198,11 @@ func (m *storm) rage(d time.Duration) {
 	for name := range m.faults {
 		names = append(names, name)
 	}
+	faults := 0
 	for ctx.Err() == nil {
 		name := names[rand.N(len(names))]
 		m.counts[name]++
+		faults++
 		m.faults[name](func() { time.Sleep(rand.N(2 * stormTTL)) })
 		time.Sleep(rand.N(stormTTL))
 	}
@@ -196,6 +210,13 @@ func (m *storm) rage(d time.Duration) {
 	m.t.Logf("%d grants, %d lost, the longest wait %v; faults %v", m.grants.Load(), m.losses.Load(), time.Duration(m.longest.Load()).Round(time.Millisecond), m.counts)
 	if m.grants.Load() < int64(d/stormTTL) {
 		m.t.Errorf("only %d grants in %v", m.grants.Load(), d)
+	}
+	if m.made != nil {
+		if n := m.made(); n > maxMade*faults {
+			m.t.Errorf("%d connections were made for %d faults", n, faults)
+		} else {
+			m.t.Logf("%d connections were made for %d faults", n, faults)
+		}
 	}
 	for _, y := range m.tallies {
 		ctx, cancel := context.WithTimeout(m.t.Context(), 15*stormTTL)

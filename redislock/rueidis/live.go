@@ -25,7 +25,8 @@ const (
 // may have died without a word, all at once, and the client hands them out before
 // it makes another. So while there is no answer live tries more of them at a
 // time, twice as many in each eighth of the time there is; who does not answer
-// leaves the pool.
+// leaves the pool. As soon as the client has to make one there are no idle ones any
+// more, and it is the server that is slow: more connections would make it slower.
 func (c *client) live(ctx context.Context) (dedicated, error) {
 	gap := probeTime / 4
 	if at, ok := ctx.Deadline(); ok {
@@ -56,7 +57,9 @@ func (c *client) live(ctx context.Context) (dedicated, error) {
 				more(1)
 			}
 		case <-wave.C:
-			more(tried + 1)
+			if c.making.Load() == 0 {
+				more(tried + 1)
+			}
 			wave.Reset(gap)
 		case <-ctx.Done():
 			return dedicated{}, ctx.Err()
@@ -66,7 +69,9 @@ func (c *client) live(ctx context.Context) (dedicated, error) {
 
 // try asks one connection for a sign of life.
 func (c *client) try(answers chan<- dedicated, over <-chan struct{}) {
+	c.making.Add(1)
 	d, release := c.c.Dedicate()
+	c.making.Add(-1)
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
 	err := d.Do(ctx, d.B().Ping().Build()).NonRedisError()

@@ -34,6 +34,7 @@ type client struct {
 	owned             bool         // to be closed with the engine
 	convoys           []*convoy    // none where there is more than one server
 	answered, doubted atomic.Int64 // when a connection of the pool last answered, and until when they are in doubt; unix ns
+	making            atomic.Int64 // tries that wait for the pool, which hands out an idle connection at once
 
 	tasks sync.WaitGroup // calls that went on after their ctx had ended, and the convoy's; Close waits for them
 }
