@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// PgBouncer starts a PgBouncer before a PostgreSQL that hands out connections by
-// transaction, as it is mostly used: what a session would remember is lost or
-// somebody else's. It has the server's users and databases, and no password.
-func PgBouncer(t testing.TB, server *Server) *Server {
+// PgBouncer starts a PgBouncer before a PostgreSQL that hands out connections by mode:
+// "session", or "transaction" as it is mostly used, where what a session would remember
+// is lost or somebody else's. It has the server's users and databases, and no password.
+func PgBouncer(t testing.TB, server *Server, mode string) *Server {
 	t.Helper()
 	return Start(t, Spec{
 		Name:    "pgbouncer",
@@ -26,11 +26,11 @@ listen_addr = 127.0.0.1
 listen_port = %d
 unix_socket_dir =
 auth_type = any
-pool_mode = transaction
+pool_mode = %s
 max_client_conn = 1000
 default_pool_size = 20
 `
-			return os.WriteFile(filepath.Join(s.Dir(), "pgbouncer.ini"), fmt.Appendf(nil, ini, server.Port(), s.Port()), 0o644)
+			return os.WriteFile(filepath.Join(s.Dir(), "pgbouncer.ini"), fmt.Appendf(nil, ini, server.Port(), s.Port(), mode), 0o644)
 		},
 		Args: func(s *Server) []string { return []string{filepath.Join(s.Dir(), "pgbouncer.ini")} },
 	})

@@ -253,8 +253,11 @@ func (s *suite) end(e event) {
 	}
 }
 
+// ending is in the output of a race, and of a process that ends by itself.
+var ending = regexp.MustCompile(`WARNING: DATA RACE|^panic: |^fatal error: `)
+
 // blame adds to the bad tests of a failed package those that passed but have the
-// cause in their output: a race, or an end of the process after the last test,
+// cause in their output: a race, or the end of the process by a panic or a timeout,
 // is written wherever the output stands at that moment.
 func (s *suite) blame(bad map[string]bool) {
 	none := true
@@ -262,7 +265,7 @@ func (s *suite) blame(bad map[string]bool) {
 		none = none && !b
 	}
 	for _, l := range s.lines {
-		if l.test != "" && (none || strings.Contains(l.text, "WARNING: DATA RACE")) {
+		if l.test != "" && (none || ending.MatchString(l.text)) {
 			bad[l.test] = true
 		}
 	}

@@ -71,6 +71,13 @@ func TestARaceIsShownAlsoUnderATestThatPassed(t *testing.T) {
 	expect(t, printed, "WARNING: DATA RACE\nrace detected\nnot run again: p TestB\nfailed: p TestB\ntests FAILED: 1 passed, 1 failed, 0 unstable, 0 skipped; 1s\n")
 }
 
+func TestATimeoutIsShownAlsoUnderATestThatPassed(t *testing.T) {
+	_, printed := run(t, true,
+		"run|TestA", "run|TestB", "output|TestB|begun", "pass|TestA",
+		"output|TestA|panic: test timed out after 10m0s", "output|TestA|goroutine 1 [select]:", "fail|")
+	expect(t, printed, "begun\npanic: test timed out after 10m0s\ngoroutine 1 [select]:\nbroken: p\ntests FAILED: 1 passed, 0 failed, 0 unstable, 0 skipped; 1s\n")
+}
+
 func TestAPackageThatFailsWithoutAFailedTestShowsAll(t *testing.T) {
 	_, printed := run(t, false, "run|TestA", "output|TestA|goroutine left", "pass|TestA", "fail|")
 	expect(t, printed, "goroutine left\nbroken: p\ntests FAILED: 1 passed, 0 failed, 0 unstable, 0 skipped; 1s\n")

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -34,8 +35,8 @@ const (
 )
 
 // attend is told of turns on one connection that listens, and looks for them
-// while there is none. A notice to ourselves shows whether notices arrive: a
-// pooler may take LISTEN and give the connection to somebody else.
+// while there is none, as behind a pooler that hands out connections by transaction.
+// A notice to ourselves shows whether notices arrive: a pooler may not tell what it is.
 func (s *store) attend(ctx context.Context, w sqllock.Waiters) {
 	for w.Wanted(ctx) == nil {
 		c, err := s.connect(ctx, w)
@@ -45,7 +46,7 @@ func (s *store) attend(ctx context.Context, w sqllock.Waiters) {
 			end(c)
 		}
 		pause := listenAgain
-		if worked || err != nil {
+		if worked || err != nil && !errors.Is(err, errPooled) {
 			pause = listenSoon
 		}
 		resting, cancel := context.WithTimeout(ctx, pause)
@@ -96,7 +97,15 @@ func (s *store) listener(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.Exec(ctx, "LISTEN "+s.tables.channel, pgx.QueryExecModeSimpleProtocol); err != nil {
+	pooled, err := s.byTransaction(ctx, c)
+	switch {
+	case err != nil:
+	case pooled:
+		err = errPooled
+	default:
+		_, err = c.Exec(ctx, "LISTEN "+s.tables.channel, pgx.QueryExecModeSimpleProtocol)
+	}
+	if err != nil {
 		end(c)
 		return nil, err
 	}

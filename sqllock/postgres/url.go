@@ -2,15 +2,12 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl/driver"
@@ -117,47 +114,4 @@ func repeatable(key, value string) bool {
 		}
 	}
 	return true
-}
-
-// ownSource is a pool of our own, which finds out by itself whether a pooler is
-// in between: statements prepared by name would be met, or missed, on somebody
-// else's connection there.
-type ownSource struct {
-	poolSource
-	pooled atomic.Bool
-}
-
-var errPooled = errors.New("a pooler is in between")
-
-// sniff has every connection compare the process id that it was greeted with
-// and the one that serves it.
-func (o *ownSource) sniff(cfg *pgxpool.Config) {
-	cfg.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
-		if o.pooled.Load() {
-			c.DefaultQueryExecMode = pgx.QueryExecModeExec
-		}
-		return nil
-	}
-	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-		if o.pooled.Load() {
-			return nil
-		}
-		var pid uint32
-		if err := c.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
-			return err
-		}
-		if pid != c.PgConn().PID() {
-			o.pooled.Store(true)
-			return errPooled
-		}
-		return nil
-	}
-}
-
-func (o *ownSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
-	err := o.poolSource.with(ctx, fn)
-	if errors.Is(err, errPooled) { // found out just now, before anything was sent
-		err = o.poolSource.with(ctx, fn)
-	}
-	return err
 }
