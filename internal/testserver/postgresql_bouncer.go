@@ -28,7 +28,7 @@ unix_socket_dir =
 auth_type = any
 pool_mode = %s
 max_client_conn = 1000
-default_pool_size = 20
+default_pool_size = 50
 `
 			return os.WriteFile(filepath.Join(s.Dir(), "pgbouncer.ini"), fmt.Appendf(nil, ini, server.Port(), s.Port(), mode), 0o644)
 		},
