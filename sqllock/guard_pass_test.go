@@ -324,3 +324,49 @@ func TestUnlockBeforeTheGuardedCommitIsSettledAfterIt(t *testing.T) {
 		}
 	})
 }
+
+// A hold was given back while a transaction that it guards is open, which keeps
+// everybody out: one that only tries does not get the name, and leaves no trace.
+func TestATryBehindAnOpenGuardLeavesNoTrace(t *testing.T) {
+	r := pushed(t)
+	permit := func(name string) driver.Claim {
+		c := mutex(name)
+		c.Limit = 2
+		return c
+	}
+	for what, claims := range map[string]func(guarded string) []driver.Claim{
+		"a mutex":       func(n string) []driver.Claim { return []driver.Claim{mutex(n)} },
+		"a permit":      func(n string) []driver.Claim { return []driver.Claim{permit(n)} },
+		"several names": func(n string) []driver.Claim { return []driver.Claim{mutex(n), mutex(n + "/free")} },
+	} {
+		t.Run(what, func(t *testing.T) {
+			e, name := r.engine(t), nameOf(t)
+			s, h := openSession(t, e, time.Minute), mutex(name)
+			tx := r.begin(t, sql.LevelDefault)
+			if err := sqllock.Guard(t.Context(), tx, &zombie{h, hold(t, s, h).Token}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Leave(t.Context(), h); err != nil {
+				t.Fatal(err)
+			}
+			cs := claims(name)
+			for i := range cs {
+				cs[i] = tries(cs[i])
+			}
+			out, err := s.(driver.Multi).EnterAll(t.Context(), cs)
+			if err != nil || out[0].Held {
+				t.Fatalf("tried: %+v, %v", out, err)
+			}
+			if len(cs) == 1 {
+				if st, err := s.Enter(t.Context(), tries(claims(name)[0])); err != nil || st.Held {
+					t.Errorf("tried: %+v, %v", st, err)
+				}
+			}
+			for _, c := range cs {
+				if line, err := e.Line(t.Context(), c.Name); err != nil || len(line) > 0 {
+					t.Errorf("%s: in line: %+v, %v", c.Name, line, err)
+				}
+			}
+		})
+	}
+}

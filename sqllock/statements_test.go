@@ -13,7 +13,7 @@ func testDialect(mark string, numbered bool) *Dialect {
 	return &Dialect{
 		Macros: map[string]string{
 			"head": "h", "claim": "c", "record": "r", "now": "clock()", "wall": "wall()",
-			"mint": "mint()", "max": "greatest", "text": "text",
+			"mint": "mint()", "max": "greatest", "text": "text", "unguarded": "free",
 		},
 		Mark: mark, Numbered: numbered,
 	}

@@ -58,6 +58,7 @@ func dialect(e *Engine) (sqllock.Dialect, error) {
 			"head": t.head, "claim": t.claim, "record": t.record,
 			"now": micros, "wall": micros, "mint": "(" + micros + " + " + primary + ")", "primary": primary, "update": update, "delete": remove, "briefly": briefly,
 			"max": "GREATEST", "text": "BINARY",
+			"unguarded": "1 = 1", // a guard holds the row that lock waits for
 		},
 		Statements: statements,
 		Mark:       "?",

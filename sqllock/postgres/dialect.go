@@ -36,6 +36,7 @@ func dialect(e *Engine) (sqllock.Dialect, error) {
 			"head": t.head, "claim": t.claim, "record": t.record,
 			"now": micros, "wall": micros, "mint": micros,
 			"max": "greatest", "text": "text",
+			"unguarded": "EXISTS (SELECT 1 FROM " + t.head + " g WHERE g.name = :name FOR UPDATE SKIP LOCKED)",
 		},
 		Statements: statements,
 		Mark:       "$",

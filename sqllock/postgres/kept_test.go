@@ -155,3 +155,35 @@ func TestAPoolOfOneConnectionIsRefused(t *testing.T) {
 		t.Errorf("it was taken: %v", err)
 	}
 }
+
+// A notice has less time than the Leave on whose connection it goes. Where it is called
+// off, pgx may leave a timeout behind there, so nobody uses that connection again.
+func TestAConnectionIsNotUsedAgainAfterACallThatWasCalledOff(t *testing.T) {
+	t.Parallel()
+	serverPool(t)
+	s := openStore(t, urlOf(shared.server.Addr())).store
+	err := s.hold(t.Context(), func(ctx context.Context) {
+		var first *pgx.Conn
+		brief, cancel := context.WithCancel(ctx)
+		err := s.with(brief, s.from, func(c *pgx.Conn) error {
+			first = c
+			cancel()
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		err = s.with(ctx, s.from, func(c *pgx.Conn) error {
+			if c == first {
+				t.Error("it is used again")
+			}
+			return c.Ping(ctx)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -238,6 +238,7 @@ func (s *store) hold(ctx context.Context, fn func(context.Context)) error {
 // of from.
 func (s *store) with(ctx context.Context, from source, fn func(*pgx.Conn) error) error {
 	if c, ok := ctx.Value(heldKey{s}).(*pgx.Conn); ok && !c.IsClosed() && c.PgConn().TxStatus() == 'I' {
+		defer spoilt(ctx, c)
 		return fn(c)
 	}
 	return from.with(ctx, fn)

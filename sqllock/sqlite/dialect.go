@@ -32,6 +32,7 @@ func words(cs *census, ck clock) sqllock.Dialect {
 			"now": ":now", "wall": ":wall",
 			"mint": "max((SELECT fence FROM pawl_head WHERE name = '') + 1, :wall)",
 			"max":  "max", "text": "TEXT",
+			"unguarded": "1 = 1", // a guard is the only one who writes
 		},
 		Statements: map[string]string{"lock": "", "front": "", "veto": ""},
 		Mark:       "?",
