@@ -24,7 +24,7 @@ type storm struct {
 	t       *testing.T
 	clients []*pawl.Client
 	faults  map[string]func(pause func())
-	made    func() int // connections so far; nil: they are not counted
+	made    func() int // connections that the server had so far; nil: they are not counted
 
 	tallies map[string]*tally
 	grants  atomic.Int64
@@ -41,8 +41,8 @@ const stormTTL = time.Second
 
 // maxMade is how many connections one fault may cost. All that there are may be lost
 // with it, and those that take their place be given up; but their number must not feed
-// on itself.
-const maxMade = 200
+// on itself. Mostly it is ten.
+const maxMade = 60
 
 var lasting = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
@@ -61,7 +61,7 @@ func serverStorm(t *testing.T) *storm {
 	}
 	m.made = func() (n int) {
 		for _, p := range links {
-			n += p.Connections()
+			n += p.Reached()
 		}
 		return n
 	}

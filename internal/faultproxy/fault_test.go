@@ -161,8 +161,8 @@ func TestResetEndsPresentConnectionsOnly(t *testing.T) {
 	c := dial(t, p)
 	c.send("b")
 	c.expect("b!")
-	if n := p.Connections(); n != 4 {
-		t.Errorf("%d connections counted, want 4", n)
+	if taken, reached := p.Connections(), p.Reached(); taken != 4 || reached != 4 {
+		t.Errorf("%d connections taken and %d reached the server, want 4", taken, reached)
 	}
 	if n := p.Open(); n != 1 {
 		t.Errorf("%d connections open, want 1", n)
@@ -197,6 +197,9 @@ func TestAServerThatIsDownShowsAsReset(t *testing.T) {
 	t.Parallel()
 	p := New(t, "127.0.0.1:1") // nothing listens on tcpmux
 	expectNoConnection(t, p)
+	if taken, reached := p.Connections(), p.Reached(); taken != 1 || reached != 0 {
+		t.Errorf("%d connections taken, and %d reached it", taken, reached)
+	}
 }
 
 func TestASenderIntoABlackHoleIsPushedBack(t *testing.T) {

@@ -35,6 +35,7 @@ func (l *link) serve() {
 	if err != nil || !l.attach(conn.(*net.TCPConn)) {
 		return
 	}
+	l.proxy.reach()
 	up.src, up.dst = l.client, l.server
 	down := &pipe{link: l, dir: ToClient, src: l.server, dst: l.client}
 	up.queue, down.queue = newQueue(), newQueue()

@@ -38,6 +38,7 @@ type Proxy struct {
 	changed   chan struct{} // closed and replaced by every change of a fault
 	onChunk   func(Chunk)
 	accepted  int
+	reached   int
 	refused   int
 	swallowed int
 	forwarded [2]int // by Direction.index
@@ -87,6 +88,14 @@ func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.accepted
+}
+
+// Reached returns how many connections led to the server so far: not those that came
+// while it was gone.
+func (p *Proxy) Reached() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reached
 }
 
 // Open returns how many connections there are now. A connection counts until the
@@ -173,6 +182,13 @@ func (p *Proxy) admit(client *net.TCPConn) *link {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	p.links[l] = true
 	return l
+}
+
+// reach counts a connection that leads to the server.
+func (p *Proxy) reach() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reached++
 }
 
 func (p *Proxy) forget(l *link) {
