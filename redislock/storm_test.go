@@ -198,11 +198,9 @@ func (m *storm) rage(d time.Duration) {
 	for name := range m.faults {
 		names = append(names, name)
 	}
-	faults := 0
 	for ctx.Err() == nil {
 		name := names[rand.N(len(names))]
 		m.counts[name]++
-		faults++
 		m.faults[name](func() { time.Sleep(rand.N(2 * stormTTL)) })
 		time.Sleep(rand.N(stormTTL))
 	}
@@ -212,6 +210,10 @@ func (m *storm) rage(d time.Duration) {
 		m.t.Errorf("only %d grants in %v", m.grants.Load(), d)
 	}
 	if m.made != nil {
+		faults := 0
+		for _, n := range m.counts {
+			faults += n
+		}
 		if n := m.made(); n > maxMade*faults {
 			m.t.Errorf("%d connections were made for %d faults", n, faults)
 		} else {
