@@ -145,14 +145,16 @@ func (c *client) Each(ctx context.Context, cmds []redislock.Command, out []redis
 }
 
 // unsent reports whether a command was not sent because another caller gave up:
-// rueidis connects once for all who want a connection, in the ctx of the first.
-// Such an error must not look like the end of one's own ctx either.
+// rueidis connects once for all who want a connection, in the ctx of the first, and
+// where that is cancelled before the server was greeted all get its bare error. Such
+// an error must not look like the end of one's own ctx either.
 func unsent(ctx context.Context, begun time.Time, err error) (again bool, _ error) {
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return false, err
 	}
 	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" && time.Since(begun) < dialLimit {
+	connecting := err == context.Canceled || errors.As(err, &dial) && dial.Op == "dial"
+	if connecting && time.Since(begun) < dialLimit {
 		return true, err
 	}
 	return false, errors.New(err.Error())
