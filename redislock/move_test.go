@@ -240,6 +240,7 @@ func (m *moving) nobodyIsThere() {
 // A slot with many keys is moved while its names are in use: scripts are refused,
 // and would be cut short if they touched a key that is not there.
 func TestNobodyWaitsBehindNobodyAfterSlotsWereMoved(t *testing.T) {
+	t.Parallel()
 	for _, library := range []string{"rueidis", "go-redis"} {
 		t.Run(library, func(t *testing.T) {
 			t.Parallel()
@@ -250,6 +251,7 @@ func TestNobodyWaitsBehindNobodyAfterSlotsWereMoved(t *testing.T) {
 
 // A move may take longer than a lease: before its keys are taken over, and behind.
 func TestHoldsOutliveAMoveThatTakesLongerThanALease(t *testing.T) {
+	t.Parallel()
 	for _, library := range []string{"rueidis", "go-redis"} {
 		t.Run(library, func(t *testing.T) {
 			t.Parallel()
