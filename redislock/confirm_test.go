@@ -33,6 +33,7 @@ func TestABeatWhileReplicasConfirmDoesNotLoseTheTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlock(t, l)
+	mend(dies)
 }
 
 // A grant that no replica has is given back, however long the replicas are waited for:

@@ -148,7 +148,7 @@ func TestAServerThatRefusesWritesSaysSo(t *testing.T) {
 // expectRefused fails unless TryLock and Lock say why the store refuses.
 func expectRefused(t *testing.T, c *pawl.Client, code string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if _, err := c.Mutex("name").TryLock(ctx); err == nil || errors.Is(err, pawl.ErrHeld) || !strings.Contains(err.Error(), code) {
 		t.Errorf("TryLock: %v, want %s", err, code)
