@@ -124,7 +124,7 @@ func TestTheLineClosesUpBehindTheDead(t *testing.T) {
 	l := lock(t, living.Mutex("name"))
 	inLine := func(n int) {
 		t.Helper()
-		until(t, 5*time.Second, "in line", func() bool { return at.do("ZCARD", "pawl:\x01hname\x01w") == strconv.Itoa(n) })
+		until(t, 3*ttl, "in line", func() bool { return at.do("ZCARD", "pawl:\x01hname\x01w") == strconv.Itoa(n) })
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -140,7 +140,8 @@ func TestTheLineClosesUpBehindTheDead(t *testing.T) {
 	}()
 	inLine(2)
 	p.BlackHole(faultproxy.Both)
-	time.Sleep(3 * ttl) // the dead one's place has ended, the others wait on
+	inLine(1) // the dead one's place has ended, the others wait on
+	outlast(ttl)
 	inLine(1)
 	w := startWatch()
 	defer w.end()

@@ -108,7 +108,7 @@ func TestWhatHappensToTheKeyBehindOurBackIsALoss(t *testing.T) {
 		if next.Fence() <= l.Fence() {
 			t.Errorf("token %d after %d: data loss must not take tokens back", next.Fence(), l.Fence())
 		}
-		time.Sleep(2 * ttl)
+		outlast(ttl)
 		if err := next.Err(); err != nil {
 			t.Errorf("a later hold is not renewed: %v", err)
 		}
@@ -202,7 +202,7 @@ func TestANestedHoldEndsWithItsLastUnlock(t *testing.T) {
 	for i := len(inner) - 1; i >= 0; i-- {
 		unlock(t, inner[i])
 	}
-	time.Sleep(2 * ttl)
+	outlast(ttl)
 	if err := outer.Err(); err != nil || at.do("EXISTS", "pawl:name") != "1" {
 		t.Errorf("the outer hold after the inner ones: %v", err)
 	}

@@ -3,7 +3,6 @@ package redislock_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	redis "github.com/redis/rueidis"
 
@@ -41,7 +40,7 @@ func TestAServerThatBeginsToEvictIsNoticed(t *testing.T) {
 				return err
 			}
 			if about == "allowed" {
-				time.Sleep(2 * ttl)
+				outlast(ttl)
 				if err := try(); err != nil {
 					t.Errorf("allowed: %v", err)
 				}
@@ -50,7 +49,7 @@ func TestAServerThatBeginsToEvictIsNoticed(t *testing.T) {
 					err := try()
 					return err != nil && strings.Contains(err.Error(), "noeviction")
 				})
-				time.Sleep(ttl)
+				outlast(ttl)
 			}
 			if err := l.Err(); err != nil {
 				t.Errorf("the hold is over: %v", err)

@@ -134,7 +134,7 @@ func TestAServerThatRefusesWritesSaysSo(t *testing.T) {
 		}
 		at.do("CONFIG", "SET", "maxmemory", "1")
 		expectRefused(t, c, "OOM")
-		time.Sleep(2 * ttl) // renewals go on, and releases work
+		outlast(ttl) // renewals go on, and releases work
 		if l.Err() != nil || r.Err() != nil {
 			t.Errorf("not renewed: %v, %v", l.Err(), r.Err())
 		}
@@ -283,7 +283,7 @@ func exercise(t *testing.T, a, b *pawl.Client, ttl time.Duration) {
 		}
 		got <- next
 	}()
-	time.Sleep(ttl + ttl/2)
+	outlast(ttl)
 	unlock(t, l)
 	unlock(t, <-got)
 	var crowd sync.WaitGroup

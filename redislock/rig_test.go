@@ -104,7 +104,10 @@ func unlock(t *testing.T, l *pawl.Lease) {
 
 // steady is a TTL that is renewed in time on a machine that stands still for a
 // moment: what a test is about must not hang on that.
-const steady = 2 * time.Second
+const steady = 4 * time.Second
+
+// outlast waits until a lease would be over that was renewed only once.
+func outlast(ttl time.Duration) { time.Sleep(ttl * 3 / 2) }
 
 // until waits for something that is on its way. For as long as the machine stands
 // still, nothing is.
