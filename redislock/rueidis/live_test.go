@@ -48,6 +48,15 @@ func TestASlowServerIsNotFloodedWithConnections(t *testing.T) {
 // of its own was sent, so it connects itself.
 func TestACallerWhoGivesUpConnectingCostsTheOthersNothing(t *testing.T) {
 	t.Parallel()
+	for _, how := range []error{context.Canceled, context.DeadlineExceeded} {
+		t.Run(how.Error(), func(t *testing.T) {
+			t.Parallel()
+			givesUpConnecting(t, how)
+		})
+	}
+}
+
+func givesUpConnecting(t *testing.T, how error) {
 	way := faultproxy.New(t, testserver.Redis(t).Addr())
 	var slow atomic.Bool // the next connection is
 	connects, goOn := make(chan struct{}), make(chan struct{})
@@ -70,6 +79,10 @@ func TestACallerWhoGivesUpConnectingCostsTheOthersNothing(t *testing.T) {
 	slow.Store(true)
 	way.Reset()
 	gives, giveUp := context.WithCancel(t.Context())
+	if how == context.DeadlineExceeded {
+		gives, giveUp = context.WithTimeout(t.Context(), 2*time.Second)
+	}
+	defer giveUp()
 	first, others := make(chan error, 1), make(chan error, 10)
 	go func() {
 		err := ping(gives)
@@ -83,9 +96,12 @@ func TestACallerWhoGivesUpConnectingCostsTheOthersNothing(t *testing.T) {
 		go func() { others <- ping(t.Context()) }()
 	}
 	time.Sleep(50 * time.Millisecond) // nothing tells when they wait; who comes later connects by itself
-	giveUp()
+	if how == context.Canceled {
+		giveUp()
+	}
+	<-gives.Done()
 	close(goOn)
-	if err := <-first; !errors.Is(err, context.Canceled) {
+	if err := <-first; !errors.Is(err, how) {
 		t.Errorf("the one who gives up: %v", err)
 	}
 	for range cap(others) {
