@@ -55,7 +55,7 @@ func TestANameThatIsForbiddenCostsTheOthersNothing(t *testing.T) {
 
 // crowd takes and gives back a forbidden name beside many that are not.
 func crowd(t *testing.T, one driver.Session) {
-	const callers, rounds = 60, 50
+	const callers, rounds = 60, 15
 	var denied, held atomic.Int64
 	var wg sync.WaitGroup
 	for i := range callers {

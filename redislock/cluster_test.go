@@ -40,7 +40,7 @@ func TestASlotThatMovesTakesItsLocksAlong(t *testing.T) {
 		}
 	}
 	s.Move(slot, to)
-	time.Sleep(2 * ttl)
+	outlast(ttl)
 	if err := l.Err(); err != nil {
 		t.Errorf("the hold was lost when its slot moved: %v", err)
 	}
@@ -105,7 +105,7 @@ func TestALostShardCostsOnlyItsOwnLocks(t *testing.T) {
 		}
 	}
 	gone.Kill()
-	time.Sleep(2 * ttl)
+	outlast(ttl)
 	for _, l := range there {
 		if err := l.Err(); err != nil {
 			t.Fatalf("%s is on a shard that is alive: %v", l.Name(), err)

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-const confirmTTL = 3 * time.Second
+const confirmTTL = 6 * time.Second // a sixth of it is what replicas have to confirm in
 
 // The holder dies, the waiter finds its turn by looking, and while a slow replica
 // confirms the grant a beat finds the claim held: the waiter gets its lock all the same.
@@ -33,6 +33,7 @@ func TestABeatWhileReplicasConfirmDoesNotLoseTheTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	unlock(t, l)
+	mend(dies)
 }
 
 // A grant that no replica has is given back, however long the replicas are waited for:

@@ -2,6 +2,8 @@ package redislock_test
 
 import (
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +18,8 @@ import (
 // one of them at its n-th call, as a cluster does that moves a slot.
 type cutter struct {
 	redislock.Client
-	c redis.Client
+	c     redis.Client
+	texts *texts
 
 	mu   sync.Mutex // guards what follows
 	at   int        // the call that fails; 0: none
@@ -63,17 +66,60 @@ func (c *cutter) was() bool {
 	return c.done
 }
 
+// texts are the scripts that were sent, by digest. Each is sent whole but once.
+type texts struct{ plain, guarded sync.Map }
+
+// A version is a script with the guard that cuts it.
+type version struct {
+	digest string
+	move   bool
+	at     int
+}
+
+func digestOf(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// guard returns a script behind its guard; ok is false if the script is not known.
+func (t *texts) guard(v version) (text, digest string, ok bool) {
+	if pair, ok := t.guarded.Load(v); ok {
+		return pair.([2]string)[0], pair.([2]string)[1], true
+	}
+	plain, ok := t.plain.Load(v.digest)
+	if !ok {
+		return "", "", false
+	}
+	text = fmt.Sprintf(guard, v.move, v.at) + plain.(string)
+	digest = digestOf(text)
+	t.guarded.Store(v, [2]string{text, digest})
+	return text, digest, true
+}
+
 func (c *cutter) Do(ctx context.Context, _ string, words []string) (redislock.Reply, error) {
-	if words[0] == "EVALSHA" {
-		return redislock.Reply{}, redislock.ServerError("NOSCRIPT")
-	}
 	words = slices.Clone(words)
-	c.mu.Lock()
-	if words[0] == "EVAL" {
-		words[1] = fmt.Sprintf(guard, c.move, c.at) + words[1]
+	whole := ""
+	switch words[0] {
+	case "EVAL":
+		digest := digestOf(words[1])
+		c.texts.plain.Store(digest, words[1])
+		words[0], words[1] = "EVALSHA", digest
+		fallthrough
+	case "EVALSHA":
+		c.mu.Lock()
+		v := version{words[1], c.move, c.at}
+		c.mu.Unlock()
+		text, digest, ok := c.texts.guard(v)
+		if !ok {
+			return redislock.Reply{}, redislock.ServerError("NOSCRIPT")
+		}
+		whole, words[1] = text, digest
 	}
-	c.mu.Unlock()
 	m, err := c.c.Do(ctx, c.c.B().Arbitrary(words...).Build()).ToMessage()
+	if e, ok := redis.IsRedisErr(err); ok && strings.HasPrefix(e.Error(), "NOSCRIPT") {
+		words[0], words[1] = "EVAL", whole
+		m, err = c.c.Do(ctx, c.c.B().Arbitrary(words...).Build()).ToMessage()
+	}
 	if e, ok := redis.IsRedisErr(err); ok && !e.IsNil() {
 		if strings.Contains(e.Error(), "TEST cut") {
 			c.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/goredis"
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
@@ -28,19 +29,20 @@ func TestBothProtocolsOnBothClients(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		for _, client := range []string{"rueidis", "go-redis"} {
 			t.Run(fmt.Sprint(client, " ", protocol), func(t *testing.T) {
-				newConsole(t, s.Addr()).do("FLUSHALL")
+				t.Parallel()
+				prefix := redislock.Prefix(fmt.Sprint(client, protocol, ":"))
 				connect := func() *pawl.Client {
 					if client == "go-redis" {
 						c := goredisclient.NewClient(&goredisclient.Options{Addr: s.Addr(), Protocol: protocol})
 						t.Cleanup(func() { c.Close() })
-						return pawl.New(goredis.New(c), pawl.WithTTL(ttl))
+						return pawl.New(goredis.New(c, prefix), pawl.WithTTL(ttl))
 					}
 					c, err := rueidisclient.NewClient(rueidisclient.ClientOption{InitAddress: []string{s.Addr()}, AlwaysRESP2: protocol == 2, DisableCache: true, ForceSingleClient: true})
 					if err != nil {
 						t.Fatal(err)
 					}
 					t.Cleanup(c.Close)
-					return pawl.New(rueidis.New(c), pawl.WithTTL(ttl))
+					return pawl.New(rueidis.New(c, prefix), pawl.WithTTL(ttl))
 				}
 				a, b := connect(), connect()
 				defer a.Close()
@@ -122,7 +124,7 @@ func TestTheLineClosesUpBehindTheDead(t *testing.T) {
 	l := lock(t, living.Mutex("name"))
 	inLine := func(n int) {
 		t.Helper()
-		until(t, 5*time.Second, "in line", func() bool { return at.do("ZCARD", "pawl:\x01hname\x01w") == strconv.Itoa(n) })
+		until(t, 3*ttl, "in line", func() bool { return at.do("ZCARD", "pawl:\x01hname\x01w") == strconv.Itoa(n) })
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -138,17 +140,19 @@ func TestTheLineClosesUpBehindTheDead(t *testing.T) {
 	}()
 	inLine(2)
 	p.BlackHole(faultproxy.Both)
-	time.Sleep(3 * ttl) // the dead one's place has ended, the others wait on
+	inLine(1) // the dead one's place has ended, the others wait on
+	outlast(ttl)
 	inLine(1)
-	began := time.Now()
+	w := startWatch()
+	defer w.end()
 	unlock(t, l)
 	if err := <-got; err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > ttl {
+	if took := w.spent(); took > ttl {
 		t.Errorf("the next in line held after %v", took)
 	}
-	p.Reset()
+	mend(p)
 }
 
 // T28: permits of a process that died come back, and cannot come back twice.
@@ -173,8 +177,7 @@ func TestPermitsOfTheDeadComeBackOnce(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the permits of a dead process: %v", err)
 	}
-	p.Heal()
-	p.Reset()
+	mend(p)
 	if err := gone.Unlock(); !errors.Is(err, pawl.ErrLost) {
 		t.Errorf("an expired permit is given back with %v", err)
 	}

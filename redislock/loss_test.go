@@ -60,7 +60,7 @@ func TestTheHolderIsToldBeforeTheRivalHolds(t *testing.T) {
 				})
 			}
 			rivals.Wait()
-			p.Reset() // so that Close need not wait
+			mend(p)
 		})
 	}
 	wg.Wait()
@@ -108,7 +108,7 @@ func TestWhatHappensToTheKeyBehindOurBackIsALoss(t *testing.T) {
 		if next.Fence() <= l.Fence() {
 			t.Errorf("token %d after %d: data loss must not take tokens back", next.Fence(), l.Fence())
 		}
-		time.Sleep(2 * ttl)
+		outlast(ttl)
 		if err := next.Err(); err != nil {
 			t.Errorf("a later hold is not renewed: %v", err)
 		}
@@ -122,17 +122,28 @@ func TestRenewalNeverOutlivesUnlock(t *testing.T) {
 	const ttl = steady
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
-	c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
+	var wg sync.WaitGroup
 	for i := range 10 {
-		l := lock(t, c.Mutex("name"))
-		time.Sleep(ttl/3 - 5*time.Millisecond + time.Duration(i)*time.Millisecond) // about when a beat is sent
-		unlock(t, l)
-		at.do("SET", "pawl:name", "another's", "PX", "100")
-		time.Sleep(110 * time.Millisecond)
-		if at.do("EXISTS", "pawl:name") != "0" {
-			t.Fatal("another's key was prolonged")
-		}
+		name := fmt.Sprint("name", i)
+		c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl)) // each has beats of its own
+		wg.Go(func() {
+			l, err := c.Mutex(name).Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(ttl/3 - 5*time.Millisecond + time.Duration(i)*time.Millisecond) // about when a beat is sent
+			unlock(t, l)
+			if _, err := at.try("SET", "pawl:"+name, "another's", "PX", "100"); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(110 * time.Millisecond)
+			if n, err := at.try("EXISTS", "pawl:"+name); n != "0" {
+				t.Errorf("another's key was prolonged: %s, %v", n, err)
+			}
+		})
 	}
+	wg.Wait()
 }
 
 // T11
@@ -168,7 +179,7 @@ func TestAReaderDoesNotRenewADeadOne(t *testing.T) {
 		t.Fatalf("a dead reader keeps a writer out: %v", err)
 	}
 	unlock(t, w)
-	p.Reset()
+	mend(p)
 }
 
 // T12
@@ -191,7 +202,7 @@ func TestANestedHoldEndsWithItsLastUnlock(t *testing.T) {
 	for i := len(inner) - 1; i >= 0; i-- {
 		unlock(t, inner[i])
 	}
-	time.Sleep(2 * ttl)
+	outlast(ttl)
 	if err := outer.Err(); err != nil || at.do("EXISTS", "pawl:name") != "1" {
 		t.Errorf("the outer hold after the inner ones: %v", err)
 	}
@@ -223,11 +234,12 @@ func TestAWaiterOutlivesItsSubscription(t *testing.T) {
 		until(t, 5*time.Second, "in line", func() bool { return at.do("EXISTS", "pawl:\x01hname") == "1" })
 		cut()
 		time.Sleep(200 * time.Millisecond)
-		began := time.Now()
+		w := startWatch()
+		defer w.end()
 		unlock(t, l)
 		select {
 		case next := <-got:
-			if took := time.Since(began); took > 3*time.Second {
+			if took := w.spent(); took > 3*time.Second {
 				t.Errorf("held %v after the release", took)
 			}
 			unlock(t, next)

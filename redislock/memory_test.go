@@ -40,7 +40,7 @@ func TestWhoHoldsOrWaitsGoesOnWithoutMemory(t *testing.T) {
 	if _, err := at.try("SET", "x", "y"); err == nil {
 		t.Fatal("memory is not out: the test tests nothing")
 	}
-	time.Sleep(2 * ttl) // renewals
+	outlast(ttl) // by renewals
 	if m.Err() != nil || r.Err() != nil {
 		t.Fatalf("the holds are over: %v, %v", m.Err(), r.Err())
 	}

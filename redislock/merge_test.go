@@ -62,7 +62,7 @@ func TestMergedCallsKeepTheLaws(t *testing.T) {
 }
 
 func mergedCallsKeepTheLaws(t *testing.T, one driver.Session, c *console) {
-	const workers, rounds, names = 64, 60, 24
+	const workers, rounds, names = 64, 20, 24
 	var (
 		inside  [names]atomic.Int32
 		waited  atomic.Int32

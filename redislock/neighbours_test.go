@@ -13,15 +13,14 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// Other programs have filled the server with three million keys, it stalls for three
-// seconds, and four hundred acquires give up meanwhile. With the stall the outage is
+// Other programs have filled the server with keys, it stalls for three seconds, and four hundred acquires give up meanwhile. With the stall the outage is
 // over, and nothing goes through the keys but what lists them for a person.
 func TestAStallOfAFilledServerIsOverWithTheStall(t *testing.T) {
 	t.Parallel()
 	const ttl, stall = 4 * time.Second, 3 * time.Second
 	s := testserver.Redis(t, "--enable-debug-command", "yes")
 	at := newConsole(t, s.Addr())
-	at.do("DEBUG", "POPULATE", "3000000", "neighbour")
+	at.do("DEBUG", "POPULATE", "100000", "neighbour") // however many: that nothing goes through them is counted
 	c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
 	unlock(t, lock(t, c.Mutex("before")))
 	s.Pause()
@@ -39,15 +38,17 @@ func TestAStallOfAFilledServerIsOverWithTheStall(t *testing.T) {
 	}
 	gaveUp.Wait()
 	time.Sleep(time.Until(began.Add(stall))) // the stall is what the test is about
+	w := startWatch()
+	defer w.end()
 	s.Resume()
 	over := time.Now()
 	unlock(t, lock(t, c.Mutex("next")))
-	if took := time.Since(over); took > 2*time.Second {
+	if took := w.spent(); took > 2*time.Second {
 		t.Errorf("the next lock came %v after the stall", took)
 	} else {
 		t.Logf("the next lock came %v after the stall", took)
 	}
-	for i := 0; time.Since(over) < 3*ttl; i++ { // until all that was unsettled is settled
+	for i := 0; time.Since(over) < ttl; i++ { // what is unsettled is asked for again until a lease would have ended
 		for _, name := range []string{"next", fmt.Sprint("stalled ", i%400)} {
 			l, err := c.Mutex(name).TryLock(t.Context())
 			if err != nil && !errors.Is(err, pawl.ErrHeld) {
@@ -60,10 +61,10 @@ func TestAStallOfAFilledServerIsOverWithTheStall(t *testing.T) {
 		time.Sleep(ttl / 100)
 	}
 	for i := range 400 {
-		line, err := c.Line(t.Context(), fmt.Sprint("stalled ", i))
-		if err != nil || len(line) > 0 {
-			t.Errorf("what is left of acquire %d: %+v, %v", i, line, err)
-		}
+		until(t, 2*ttl, fmt.Sprint("settled, acquire ", i), func() bool {
+			line, err := c.Line(t.Context(), fmt.Sprint("stalled ", i))
+			return err == nil && len(line) == 0
+		})
 	}
 	for _, stat := range strings.Fields(at.do("INFO", "commandstats")) {
 		if strings.HasPrefix(stat, "cmdstat_scan:") || strings.HasPrefix(stat, "cmdstat_keys:") {

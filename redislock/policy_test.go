@@ -3,7 +3,6 @@ package redislock_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	redis "github.com/redis/rueidis"
 
@@ -18,44 +17,46 @@ import (
 func TestAServerThatBeginsToEvictIsNoticed(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
-	s := testserver.Redis(t, "--maxmemory", "100mb")
-	at := newConsole(t, s.Addr())
-	own, err := redis.NewClient(redis.ClientOption{InitAddress: []string{s.Addr()}, ForceSingleClient: true, DisableCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(own.Close)
 	for about, opts := range map[string][]redislock.Option{"refused": nil, "allowed": {redislock.AllowEviction()}} {
-		at.do("CONFIG", "SET", "maxmemory-policy", "noeviction")
-		e := rueidis.New(own, append(opts, redislock.PolicyPause(ttl/10), redislock.Prefix(about+":"))...)
-		c := pawl.New(e, pawl.WithTTL(ttl))
-		t.Cleanup(func() { _ = c.Close(); _ = e.Close() })
-		l := lock(t, c.Mutex("held"))
-		at.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-		try := func() error {
-			l, err := c.Mutex("other").TryLock(t.Context())
-			if err == nil {
-				err = l.Unlock()
+		t.Run(about, func(t *testing.T) {
+			t.Parallel()
+			s := testserver.Redis(t, "--maxmemory", "100mb")
+			at := newConsole(t, s.Addr())
+			own, err := redis.NewClient(redis.ClientOption{InitAddress: []string{s.Addr()}, ForceSingleClient: true, DisableCache: true})
+			if err != nil {
+				t.Fatal(err)
 			}
-			return err
-		}
-		if about == "allowed" {
-			time.Sleep(2 * ttl)
-			if err := try(); err != nil {
-				t.Errorf("allowed: %v", err)
+			t.Cleanup(own.Close)
+			e := rueidis.New(own, append(opts, redislock.PolicyPause(ttl/10))...)
+			c := pawl.New(e, pawl.WithTTL(ttl))
+			t.Cleanup(func() { _ = c.Close(); _ = e.Close() })
+			l := lock(t, c.Mutex("held"))
+			at.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+			try := func() error {
+				l, err := c.Mutex("other").TryLock(t.Context())
+				if err == nil {
+					err = l.Unlock()
+				}
+				return err
 			}
-		} else {
-			until(t, 5*ttl, "refused", func() bool {
-				err := try()
-				return err != nil && strings.Contains(err.Error(), "noeviction")
-			})
-			time.Sleep(ttl)
-		}
-		if err := l.Err(); err != nil {
-			t.Errorf("%s: the hold is over: %v", about, err)
-		}
-		unlock(t, l)
-		at.do("CONFIG", "SET", "maxmemory-policy", "noeviction")
-		until(t, 5*ttl, "granted again", func() bool { return try() == nil })
+			if about == "allowed" {
+				outlast(ttl)
+				if err := try(); err != nil {
+					t.Errorf("allowed: %v", err)
+				}
+			} else {
+				until(t, 5*ttl, "refused", func() bool {
+					err := try()
+					return err != nil && strings.Contains(err.Error(), "noeviction")
+				})
+				outlast(ttl)
+			}
+			if err := l.Err(); err != nil {
+				t.Errorf("the hold is over: %v", err)
+			}
+			unlock(t, l)
+			at.do("CONFIG", "SET", "maxmemory-policy", "noeviction")
+			until(t, 5*ttl, "granted again", func() bool { return try() == nil })
+		})
 	}
 }

@@ -117,7 +117,6 @@ func TestAReleaseThatCannotBeSentIsSettledLater(t *testing.T) {
 	if err := l.Unlock(); !errors.Is(err, pawl.ErrUnknown) {
 		t.Errorf("Unlock into a black hole: %v, not ErrUnknown", err)
 	}
-	p.Heal()
-	p.Reset()
+	mend(p)
 	until(t, 15*time.Second, "given back", func() bool { return at.do("EXISTS", "pawl:name") == "0" })
 }

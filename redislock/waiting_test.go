@@ -83,7 +83,7 @@ func TestWhoIsBeatenNeedNotLook(t *testing.T) {
 	}
 	back := waiter.wait(waiter.enter(), held)
 	began, beats, before := time.Now(), 0, 0
-	for time.Since(began) < 3*steady {
+	for time.Since(began) < 2*steady {
 		for range 2 {
 			if !holder.beat().Held {
 				t.Fatal("the hold was lost")

@@ -1,6 +1,7 @@
 package testserver
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"os"
@@ -16,14 +17,8 @@ const listening = "0A"
 func (p *process) listens(port int) bool {
 	inodes := map[string]bool{}
 	for _, table := range []string{"tcp", "tcp6"} {
-		data, _ := os.ReadFile(filepath.Join("/proc/net", table)) // no IPv6, no table
-		for row := range bytes.Lines(data) {
-			// Number, local and remote address, state, six more, then the inode at 9.
-			fields := bytes.Fields(row)
-			if len(fields) > 9 && string(fields[3]) == listening &&
-				bytes.HasSuffix(fields[1], fmt.Appendf(nil, ":%04X", port)) {
-				inodes[fmt.Sprintf("socket:[%s]", fields[9])] = true
-			}
+		for _, inode := range listeners(filepath.Join("/proc/net", table), port) {
+			inodes[fmt.Sprintf("socket:[%s]", inode)] = true
 		}
 	}
 	handles, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.pid()))
@@ -33,4 +28,28 @@ func (p *process) listens(port int) bool {
 		}
 	}
 	return false
+}
+
+// listeners returns the inodes of the sockets of a table that listen on port. The
+// kernel writes those that listen first; behind them may be thousands of connections
+// that other tests have had.
+func listeners(table string, port int) (inodes []string) {
+	f, err := os.Open(table)
+	if err != nil {
+		return nil // no IPv6, no table
+	}
+	defer f.Close()
+	suffix := fmt.Appendf(nil, ":%04X", port)
+	rows := bufio.NewScanner(f)
+	for rows.Scan(); rows.Scan(); { // the first is the heading
+		// Number, local and remote address, state, six more, then the inode at 9.
+		fields := bytes.Fields(rows.Bytes())
+		if len(fields) < 10 || string(fields[3]) != listening {
+			break
+		}
+		if bytes.HasSuffix(fields[1], suffix) {
+			inodes = append(inodes, string(fields[9]))
+		}
+	}
+	return inodes
 }

@@ -3,6 +3,7 @@ package testserver
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -26,6 +27,10 @@ const role = "PAWL_TESTSERVER_ROLE"
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "":
+		flag.Parse()
+		if err := flag.Set("test.parallel", "8"); err != nil { // most tests wait for servers to start, or to elect one
+			panic(err)
+		}
 		os.Exit(m.Run())
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)

@@ -51,7 +51,7 @@ func TestCallsDoNotWaitForThoseThatAreNotAnswered(t *testing.T) {
 	one := patient(t, p)
 	const silent, n = 2, 50
 	p.SwallowReplies(silent, faultproxy.Matching(scripted))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	unanswered := 0
 	for i, err := range enterAll(ctx, one, n) {

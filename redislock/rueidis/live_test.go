@@ -2,6 +2,10 @@ package rueidis
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,5 +41,72 @@ func TestASlowServerIsNotFloodedWithConnections(t *testing.T) {
 	t.Logf("%d calls made %d connections", calls, made)
 	if made > 3*calls {
 		t.Errorf("%d calls made %d connections", calls, made)
+	}
+}
+
+// Who waits for the connection that another makes must not fail with that one: nothing
+// of its own was sent, so it connects itself.
+func TestACallerWhoGivesUpConnectingCostsTheOthersNothing(t *testing.T) {
+	t.Parallel()
+	for _, how := range []error{context.Canceled, context.DeadlineExceeded} {
+		t.Run(how.Error(), func(t *testing.T) {
+			t.Parallel()
+			givesUpConnecting(t, how)
+		})
+	}
+}
+
+func givesUpConnecting(t *testing.T, how error) {
+	way := faultproxy.New(t, testserver.Redis(t).Addr())
+	var slow atomic.Bool // the next connection is
+	connects, goOn := make(chan struct{}), make(chan struct{})
+	own, err := redis.NewClient(redis.ClientOption{InitAddress: []string{way.Addr()}, PipelineMultiplex: -1, DisableCache: true, DisableRetry: true,
+		DialCtxFn: func(_ context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			conn, err := d.Dial("tcp", addr)
+			if slow.CompareAndSwap(true, false) {
+				close(connects)
+				<-goOn
+			}
+			return conn, err
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(own, true)
+	c.convoys = nil // their connections would do as well
+	defer c.Close()
+	ping := func(ctx context.Context) error { _, err := c.Do(ctx, "", []string{"PING"}); return err }
+	slow.Store(true)
+	way.Reset()
+	gives, giveUp := context.WithCancel(t.Context())
+	if how == context.DeadlineExceeded {
+		gives, giveUp = context.WithTimeout(t.Context(), 2*time.Second)
+	}
+	defer giveUp()
+	first, others := make(chan error, 1), make(chan error, 10)
+	go func() {
+		err := ping(gives)
+		for gives.Err() == nil { // it found the connection that was reset
+			err = ping(gives)
+		}
+		first <- err
+	}()
+	<-connects
+	for range cap(others) {
+		go func() { others <- ping(t.Context()) }()
+	}
+	time.Sleep(50 * time.Millisecond) // nothing tells when they wait; who comes later connects by itself
+	if how == context.Canceled {
+		giveUp()
+	}
+	<-gives.Done()
+	close(goOn)
+	if err := <-first; !errors.Is(err, how) {
+		t.Errorf("the one who gives up: %v", err)
+	}
+	for range cap(others) {
+		if err := <-others; err != nil {
+			t.Errorf("one who waited for the same connection: %v", err)
+		}
 	}
 }

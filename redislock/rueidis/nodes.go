@@ -3,6 +3,7 @@ package rueidis
 import (
 	"context"
 	"strings"
+	"time"
 
 	redis "github.com/redis/rueidis"
 
@@ -17,7 +18,7 @@ func (c *client) masters(ctx context.Context) ([]redis.Client, error) {
 	var all []redis.Client
 	var last error
 	for _, n := range c.c.Nodes() {
-		info, err := n.Do(undated{ctx}, n.B().Info().Section("replication").Build()).ToString()
+		info, err := ask(ctx, n, func() redis.Completed { return n.B().Info().Section("replication").Build() }).ToString()
 		if err != nil {
 			if last = err; ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -35,6 +36,16 @@ func (c *client) masters(ctx context.Context) ([]redis.Client, error) {
 	return all, nil
 }
 
+// ask sends a command to a node, again if it was not sent.
+func ask(ctx context.Context, n redis.Client, build func() redis.Completed) redis.RedisResult {
+	for begun := time.Now(); ; {
+		r := n.Do(undate(ctx), build())
+		if again, _ := unsent(ctx, begun, r.NonRedisError()); !again {
+			return r
+		}
+	}
+}
+
 func (c *client) All(ctx context.Context, words []string) ([]redislock.Answer, error) {
 	nodes, err := c.masters(ctx)
 	if err != nil {
@@ -42,7 +53,7 @@ func (c *client) All(ctx context.Context, words []string) ([]redislock.Answer, e
 	}
 	out := make([]redislock.Answer, len(nodes))
 	for i, n := range nodes {
-		out[i].Reply, out[i].Err = answer(n.Do(undated{ctx}, n.B().Arbitrary(words...).Build()))
+		out[i].Reply, out[i].Err = answer(ask(ctx, n, func() redis.Completed { return n.B().Arbitrary(words...).Build() }))
 	}
 	return out, nil
 }
@@ -57,7 +68,9 @@ func (c *client) Scan(ctx context.Context, pattern string, page func([]string) e
 	}
 	for _, n := range nodes {
 		for cursor := uint64(0); ; {
-			r := n.Do(undated{ctx}, n.B().Scan().Cursor(cursor).Match(pattern).Count(scanCount).Build())
+			r := ask(ctx, n, func() redis.Completed {
+				return n.B().Scan().Cursor(cursor).Match(pattern).Count(scanCount).Build()
+			})
 			if _, err := answer(r); err != nil {
 				return err
 			}
@@ -98,7 +111,7 @@ func (c *client) Listen(ctx context.Context, channel string, up func(), got func
 			}
 			quick, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsubscribeLimit)
 			defer cancel()
-			_ = on.Do(undated{quick}, ub).Error() // a subscription nobody hears costs a message now and then
+			_ = on.Do(undate(quick), ub).Error() // a subscription nobody hears costs a message now and then
 		}
 		return err
 	})

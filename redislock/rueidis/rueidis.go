@@ -61,10 +61,29 @@ func (c *client) Close() error {
 }
 
 // undated is a ctx without a deadline. Given one, rueidis would read the reply in
-// the caller's goroutine and not notice that ctx was cancelled before it.
-type undated struct{ context.Context }
+// the caller's goroutine and not notice that ctx was cancelled before it. Its error is
+// marked, see unsent.
+type undated struct {
+	context.Context // its values: those who derive from it must ask it for the error
+	of              context.Context
+}
 
-func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
+func undate(ctx context.Context) undated { return undated{context.WithoutCancel(ctx), ctx} }
+
+func (u undated) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (u undated) Done() <-chan struct{}       { return u.of.Done() }
+
+func (u undated) Err() error {
+	if err := u.of.Err(); err != nil {
+		return gaveUp{err}
+	}
+	return nil
+}
+
+// gaveUp is the end of some caller's ctx.
+type gaveUp struct{ error }
+
+func (g gaveUp) Unwrap() error { return g.error }
 
 // command builds a command; key is one of its words, or "" if none of them is one.
 func (c *client) command(b redis.Builder, key string, words []string) redis.Completed {
@@ -82,7 +101,7 @@ func (c *client) Do(ctx context.Context, key string, words []string) (redislock.
 	}
 	for begun := time.Now(); ; {
 		cmd := c.command(c.c.B(), key, words)
-		res, err := bounded(ctx, &c.tasks, func() redis.RedisResult { return c.c.Do(undated{ctx}, cmd) })
+		res, err := bounded(ctx, &c.tasks, func() redis.RedisResult { return c.c.Do(undate(ctx), cmd) })
 		if err != nil {
 			return redislock.Reply{}, err
 		}
@@ -114,7 +133,7 @@ func bounded[T any](ctx context.Context, tasks *sync.WaitGroup, f func() T) (t T
 
 // many is DoMulti, bounded by ctx.
 func (c *client) many(ctx context.Context, cmds []redis.Completed) ([]redis.RedisResult, error) {
-	return bounded(ctx, &c.tasks, func() []redis.RedisResult { return c.c.DoMulti(undated{ctx}, cmds...) })
+	return bounded(ctx, &c.tasks, func() []redis.RedisResult { return c.c.DoMulti(undate(ctx), cmds...) })
 }
 
 func (c *client) Each(ctx context.Context, cmds []redislock.Command, out []redislock.Answer) {
@@ -145,14 +164,19 @@ func (c *client) Each(ctx context.Context, cmds []redislock.Command, out []redis
 }
 
 // unsent reports whether a command was not sent because another caller gave up:
-// rueidis connects once for all who want a connection, in the ctx of the first.
-// Such an error must not look like the end of one's own ctx either.
+// rueidis connects once for all who want a connection, in the ctx of the first, and
+// where that ends before the server was greeted all get its error: ours are marked,
+// the program's may be cancelled. A connection that does not answer its pings ends all
+// calls on it with a deadline that is neither. Such an error must not look like the
+// end of one's own ctx either.
 func unsent(ctx context.Context, begun time.Time, err error) (again bool, _ error) {
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return false, err
 	}
 	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" && time.Since(begun) < dialLimit {
+	var other gaveUp
+	connecting := err == context.Canceled || errors.As(err, &other) || errors.As(err, &dial) && dial.Op == "dial"
+	if connecting && time.Since(begun) < dialLimit {
 		return true, err
 	}
 	return false, errors.New(err.Error())
@@ -176,7 +200,7 @@ func (c *client) Fresh(ctx context.Context, cmds []redislock.Command, out []redi
 	}
 	answers := make([]redislock.Answer, len(cmds))
 	ended, err := c.alone(ctx, c.live, false, func(d redis.DedicatedClient) (failed error) {
-		for i, r := range d.DoMulti(undated{ctx}, c.commands(d.B(), cmds)...) {
+		for i, r := range d.DoMulti(undate(ctx), c.commands(d.B(), cmds)...) {
 			answers[i].Reply, answers[i].Err = answer(r)
 			failed = driver.Join(failed, r.NonRedisError())
 		}
@@ -231,7 +255,7 @@ func (c *client) Together(ctx context.Context, key string, cmds [][]string) ([]r
 			all[i] = c.command(b, key, words)
 		}
 		all[len(cmds)-1] = b.Arbitrary(cmds[len(cmds)-1]...).Blocking()
-		out, err = answers(d.DoMulti(undated{ctx}, all...))
+		out, err = answers(d.DoMulti(undate(ctx), all...))
 		return err
 	})
 	c.used(err)
@@ -254,7 +278,7 @@ func (c *client) togetherAt(ctx context.Context, key string, cmds [][]string) ([
 			for i, words := range cmds {
 				all[i] = c.command(b, key, words)
 			}
-			out, err = answers(d.DoMulti(undated{ctx}, all...))
+			out, err = answers(d.DoMulti(undate(ctx), all...))
 			return err
 		})
 		if err != nil {

@@ -63,7 +63,7 @@ func harness(t *testing.T, o redis.ClientOption, opts ...redislock.Option) drive
 			prefix, _ := prefixes.Load(e)
 			return open(prefix.(string))
 		},
-		MinTTL: 300 * time.Millisecond,
+		MinTTL: 600 * time.Millisecond,
 		Clean: func(_ *testing.T, e driver.Engine) error {
 			prefix, _ := prefixes.Load(e)
 			return leftovers(c, prefix.(string))

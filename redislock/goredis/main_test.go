@@ -1,0 +1,17 @@
+package goredis_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// TestMain lets more tests run beside each other than there are processors: many
+// of them wait for a lease to expire.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
