@@ -57,8 +57,8 @@ func (r *rig) write(ctx context.Context, key string, g driver.Grant, level sql.I
 	}
 	// So that expiry, and what a rival then does, falls into some: once an entry is
 	// made, nobody else makes one before the commit.
-	if rand.IntN(2) == 0 {
-		time.Sleep(rand.N(40 * time.Millisecond))
+	if rand.IntN(4) > 0 {
+		time.Sleep(rand.N(60 * time.Millisecond))
 	}
 	token := int64(g.Fence())
 	if _, err := tx.ExecContext(ctx, r.marked(entry), token, token, token, key); err != nil {

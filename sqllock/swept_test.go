@@ -12,10 +12,6 @@ import (
 
 type sweeper interface{ Sweep(context.Context) error }
 
-// sweepPause lies between two sweeps of a test that sweeps again and again: without
-// one they have the processors, and those who take names hardly come to it.
-const sweepPause = time.Millisecond
-
 func sweep(t testing.TB, e driver.Engine) {
 	t.Helper()
 	if err := e.(sweeper).Sweep(t.Context()); err != nil {
@@ -131,10 +127,11 @@ func TestTokensRiseWhileRowsAreSwept(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				case <-time.After(sweepPause):
+				default:
 				}
 				_, _ = own.db.ExecContext(t.Context(), own.marked("UPDATE "+prefix+"head SET fence = fence + 50000000, x_since = ?, x_until = ?"+
 					" WHERE x_id = '' AND used = 0 AND waiting = 0 AND name <> ''"), -far, -far)
+				time.Sleep(rand.N(4 * time.Millisecond)) // in which a name may be taken with the raised token
 				if err := e.(sweeper).Sweep(t.Context()); err != nil {
 					t.Error(err)
 				}
