@@ -123,11 +123,14 @@ func (s *stage) evictThrough(c *pawl.Client, l *pawl.Lease) {
 	}
 }
 
-// clientRenewed may lose a lease on a machine that stalls, and is then right to;
-// one of three attempts must do.
+// clientRenewed may lose a lease on a machine that stalls, and is then right to: the
+// next is longer, and one of three attempts must do.
 func clientRenewed(s *stage) {
-	ttl := 2 * s.ttl
+	ttl := s.ttl
 	for range 3 {
+		if ttl *= 2; s.h.MaxTTL > 0 {
+			ttl = min(ttl, s.h.MaxTTL)
+		}
 		a := s.client(pawl.WithTTL(ttl))
 		l := s.lease(a.Mutex(s.name).Lock)
 		token := l.Token()

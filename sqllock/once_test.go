@@ -32,9 +32,7 @@ type till struct {
 
 func newTill(t testing.TB, r *rig) *till {
 	t.Helper()
-	rigsMu.Lock()
-	r.exec(t, "CREATE TABLE IF NOT EXISTS till (sale VARCHAR(150) NOT NULL, amount BIGINT NOT NULL)")
-	rigsMu.Unlock()
+	r.table(t, "till (sale VARCHAR(150) NOT NULL, amount BIGINT NOT NULL)")
 	c := openClient(t, r.url)
 	records, err := c.Records()
 	if err != nil {

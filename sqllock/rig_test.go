@@ -82,7 +82,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	// Tests wait for expiries more than they work.
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "12"); err != nil {
 		panic(err)
 	}
 	code := m.Run()
@@ -91,16 +91,18 @@ func TestMain(m *testing.M) {
 }
 
 // rigs make each database once, when a test first wants it.
-var rigs = []struct {
+var rigs = []*struct {
 	name string
 	make func() (*rig, error)
+	mu   sync.Mutex // held while it is made; guards made
+	made *rig
 }{
-	{"postgres", sync.OnceValues(func() (*rig, error) {
+	{name: "postgres", make: sync.OnceValues(func() (*rig, error) {
 		return postgresRig(testserver.PostgreSQL(all, "-c", "max_connections=400")), nil
 	})},
-	{"mariadb", sync.OnceValues(func() (*rig, error) { return mysqlRig(testserver.MariaDB(all, "--max-connections=400")) })},
-	{"mysql", sync.OnceValues(func() (*rig, error) { return mysqlRig(testserver.MySQL(all, "--max-connections=400")) })},
-	{"sqlite", sync.OnceValues(func() (*rig, error) {
+	{name: "mariadb", make: sync.OnceValues(func() (*rig, error) { return mysqlRig(testserver.MariaDB(all, "--max-connections=400")) })},
+	{name: "mysql", make: sync.OnceValues(func() (*rig, error) { return mysqlRig(testserver.MySQL(all, "--max-connections=400")) })},
+	{name: "sqlite", make: sync.OnceValues(func() (*rig, error) {
 		dir, err := os.MkdirTemp("", "pawl-sqllock-")
 		if err != nil {
 			return nil, err
@@ -149,17 +151,12 @@ func mustDB(driver, dsn string) *sql.DB {
 
 type migrator interface{ Migrate(context.Context) error }
 
-var (
-	rigsMu sync.Mutex // guards ready
-	ready  = map[string]*rig{}
-)
-
 // rigOf returns a database with its tables, or skips.
 func rigOf(t *testing.T, i int) *rig {
 	t.Helper()
-	rigsMu.Lock()
-	defer rigsMu.Unlock()
-	if r := ready[rigs[i].name]; r != nil {
+	rigs[i].mu.Lock()
+	defer rigs[i].mu.Unlock()
+	if r := rigs[i].made; r != nil {
 		return r
 	}
 	defer func() {
@@ -177,7 +174,7 @@ func rigOf(t *testing.T, i int) *rig {
 	}
 	r.name = rigs[i].name
 	r.migrate(t)
-	ready[r.name] = r
+	rigs[i].made = r
 	return r
 }
 
@@ -313,6 +310,21 @@ func (r *rig) exec(t testing.TB, query string, args ...any) {
 	t.Helper()
 	if _, err := r.db.ExecContext(t.Context(), r.marked(query), args...); err != nil {
 		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// userTables are the tables of the tests' own, each by its database and what it is.
+var userTables sync.Map // to sync.OnceValue's func() error
+
+// table makes a table of the test's own, if no other test has made it yet.
+func (r *rig) table(t testing.TB, what string) {
+	t.Helper()
+	create, _ := userTables.LoadOrStore(r.dsn+" "+what, sync.OnceValue(func() error {
+		_, err := r.db.Exec("CREATE TABLE " + what)
+		return err
+	}))
+	if err := create.(func() error)(); err != nil {
+		t.Fatal(err)
 	}
 }
 

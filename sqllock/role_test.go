@@ -59,7 +59,7 @@ func TestAHolderThatWasStoppedCannotCommit(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {
 		name, key := nameOf(t), r.ledger(t)
 		rival := openClient(t, r.url)
-		for range 5 {
+		for range 2 {
 			cmd := exec.CommandContext(t.Context(), os.Args[0])
 			cmd.Env = append(os.Environ(), roleEnv+"="+strings.Join([]string{r.driver, r.dsn, r.url, name, key}, "\n"))
 			cmd.Stderr = os.Stderr

@@ -13,7 +13,7 @@ import (
 // beaten looks all the same, long before the life of the hold that is no more is over.
 func TestThoseWhoAreBeatenNoticeThatNobodyHolds(t *testing.T) {
 	r := pushed(t)
-	const ttl = 2 * time.Second
+	const ttl = 5 * time.Second
 	permit := func(name string) driver.Claim {
 		c := mutex(name)
 		c.Limit = 2

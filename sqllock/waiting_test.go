@@ -80,7 +80,7 @@ func awaitHeld(t *testing.T, s driver.Session, c driver.Claim, last driver.Stand
 // all that a look would; also while somebody is dead who is in nobody's way.
 func TestThoseWhoAreBeatenNeedNotLook(t *testing.T) {
 	r := pushed(t).apart(t)
-	const ttl = 2 * time.Second
+	const ttl = 5 * time.Second
 	p, name := faultproxy.New(t, r.addr), nameOf(t)
 	holder, h := openSession(t, r.engine(t), ttl), mutex(name)
 	hold(t, holder, h)
@@ -91,7 +91,7 @@ func TestThoseWhoAreBeatenNeedNotLook(t *testing.T) {
 	}
 	enter(t, openSession(t, r.engine(t), 100*time.Millisecond), mutex(name)) // which is never beaten
 	before, beats := 0, 0
-	for began := time.Now(); time.Since(began) < 4*ttl; beats++ {
+	for began := time.Now(); time.Since(began) < ttl*5/2; beats++ {
 		if before == 0 && time.Since(began) > ttl { // they have looked when they came, and LISTEN was tried
 			before, beats = p.Forwarded(faultproxy.ToServer), 0
 		}
@@ -114,7 +114,7 @@ func TestThoseWhoAreBeatenNoticeTheDead(t *testing.T) {
 	const ttl = 2 * time.Second
 	sessions := func(t *testing.T) (dying, living driver.Session, name string) {
 		t.Parallel()
-		return openSession(t, r.engine(t), ttl), openSession(t, r.engine(t), ttl), nameOf(t)
+		return openSession(t, r.engine(t), ttl), openSession(t, r.engine(t), 3*ttl), nameOf(t)
 	}
 	// noticed beats until c, which waits, has its turn.
 	noticed := func(t *testing.T, s driver.Session, c driver.Claim, live ...driver.Claim) {

@@ -14,26 +14,16 @@ import (
 
 // A primary is demoted under a user that may write all the same. It grants and prolongs
 // nothing from then on, and what was held ends in time.
-func TestADemotedPrimaryGrantsNothingThoughTheUserMayWrite(t *testing.T) {
-	t.Parallel()
-	for name, start := range map[string]func(t *testing.T) *testserver.Server{
-		"mariadb": func(t *testing.T) *testserver.Server { return testserver.MariaDB(t) },
-		"mysql":   func(t *testing.T) *testserver.Server { return testserver.MySQL(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := prepare(t, start(t))
-			demoted(t, s, func() *Engine { return openStore(t, s.Addr()+"/pawl", nil) })
-			db := openDB(t, s.Addr(), "pawl", "")
-			demoted(t, s, func() *Engine {
-				e, err := New(db)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return e
-			})
-		})
-	}
+func demotedPrimary(t *testing.T, _ string, s *testserver.Server) {
+	demoted(t, s, func() *Engine { return openStore(t, s.Addr()+"/pawl", nil) })
+	db := openDB(t, s.Addr(), "pawl", "")
+	demoted(t, s, func() *Engine {
+		e, err := New(db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	})
 }
 
 func demoted(t *testing.T, s *testserver.Server, open func() *Engine) {

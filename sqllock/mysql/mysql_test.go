@@ -132,10 +132,12 @@ func openDB(t testing.TB, addr, database, params string) *sql.DB {
 	return db
 }
 
-func laws(t *testing.T, open func(t *testing.T) driver.Engine) {
+// laws runs the suite. Every other session of a case is a peer's, on another kind of
+// connection and at another level, as processes of different users are.
+func laws(t *testing.T, open, peer func(t *testing.T) driver.Engine) {
 	drivertest.Run(t, drivertest.Harness{
 		Open:   open,
-		Peer:   func(t *testing.T, _ driver.Engine) driver.Engine { return open(t) },
+		Peer:   func(t *testing.T, _ driver.Engine) driver.Engine { return peer(t) },
 		Crash:  func(driver.Session) {},
 		MinTTL: 750 * time.Millisecond,
 		// Of connections in a pool that the cases share.
@@ -145,37 +147,32 @@ func laws(t *testing.T, open func(t *testing.T) driver.Engine) {
 	})
 }
 
-func TestLaws(t *testing.T) {
-	for name, vars := range map[string]map[string]string{
-		"repeatable read":    {"tx_isolation": "'REPEATABLE-READ'", "innodb_snapshot_isolation": "OFF"},
-		"read committed":     {"tx_isolation": "'READ-COMMITTED'", "innodb_snapshot_isolation": "OFF"},
-		"snapshot isolation": {"tx_isolation": "'REPEATABLE-READ'", "innodb_snapshot_isolation": "ON"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			addr, base := database(t)
-			laws(t, func(t *testing.T) driver.Engine { return openStore(t, addr+"/"+base, vars) })
-		})
-	}
-}
-
-// TestLawsOneByOne is on a pool that takes one statement at a time, and whose
-// sessions are at the strictest level.
-func TestLawsOneByOne(t *testing.T) {
-	t.Parallel()
-	addr, base := database(t)
-	db := openDB(t, addr, base, "tx_isolation='SERIALIZABLE'")
-	laws(t, func(t *testing.T) driver.Engine {
+// pooled opens engines on a pool of the user's.
+func pooled(db *sql.DB) func(t *testing.T) driver.Engine {
+	return func(t *testing.T) driver.Engine {
 		e, err := New(db)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e
-	})
+	}
 }
 
+// TestLaws is on connections of our own, with the level at which MariaDB refuses most,
+// beside a pool that takes one statement at a time, at the strictest.
+func TestLaws(t *testing.T) {
+	t.Parallel()
+	addr, base := database(t)
+	vars := map[string]string{"tx_isolation": "'REPEATABLE-READ'", "innodb_snapshot_isolation": "ON"}
+	laws(t, func(t *testing.T) driver.Engine { return openStore(t, addr+"/"+base, vars) },
+		pooled(openDB(t, addr, base, "tx_isolation='SERIALIZABLE'")))
+}
+
+// TestLawsOnMySQL is on a pool that takes one statement at a time, at the level that
+// locks least, beside connections of our own, at the server's.
 func TestLawsOnMySQL(t *testing.T) {
 	t.Parallel()
 	s := prepare(t, testserver.MySQL(t))
-	laws(t, func(t *testing.T) driver.Engine { return openStore(t, s.Addr()+"/pawl", nil) })
+	laws(t, pooled(openDB(t, s.Addr(), "pawl", "transaction_isolation='READ-COMMITTED'")),
+		func(t *testing.T) driver.Engine { return openStore(t, s.Addr()+"/pawl", nil) })
 }

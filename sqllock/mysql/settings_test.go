@@ -39,28 +39,27 @@ var only = map[string]map[string]map[string]string{
 		"simultaneous assignment": {"sql_mode": "'SIMULTANEOUS_ASSIGNMENT'"},
 		"Oracle":                  {"sql_mode": "'ORACLE'"},
 		"short statements":        {"max_statement_time": "2"},
+		"read committed":          {"tx_isolation": "'READ-COMMITTED'"},
+		"repeatable read":         {"tx_isolation": "'REPEATABLE-READ'", "innodb_snapshot_isolation": "OFF"},
+		"snapshot isolation":      {"tx_isolation": "'REPEATABLE-READ'", "innodb_snapshot_isolation": "ON"},
+		"serializable":            {"tx_isolation": "'SERIALIZABLE'"},
 	},
-	"mysql": {"short statements": {"max_execution_time": "2000"}},
+	"mysql": {
+		"short statements": {"max_execution_time": "2000"},
+		"read committed":   {"transaction_isolation": "'READ-COMMITTED'"},
+		"repeatable read":  {"transaction_isolation": "'REPEATABLE-READ'"},
+		"serializable":     {"transaction_isolation": "'SERIALIZABLE'"},
+	},
 }
 
 // Locks work under what administrators set for sessions, on connections of ours and
 // on the user's.
-func TestLocksWorkUnderAnySettingOfTheSessions(t *testing.T) {
-	t.Parallel()
-	for name, start := range map[string]func(t *testing.T) *testserver.Server{
-		"mariadb": func(t *testing.T) *testserver.Server { return testserver.MariaDB(t) },
-		"mysql":   func(t *testing.T) *testserver.Server { return testserver.MySQL(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := prepare(t, start(t))
-			all := maps.Clone(settings)
-			maps.Copy(all, only[name])
-			for _, what := range slices.Sorted(maps.Keys(all)) {
-				t.Run(what, func(t *testing.T) {
-					underSettings(t, s.Addr(), all[what])
-				})
-			}
+func anySetting(t *testing.T, kind string, s *testserver.Server) {
+	all := maps.Clone(settings)
+	maps.Copy(all, only[kind])
+	for _, what := range slices.Sorted(maps.Keys(all)) {
+		t.Run(what, func(t *testing.T) {
+			underSettings(t, s.Addr(), all[what])
 		})
 	}
 }

@@ -233,7 +233,7 @@ func listened(t *testing.T, e *Engine) bool {
 func TestBeatsNeedNoConnectionOfTheUsers(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
-	const ttl = 2500 * time.Millisecond
+	const ttl = 5 * time.Second
 	pool, err := pgxpool.New(t.Context(), urlOf(shared.server.Addr())+"&pool_max_conns=3")
 	if err != nil {
 		t.Fatal(err)
@@ -257,7 +257,7 @@ func TestBeatsNeedNoConnectionOfTheUsers(t *testing.T) {
 		}
 		busy = append(busy, conn)
 	}
-	time.Sleep(3 * ttl)
+	time.Sleep(ttl * 3 / 2)
 	if err := l.Err(); err != nil {
 		t.Errorf("lost while the pool was exhausted: %v", err)
 	}

@@ -100,6 +100,7 @@ func serverPool(t testing.TB) *pgxpool.Pool {
 }
 
 func TestLaws(t *testing.T) {
+	t.Parallel()
 	pool := serverPool(t)
 	open := func(t *testing.T) driver.Engine {
 		e, err := New(pool)

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -24,6 +25,11 @@ const roleEnv = "PAWL_SQLITE_TEST_ROLE"
 func TestMain(m *testing.M) {
 	role, args, _ := strings.Cut(os.Getenv(roleEnv), " ")
 	if role == "" {
+		flag.Parse()
+		// The laws wait for expiries more than they work.
+		if err := flag.Set("test.parallel", "4"); err != nil {
+			panic(err)
+		}
 		os.Exit(m.Run())
 	}
 	if err := roles[role](strings.Fields(args)); err != nil {

@@ -1,0 +1,73 @@
+package mysql
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// levels are those that sessions can have, as variables of theirs.
+var levels = map[string][]map[string]string{
+	"mariadb": {
+		{"tx_isolation": "'READ-COMMITTED'"},
+		{"tx_isolation": "'REPEATABLE-READ'", "innodb_snapshot_isolation": "OFF"},
+		{"tx_isolation": "'REPEATABLE-READ'", "innodb_snapshot_isolation": "ON"},
+		{"tx_isolation": "'SERIALIZABLE'"},
+	},
+	"mysql": {
+		{"transaction_isolation": "'READ-COMMITTED'"},
+		{"transaction_isolation": "'REPEATABLE-READ'"},
+		{"transaction_isolation": "'SERIALIZABLE'"},
+	},
+}
+
+// Sessions of every level, on connections of ours and on the user's, take the same
+// names at once, old ones and new ones: they keep each other out, and the server
+// undoes nobody's work.
+func levelsMeet(t *testing.T, kind string, s *testserver.Server) {
+	var engines []*Engine
+	for _, vars := range levels[kind] {
+		var dsn string
+		for k, v := range vars {
+			dsn += "&" + k + "=" + v
+		}
+		e, err := New(openDB(t, s.Addr(), "pawl", dsn[1:]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		engines = append(engines, openStore(t, s.Addr()+"/pawl", vars), e)
+	}
+	const rounds, names = 6, 2
+	inside := make([]atomic.Int32, rounds+names)
+	var wg sync.WaitGroup
+	for _, e := range engines {
+		c := openClient(t, e)
+		wg.Go(func() {
+			for round := range rounds {
+				for _, n := range []int{round % names, names + round} { // the second is new to all
+					l, err := c.Mutex(fmt.Sprint("level/", n)).Lock(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if inside[n].Add(1) != 1 {
+						t.Error("two hold it")
+					}
+					inside[n].Add(-1)
+					if err := l.Unlock(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i, e := range engines {
+		if n := e.Retried(); n != 0 {
+			t.Errorf("%v: %d flights were undone by the server and sent again", levels[kind][i/2], n)
+		}
+	}
+}
