@@ -2,10 +2,14 @@ package mysql
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -30,11 +34,7 @@ var levels = map[string][]map[string]string{
 func levelsMeet(t *testing.T, kind string, s *testserver.Server) {
 	var engines []*Engine
 	for _, vars := range levels[kind] {
-		var dsn string
-		for k, v := range vars {
-			dsn += "&" + k + "=" + v
-		}
-		e, err := New(openDB(t, s.Addr(), "pawl", dsn[1:]))
+		e, err := New(openDB(t, s.Addr(), "pawl", params(vars)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,4 +70,29 @@ func levelsMeet(t *testing.T, kind string, s *testserver.Server) {
 			t.Errorf("%v: %d flights were undone by the server and sent again", levels[kind][i/2], n)
 		}
 	}
+}
+
+// TestSoakLawsAtEveryLevel runs the laws with each kind of connection at each level,
+// again and again for as long as PAWL_SOAK says.
+func TestSoakLawsAtEveryLevel(t *testing.T) {
+	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
+	if err != nil {
+		t.Skip("PAWL_SOAK is not set")
+	}
+	addr, base := database(t)
+	for begun, round := time.Now(), 0; !t.Failed() && (round < len(levels["mariadb"]) || time.Since(begun) < d); round++ {
+		vars := levels["mariadb"][round%len(levels["mariadb"])]
+		t.Run(fmt.Sprint("round ", round), func(t *testing.T) {
+			laws(t, func(t *testing.T) driver.Engine { return openStore(t, addr+"/"+base, vars) }, pooled(openDB(t, addr, base, params(vars))))
+		})
+	}
+}
+
+// params are variables as the address of a pool has them.
+func params(vars map[string]string) string {
+	var all []string
+	for k, v := range vars {
+		all = append(all, k+"="+v)
+	}
+	return strings.Join(all, "&")
 }
