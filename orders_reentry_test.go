@@ -163,11 +163,11 @@ func TestErrIsLostWhileManyNestedLeasesAreBeingEnded(t *testing.T) {
 	defer c.Close()
 	var slept atomic.Int64
 	c.asleep = func(time.Time) time.Duration { return time.Duration(slept.Load()) }
-	for range 20 {
+	for range 5 {
 		rw := c.RWMutex("a", WithReentry())
 		l := must(t)(rw.Lock(t.Context()))
 		all := []*Lease{l}
-		for range 20000 {
+		for range 10000 {
 			all = append(all, must(t)(rw.RLock(l.Context())))
 		}
 		slept.Add(int64(time.Hour))
@@ -220,7 +220,7 @@ func TestReentryRacesUnlock(t *testing.T) {
 		var b *Lease
 		select {
 		case b = <-w:
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(2 * time.Millisecond):
 			a.Unlock()
 			(<-w).Unlock()
 			continue

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/internal/recipetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(recipetest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(recipetest.MainBeside(m, 32)) }
 
 // says checks an error: of which kind it is, that it is one line, and what is in it.
 func says(t *testing.T, about string, err error, kind error, words ...string) {
@@ -218,22 +219,34 @@ func oneLineWithout(t *testing.T, s *recipetest.Site, fault func(*faultproxy.Pro
 	err = <-waited
 	says(t, "the wait", err, context.DeadlineExceeded, "held")
 	says(t, "the wait", err, pawl.ErrUnreachable)
-	brief, stop := context.WithTimeout(ctx, time.Second)
-	defer stop()
-	_, err = bob.Mutex("other").Lock(brief)
-	says(t, "Lock", err, context.DeadlineExceeded)
-	_, err = bob.TryLockAll(ctx, "other", "others")
-	says(t, "TryLockAll", err, pawl.ErrUnreachable)
-	looking, stop := context.WithTimeout(ctx, 3*time.Second)
-	defer stop()
-	_, err = bob.Line(looking, "other")
-	says(t, "Line", err, err)
-	for _, err := range bob.List(ctx, "") {
-		says(t, "List", err, pawl.ErrUnreachable)
-	}
-	if err := ana.Close(); err != nil {
-		says(t, "Close", err, err)
-	}
+	var calls sync.WaitGroup // each waits for itself
+	calls.Go(func() {
+		brief, stop := context.WithTimeout(ctx, time.Second)
+		defer stop()
+		_, err := bob.Mutex("other").Lock(brief)
+		says(t, "Lock", err, context.DeadlineExceeded)
+	})
+	calls.Go(func() {
+		_, err := bob.TryLockAll(ctx, "another", "others")
+		says(t, "TryLockAll", err, pawl.ErrUnreachable)
+	})
+	calls.Go(func() {
+		looking, stop := context.WithTimeout(ctx, 3*time.Second)
+		defer stop()
+		_, err := bob.Line(looking, "other")
+		says(t, "Line", err, err)
+	})
+	calls.Go(func() {
+		for _, err := range bob.List(ctx, "") {
+			says(t, "List", err, pawl.ErrUnreachable)
+		}
+	})
+	calls.Go(func() {
+		if err := ana.Close(); err != nil {
+			says(t, "Close", err, err)
+		}
+	})
+	calls.Wait()
 }
 
 // What a server says of a user, a database or a table is told in one line too.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -58,7 +59,7 @@ func TestNoPasswordOfABrokenURLIsShown(t *testing.T) {
 	s := newStage(t).with(contactEnv + "=1s")
 	l := &lookouts{t: t}
 	schemes, all := driver.Schemes(), badURLs
-	for i := range canary.URLs("") { // each shape with another scheme; all with all are below
+	for i := 0; i < len(canary.URLs("")); i += 5 { // some shapes, each with another scheme; all with all are below
 		all = append(all, canary.URLs(schemes[i%len(schemes)])[i])
 	}
 	for i, bad := range all {
@@ -84,31 +85,90 @@ func TestNoPasswordOfABrokenURLIsShown(t *testing.T) {
 	t.Logf("looked at %d places", l.n)
 }
 
-// A store's URL where none belongs: after a flag that there is not, as a command, as an
-// argument, as a program, as a file.
+// stray are URLs for wrong places.
+var stray = []string{
+	"redis://ana:" + canary.Password + "@host", "redis:/ana:" + canary.Password + "@host", "redis:ana:" + canary.Password + "@host", "ana:" + canary.Password + "@tcp(h)/db",
+	"redis://ana:" + canary.Second + " " + canary.Password + "@host", "redis://ana:1/" + canary.Password + "@host", "host=h password=" + canary.Password, "redis://h?password=" + canary.Password,
+}
+
+// wrongPlaces are command lines with a URL where none belongs: after a flag that there
+// is not, as a command, as an argument, as a program.
+func wrongPlaces(url string) [][]string {
+	return [][]string{
+		{"-store", url, "ls"}, {"--stores=" + url, "ls"}, {"--store:" + url, "ls"}, {url}, {"help", url}, {"run", "-store", url, "x", "--", "true"}, {"ls", "-x", url}, {"ls", "-x" + url},
+		{"ls", url, url}, {"migrate", url}, {"run", "x", "-s" + url, "true"}, {"run", "x", "--store=" + url, "true"}, {"run", "-w", url, "x", "--", "true"}, {"run", "x", url},
+		{"run", "--on-lost", url, "x", "true"}, {"run", "--events", "no/such/" + url, "x", "true"}, {"completion", url},
+	}
+}
+
+// Each place with one of the URLs as a program, and all with all in one process.
 func TestNoPasswordThatWasTypedInAWrongPlaceIsShown(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
 	l := &lookouts{t: t}
-	for _, url := range []string{
-		"redis://ana:" + canary.Password + "@host", "redis:/ana:" + canary.Password + "@host", "redis:ana:" + canary.Password + "@host", "ana:" + canary.Password + "@tcp(h)/db",
-		"redis://ana:" + canary.Second + " " + canary.Password + "@host", "redis://ana:1/" + canary.Password + "@host", "host=h password=" + canary.Password, "redis://h?password=" + canary.Password,
-	} {
-		for _, args := range [][]string{
-			{"-store", url, "ls"}, {"--stores=" + url, "ls"}, {"--store:" + url, "ls"}, {url}, {"help", url}, {"run", "-store", url, "x", "--", "true"}, {"ls", "-x", url}, {"ls", "-x" + url},
-			{"ls", url, url}, {"migrate", url}, {"run", "x", "-s" + url, "true"}, {"run", "x", "--store=" + url, "true"}, {"run", "-w", url, "x", "--", "true"}, {"run", "x", url},
-			{"run", "--on-lost", url, "x", "true"}, {"run", "--events", "no/such/" + url, "x", "true"}, {"completion", url},
-		} {
+	if !alone() {
+		t.Parallel()
+		s := newStage(t)
+		for i := range wrongPlaces("") {
+			args := wrongPlaces(stray[i%len(stray)])[i]
 			l.play(fmt.Sprintf("%q", args), s.run("pawl", args...))
 		}
-		l.play("PAWL_STORE_FILE="+url, s.with("PAWL_STORE=", "PAWL_STORE_FILE="+url).run("pawl", "ls"))
+		l.play("PAWL_STORE_FILE", s.with("PAWL_STORE=", "PAWL_STORE_FILE="+stray[0]).run("pawl", "ls"))
+		l.inOwnProcess(s)
+		return
+	}
+	try := func(args ...string) {
+		var out, errs bytes.Buffer
+		code := run(args, strings.NewReader(""), &out, &errs)
+		l.play(fmt.Sprintf("%q", args), play{out.String(), errs.String(), code})
+		if code == 0 {
+			t.Errorf("%q was taken", args)
+		}
+	}
+	for _, url := range stray {
+		for _, args := range wrongPlaces(url) {
+			try(args...)
+		}
+		store := os.Getenv("PAWL_STORE")
+		t.Setenv("PAWL_STORE", "")
+		t.Setenv("PAWL_STORE_FILE", url)
+		try("ls")
+		t.Setenv("PAWL_STORE", store)
+		t.Setenv("PAWL_STORE_FILE", "")
 	}
 	t.Logf("looked at %d places", l.n)
 }
 
+// aloneEnv is set in a process that was started for one test.
+const aloneEnv = "PAWL_TEST_ALONE"
+
+func alone() bool { return os.Getenv(aloneEnv) != "" }
+
+// inOwnProcess runs the test once more, in a process in which it is alone: there it may
+// change the environment, and what a client writes to stderr by itself is seen.
+func (l *lookouts) inOwnProcess(s *stage) {
+	l.t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(l.t.Context(), program, "-test.run=^"+l.t.Name()+"$", "-test.v", "-test.timeout=9m")
+	cmd.Dir, cmd.Env = s.dir, append(s.env[:len(s.env):len(s.env)], aloneEnv+"=1", "TMPDIR="+s.dir)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "--- PASS: "+l.t.Name()) {
+		l.t.Errorf("in a process of its own: %v\n%s%s", err, out.String(), errs.String())
+	}
+	l.look("what clients write by themselves", errs.String())
+}
+
 // Every shape with every scheme, in one process: a program for each would take minutes.
-// Those that are URLs at all are connected to, at once.
+// Those that are URLs at all are connected to, at once. A shape comes in each of the ways
+// to name a store, with one scheme or another.
 func TestNoPasswordOfAURLIsShownWhateverItsScheme(t *testing.T) {
+	if !alone() {
+		t.Parallel()
+		(&lookouts{t: t}).inOwnProcess(newStage(t))
+		return
+	}
 	dir := t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("PAWL_STORE", "")
@@ -133,8 +193,8 @@ func TestNoPasswordOfAURLIsShownWhateverItsScheme(t *testing.T) {
 		tasks.Wait()
 		t.Logf("looked at %d places", l.n)
 	}()
-	events, file, places := filepath.Join(dir, "events"), filepath.Join(dir, "url"), make(chan struct{}, 32)
-	for _, scheme := range append(driver.Schemes(), "nosql") {
+	events, file, places := filepath.Join(dir, "events"), filepath.Join(dir, "url"), make(chan struct{}, 64)
+	for n, scheme := range append(driver.Schemes(), "nosql") {
 		for i, store := range canary.URLs(scheme) {
 			u, err := driver.ParseURL(store)
 			switch {
@@ -146,12 +206,16 @@ func TestNoPasswordOfAURLIsShownWhateverItsScheme(t *testing.T) {
 					verbs := [][]string{{"inspect", "--json", "x"}, {"migrate"}, {"once", "--forget", "x"}, {"ls"}}
 					try(store, append([]string{"-s", store}, verbs[i%len(verbs)]...)...)
 				})
-				try(store, "-s", store, "version", "-v")
-			default:
+				if (n+i)%3 == 0 {
+					try(store, "-s", store, "version", "-v")
+				}
+			case (n+i)%3 == 0:
 				try(store, "-s", store, "ls")
+			case (n+i)%3 == 1:
 				t.Setenv("PAWL_STORE", store)
 				try(store, "run", "-n", "--events", events, "x", "--", "true")
 				t.Setenv("PAWL_STORE", "")
+			default:
 				if err := os.WriteFile(file, []byte(store), 0o600); err != nil {
 					t.Fatal(err)
 				}

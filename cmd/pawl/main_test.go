@@ -5,11 +5,13 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,14 +46,27 @@ func TestMain(m *testing.M) {
 // have begun with nohup, or in the background of a script.
 type alert struct{ *testing.M }
 
-// Run runs the tests.
+// Run runs the tests, twice as many beside each other as there are processors: one in
+// two waits for a lease to end, or for a line on a terminal.
 func (a alert) Run() int {
+	flag.Parse()
+	if !given("test.parallel") {
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	}
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig) // caught here, it is itself again in what we start
 		}
 	}
 	return a.M.Run()
+}
+
+// given reports whether a flag is on the command line.
+func given(name string) (is bool) {
+	flag.Visit(func(f *flag.Flag) { is = is || f.Name == name })
+	return is
 }
 
 // playPawl is pawl without a way to the user's own store.

@@ -20,7 +20,8 @@ func TestOnlyListingGoesThroughTheStore(t *testing.T) {
 	redis := testserver.Redis(t)
 	s := newStage(t).with("PAWL_STORE=redis://" + redis.Addr())
 	s.hold("busy")
-	s.begin("leads", "pawl", "elect", "job", "10.0.0.7:80", "--", "sh", "-c", `echo leads >leads; until [ -e over ]; do sleep 0.02; done`)
+	s.ear("over")
+	s.begin("leads", "pawl", "elect", "job", "10.0.0.7:80", "--", "sh", "-c", `exec 3<>over; echo leads >leads; read end <&3`)
 	for _, step := range []struct {
 		args string
 		code int
@@ -48,7 +49,7 @@ func TestOnlyListingGoesThroughTheStore(t *testing.T) {
 		t.Error("not even ls did")
 	}
 	s.letGo("busy")
-	s.write("over", "")
+	s.tell("over")
 }
 
 // scans asks a Redis how often SCAN was called.

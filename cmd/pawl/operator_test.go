@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"regexp"
@@ -61,25 +62,33 @@ func TestHintsCanBePasted(t *testing.T) {
 		sh = append(sh, zsh)
 	}
 	inspect := regexp.MustCompile(`look with: (pawl .*); store `)
-	for i, name := range []string{"-x", "--json", "a b", "it's", `say "hi"`, "$HOME", "a;b", "=ls", "~", "*", "#x", "!x", `back\slash`, "zero\u200bwidth", "größer", "a&b|c>d", "%1", "^a", "{a,b}"} {
-		file := "held" + string(rune('a'+i))
-		s.begin(file, "pawl", "run", "--", name, "sh", "-c", `echo held >"$0"; exec sleep 60`, file)
-		for _, flags := range [][]string{nil, {"-s", "sqlite:" + s.path("locks.db")}} {
-			p := s.run("pawl", append(flags, "run", "-n", "--", name, "true")...)
-			m := inspect.FindStringSubmatch(p.err)
-			if m == nil || p.code != 75 {
-				t.Fatalf("%q: %+v", name, p)
+	names := []string{"-x", "--json", "a b", "it's", `say "hi"`, "$HOME", "a;b", "=ls", "~", "*", "#x", "!x", `back\slash`, "zero\u200bwidth", "größer", "a&b|c>d", "%1", "^a", "{a,b}"}
+	s.holdAll(names[0], names[1:]...)
+	for i, name := range names {
+		flags, at := []string(nil), s
+		if i%4 == 0 { // by which store does not change how a name is written
+			flags, at = []string{"-s", "sqlite:" + s.path("locks.db")}, s.with("PAWL_STORE=sqlite:"+s.path("other.db"))
+		}
+		p := s.run("pawl", append(flags, "run", "-n", "--", name, "true")...)
+		m := inspect.FindStringSubmatch(p.err)
+		if m == nil || p.code != 75 {
+			t.Fatalf("%q: %+v", name, p)
+		}
+		// Each shell makes words of it, and these are run.
+		var first string
+		for _, shell := range sh {
+			got := at.run(shell, "-c", "pawl() { printf '%s\\n' \"$@\"; }; "+strings.Replace(m[1], "inspect", "inspect --json", 1))
+			if first == "" {
+				first = got.out
 			}
-			at := s
-			if flags != nil {
-				at = s.with("PAWL_STORE=sqlite:" + s.path("other.db"))
+			if got.code != 0 || got.out == "" || got.out != first {
+				t.Errorf("%s: %s\n%+v, and %s has %q", shell, m[1], got, sh[0], first)
 			}
-			for _, shell := range sh {
-				got := at.run(shell, "-c", strings.Replace(m[1], "inspect", "inspect --json", 1))
-				if got.code != 0 || !strings.Contains(got.out, `"state": "held"`) {
-					t.Errorf("%s: %s\n%+v", shell, m[1], got)
-				}
-			}
+		}
+		var held []object
+		got := at.run("pawl", strings.Split(strings.TrimSuffix(first, "\n"), "\n")...)
+		if err := json.Unmarshal([]byte(got.out), &held); err != nil || got.code != 0 || len(held) != 1 || held[0]["name"] != name || held[0]["state"] != "held" {
+			t.Errorf("%s: %v\n%+v", m[1], err, got)
 		}
 	}
 	// The name of a command line that makes no sense yet may be anything.
@@ -123,7 +132,8 @@ func TestElectionsAreShownByTheirNameAndLeader(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	long := strings.Repeat("l", 250)
-	s.begin("leads", "pawl", "elect", "scheduler", "10.0.0.7:80", "--", "sh", "-c", `echo leads >leads; until [ -e over ]; do sleep 0.02; done`)
+	s.ear("over")
+	s.begin("leads", "pawl", "elect", "scheduler", "10.0.0.7:80", "--", "sh", "-c", `exec 3<>over; echo leads >leads; read end <&3`)
 	s.begin("long", "pawl", "elect", long, "far", "--", "sh", "-c", `echo long >long; sleep 60`)
 	s.begin("stands", "pawl", "elect", "-q", "--events", s.path("stands"), "scheduler", "10.0.0.8:80", "--", "true")
 	if !eventually(func() bool { return len(s.list("ls", "--json", "scheduler")) == 2 }) {
@@ -164,7 +174,7 @@ func TestElectionsAreShownByTheirNameAndLeader(t *testing.T) {
 	watch.shows(`taken   scheduler  \S+@\S+ pid`)
 	watch.shows(`taken   election scheduler  10\.0\.0\.7:80`)
 	watch.shows(`queued  election scheduler  10\.0\.0\.8:80`)
-	s.write("over", "")
+	s.tell("over")
 	watch.shows(`left    election scheduler  10\.0\.0\.7:80`)
 	watch.types(ctrlC)
 	watch.ends(0)

@@ -115,6 +115,10 @@ func (s *stage) pawlAbove(file string) int {
 	return parentOf(guardian)
 }
 
+// timeIsUp has the timeout that has started pawl do what it does when its time is up: its
+// own timer sends it this signal.
+func timeIsUp(pawl int) { _ = syscall.Kill(parentOf(pawl), syscall.SIGALRM) }
+
 const listening = `echo $PPID >guardian; exec listener got go`
 
 func TestEverySignalAtATerminalReachesTheCommandOnce(t *testing.T) {
@@ -124,8 +128,8 @@ func TestEverySignalAtATerminalReachesTheCommandOnce(t *testing.T) {
 		send func(s *stage, x *terminal, pawl int)
 		want string
 	}{
-		"timeout": {[]string{"timeout", "1", "pawl", "run", "x", "--", "sh", "-c", listening},
-			func(s *stage, x *terminal, pawl int) {}, "terminated "},
+		"timeout": {[]string{"timeout", "60", "pawl", "run", "x", "--", "sh", "-c", listening},
+			func(s *stage, x *terminal, pawl int) { timeIsUp(pawl) }, "terminated "},
 		"kill -INT pawl": {[]string{"pawl", "run", "x", "--", "sh", "-c", listening},
 			func(s *stage, x *terminal, pawl int) { _ = syscall.Kill(pawl, syscall.SIGINT) }, "interrupt "},
 		"kill -TERM pawl": {[]string{"pawl", "run", "x", "--", "sh", "-c", listening},
@@ -171,13 +175,14 @@ func TestEverySignalAtATerminalReachesTheCommandOnce(t *testing.T) {
 func TestTimeoutWithoutATerminalSignalsTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	cmd := s.command("setsid", "-w", "timeout", "1", "pawl", "run", "x", "--", "sh", "-c", listening)
+	cmd := s.command("setsid", "-w", "timeout", "60", "pawl", "run", "x", "--", "sh", "-c", listening)
 	cmd.Stderr = t.Output()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	s.await("got")
 	pawl := s.pawlAbove("guardian")
+	timeIsUp(pawl)
 	if !eventually(func() bool { return s.heard("got") != "" }) {
 		t.Fatal("nothing came")
 	}

@@ -95,15 +95,50 @@ func (s *stage) begin(ready, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// hold has a lock held until the file go-NAME is there. The holder's flags come
-// before its name.
+// hold has a lock held until letGo. The holder's flags come before its name.
 func (s *stage) hold(name string, flags ...string) {
 	s.t.Helper()
+	s.ear("go-" + name)
 	args := append([]string{"run"}, flags...)
-	s.begin("held-"+name, "pawl", append(args, name, "--", "sh", "-c", `echo held >"held-$0"; until [ -e "go-$0" ]; do sleep 0.02; done`, name)...)
+	s.begin("held-"+name, "pawl", append(args, name, "sh", "-c", `exec 3<>"go-$0"; echo held >"held-$0"; read end <&3`, name)...)
 }
 
-func (s *stage) letGo(name string) { s.write("go-"+name, "") }
+// holdAll has several locks held by one holder, which letGo of the first ends.
+func (s *stage) holdAll(first string, names ...string) {
+	s.t.Helper()
+	var flags []string
+	for _, name := range names {
+		flags = append(flags, "--also="+name)
+	}
+	s.hold(first, append(flags, "--")...)
+}
+
+func (s *stage) letGo(name string) { s.tell("go-" + name) }
+
+// ear makes a pipe on which a shell waits to be told to go on, where a loop would start
+// fifty programs a second: exec 3<>NAME; read end <&3.
+func (s *stage) ear(name string) {
+	s.t.Helper()
+	if err := syscall.Mkfifo(s.path(name), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// tell tells the shell that waits on a pipe to go on, if it is still there.
+func (s *stage) tell(name string) {
+	s.t.Helper()
+	fd, err := syscall.Open(s.path(name), syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	switch {
+	case err == syscall.ENXIO: // nobody reads: it has ended
+		return
+	case err == nil:
+		_, err = syscall.Write(fd, []byte("\n"))
+		_ = syscall.Close(fd)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
 
 func (s *stage) write(name, text string) {
 	s.t.Helper()

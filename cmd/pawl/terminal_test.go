@@ -225,7 +225,7 @@ func TestWaitingShowsOneLineThatIsRedrawnAndCleared(t *testing.T) {
 	if !strings.HasSuffix(wait, "\r\x1b[K") || strings.Contains(wait, "\n") {
 		t.Errorf("the line was not cleared in place: %q", text)
 	}
-	if !regexp.MustCompile(`^ "x" after \ds \(token \d+\)\r\nmy turn\r\n$`).MatchString(after) {
+	if !regexp.MustCompile(`^ "x" after \S+ \(token \d+\)\r\nmy turn\r\n$`).MatchString(after) {
 		t.Errorf("after the wait: %q", after)
 	}
 }

@@ -178,8 +178,8 @@ func booked(t *testing.T, store, driver, dsn, insert string) {
 	if _, err := db.ExecContext(t.Context(), "CREATE TABLE entries (name VARCHAR(100) NOT NULL)"); err != nil {
 		t.Fatal(err)
 	}
-	const orders = 500
-	(&shift{t: t, role: []string{store, "ledger", driver, dsn, insert}}).work(orders, 10)
+	const orders = 200
+	(&shift{t: t, role: []string{store, "ledger", driver, dsn, insert}}).work(orders, 5)
 	var entries, different int
 	if err := db.QueryRowContext(t.Context(), "SELECT count(*), count(DISTINCT name) FROM entries").Scan(&entries, &different); err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestNoOrderIsChargedTwiceToTheEndNorWithHoldBegunTwice(t *testing.T) {
 	for _, policy := range []string{"retry", "hold"} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
-			charged(t, policy, 500, 10)
+			charged(t, policy, 200, 5)
 		})
 	}
 }

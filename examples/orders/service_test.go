@@ -101,7 +101,7 @@ func booking(c *pawl.Client, role []string) (func(ctx context.Context, order str
 		receipt, err := once.Do(ctx, c, order, func(context.Context) (string, error) {
 			ran = true
 			fmt.Fprintf(effects, "begin %s\n", order)
-			time.Sleep(time.Millisecond) // the charge
+			time.Sleep(20 * time.Millisecond) // the charge: long enough to be killed in
 			return "receipt of " + order, nil
 		}, policy)
 		if err == nil && ran {

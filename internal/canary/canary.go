@@ -78,19 +78,32 @@ func URLs(scheme string) []string {
 // nothing.
 func In(text string) string {
 	lower := strings.ToLower(text)
-	for _, word := range []string{Password, First, Second} {
-		for _, form := range []string{word, hex.EncodeToString([]byte(word)), percent(word), strings.ToLower(url.QueryEscape(word))} {
-			if strings.Contains(lower, form) {
-				return form
-			}
+	for _, form := range anyCase {
+		if strings.Contains(lower, form) {
+			return form
 		}
-		for _, form := range base64s(word) {
-			if strings.Contains(text, form) {
-				return form
-			}
+	}
+	for _, form := range asWritten {
+		if strings.Contains(text, form) {
+			return form
 		}
 	}
 	return ""
+}
+
+// The forms of the words: those in which capitals do not matter, in small letters, and
+// those in which they do. They are made once: tests look at thousands of texts.
+var anyCase, asWritten = forms()
+
+func forms() (anyCase, asWritten []string) {
+	for _, word := range []string{Password, First, Second} {
+		anyCase = append(anyCase, word, hex.EncodeToString([]byte(word)), percent(word))
+		if form := strings.ToLower(url.QueryEscape(word)); form != word {
+			anyCase = append(anyCase, form)
+		}
+		asWritten = append(asWritten, base64s(word)...)
+	}
+	return anyCase, asWritten
 }
 
 func percent(word string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -13,11 +14,15 @@ import (
 // Main runs the tests of a package and then ends the servers that they shared. More
 // of them run beside each other than there are processors: mostly they wait for a
 // lease to end.
-func Main(m *testing.M) (code int) {
+func Main(m *testing.M) (code int) { return MainBeside(m, 8) }
+
+// MainBeside is Main for tests that hardly do anything else than wait: so many run
+// beside each other.
+func MainBeside(m *testing.M, tests int) (code int) {
 	if !flag.Parsed() {
 		flag.Parse()
 	}
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
 		panic(err)
 	}
 	defer house.end()
