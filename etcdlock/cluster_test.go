@@ -119,7 +119,7 @@ func faultsCostNoExclusion(t *testing.T, c *testserver.EtcdCluster, network mesh
 	}
 	leader = c.Leader()
 	for _, i := range rest(c, leader) {
-		c.Members[i].Stop()
+		c.Members[i].Kill()
 	}
 	time.Sleep(ttl + ttl/2) // nobody can be told what must not happen meanwhile: a hold in the minority
 	for _, i := range rest(c, leader) {
@@ -129,7 +129,7 @@ func faultsCostNoExclusion(t *testing.T, c *testserver.EtcdCluster, network mesh
 	a.goesOn("the majority was lost and is back", 2*ttl)
 
 	for _, s := range c.Members {
-		s.Stop()
+		s.Kill() // one that is asked to stop looks for a successor for seconds
 	}
 	for _, s := range c.Members {
 		s.Restart()
