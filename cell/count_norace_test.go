@@ -9,6 +9,6 @@ import (
 	"github.com/pawl-go/pawl/internal/recipetest"
 )
 
-func TestNoRaceTenThousandUpdatesOfSixtyFourAreExact(t *testing.T) {
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) { count(t, open, 64, 5*time.Second) })
+func TestNoRaceUpdatesOfSixtyFourClientsAreExact(t *testing.T) {
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) { count(t, open, 64, 2*time.Second) })
 }

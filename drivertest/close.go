@@ -153,7 +153,7 @@ func noGoroutinePerClaim(s *stage) {
 		a.hold(named(s.claim(), fmt.Sprintf("%s/many/%d", s.name, i)))
 	}
 	stacks, after := goroutines(s.label, s.h.Stays)
-	for began := time.Now(); after > before+10 && time.Since(began) < fading; time.Sleep(time.Millisecond) {
+	for began := time.Now(); after > before+10 && time.Since(began) < fading; time.Sleep(restLook) {
 		stacks, after = goroutines(s.label, s.h.Stays) // a call that is no longer waited for may still be under way
 	}
 	if after > before+10 {

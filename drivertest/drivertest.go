@@ -73,13 +73,18 @@ type Harness struct {
 // Run runs every case of the suite against the engine of h, each as a subtest.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
+	h.run(t, cases())
+}
+
+func (h Harness) run(t *testing.T, all []lawCase) {
+	t.Helper()
 	if h.Open == nil {
 		t.Fatal("drivertest: a Harness needs Open")
 	}
 	if h.MinTTL == 0 {
 		h.MinTTL = time.Second
 	}
-	for _, c := range cases() {
+	for _, c := range all {
 		if c.late && h.Late == nil {
 			continue
 		}

@@ -13,9 +13,16 @@ import (
 // How long a goroutine may need to end that has nothing left to do: one of ours,
 // and one of a store's client, which closes connections behind its user's back and
 // gives a server that does not answer some seconds for it.
-const (
+var (
 	fading       = 2 * time.Second
 	fadingClient = 20 * time.Second
+)
+
+// How often it is asked whether all have ended: soon at first, then the more rarely,
+// since the answer has the stacks of the whole process.
+const (
+	firstLook = time.Millisecond
+	restLook  = 50 * time.Millisecond
 )
 
 // labelKey marks the goroutines of one case.
@@ -48,7 +55,9 @@ func goroutines(label string, stays func(stack string) bool) (stacks []string, n
 // engine was closed. One that has been told to end may need a moment for it.
 func checkGoroutines(t *testing.T, label string, stays func(string) bool) {
 	t.Helper()
-	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+	start, pause := time.Now(), firstLook
+	for ; ; time.Sleep(pause) {
+		pause = min(2*pause, restLook)
 		stacks, n := goroutines(label, stays)
 		if n == 0 {
 			return

@@ -54,11 +54,11 @@ func ratio(t testing.TB, calls int, a, b func(context.Context) error) float64 {
 	return float64(bs[calls/2]) / float64(as[calls/2])
 }
 
-// TestNoRaceFiftyThousandPastClaimsDoNotSlowTheNext compares a name with a past with
+// TestNoRaceTenThousandPastClaimsDoNotSlowTheNext compares a name with a past with
 // one that has none. Claims that each had a key of their own would slow every range
 // over them until the next compaction.
-func TestNoRaceFiftyThousandPastClaimsDoNotSlowTheNext(t *testing.T) {
-	const past, lanes = 50_000, 64
+func TestNoRaceTenThousandPastClaimsDoNotSlowTheNext(t *testing.T) {
+	const past, lanes = 10_000, 64
 	client := dial(t, []string{testserver.NewEtcd(t).Addr()})
 	e := New(client)
 	defer e.Close()
@@ -89,8 +89,8 @@ func TestNoRaceFiftyThousandPastClaimsDoNotSlowTheNext(t *testing.T) {
 	}
 }
 
-func TestNoRaceTenThousandHeldNamesCostOneKeepalive(t *testing.T) {
-	const held, lanes = 10_000, 64
+func TestNoRaceThreeThousandHeldNamesCostOneKeepalive(t *testing.T) {
+	const held, lanes = 3_000, 64
 	var n count
 	e := engine(t, []string{testserver.NewEtcd(t).Addr()}, n.options()...)
 	s := open(t, e, unbeaten)

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,9 +21,19 @@ func TestLawsOnDebiansEtcd(t *testing.T) {
 	laws(t, testserver.Etcd(t).Addr())
 }
 
-func TestLawsOnOneMember(t *testing.T) {
-	t.Parallel()
-	laws(t, testserver.NewEtcd(t).Addr())
+// TestSoakLawsOnOneMember runs the suite again and again for as long as PAWL_SOAK says.
+// Without it, one member is Debian's, and the newest etcd is three.
+func TestSoakLawsOnOneMember(t *testing.T) {
+	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
+	if err != nil {
+		t.Skip("PAWL_SOAK is not set")
+	}
+	server := testserver.NewEtcd(t)
+	rounds := 0
+	for begun := time.Now(); time.Since(begun) < d && !t.Failed(); rounds++ {
+		t.Run(fmt.Sprint("round ", rounds), func(t *testing.T) { laws(t, server.Addr()) })
+	}
+	t.Logf("%d rounds", rounds)
 }
 
 func TestLawsOnThreeMembers(t *testing.T) {

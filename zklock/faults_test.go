@@ -10,25 +10,38 @@ import (
 	"github.com/pawl-go/pawl/internal/faultproxy"
 )
 
-// TestFaultsOnThreeNodes breaks one ensemble in one way after the other.
-func TestFaultsOnThreeNodes(t *testing.T) {
+// A fault is what is done to an ensemble.
+type fault struct {
+	name string
+	run  func(*testing.T, *ground)
+}
+
+// TestFaultsOfServersOnThreeNodes breaks one ensemble in one way after the other.
+func TestFaultsOfServersOnThreeNodes(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes a minute")
-	}
-	g := newGround(t)
-	for _, f := range []struct {
-		name string
-		run  func(*testing.T, *ground)
-	}{
+	breakInTurn(t, []fault{
 		{"the leader is killed", leaderKilled},
 		{"the leader is stopped", leaderStopped},
+		{"the majority is lost and comes back", majorityLost},
+		{"every server is restarted", allRestarted},
+	})
+}
+
+func TestFaultsOfTheNetworkOnThreeNodes(t *testing.T) {
+	t.Parallel()
+	breakInTurn(t, []fault{
 		{"a follower is behind its leader", followerBehind},
 		{"followers are cut from their leader", followerCut},
 		{"the leader is cut from its followers", leaderCut},
-		{"the majority is lost and comes back", majorityLost},
-		{"every server is restarted", allRestarted},
-	} {
+	})
+}
+
+func breakInTurn(t *testing.T, faults []fault) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	g := newGround(t)
+	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			g.Await()
 			f.run(t, g)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,9 +15,18 @@ import (
 	"github.com/pawl-go/pawl/drivertest"
 )
 
-func TestLawsOnOneNode(t *testing.T) {
-	t.Parallel()
-	lawsOn(t, []string{one(t)})
+// TestSoakLawsOnOneNode runs the suite again and again for as long as PAWL_SOAK says.
+// Without it, one node is for the user's connections, and our own are to three.
+func TestSoakLawsOnOneNode(t *testing.T) {
+	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
+	if err != nil {
+		t.Skip("PAWL_SOAK is not set")
+	}
+	rounds := 0
+	for begun := time.Now(); time.Since(begun) < d && !t.Failed(); rounds++ {
+		t.Run(fmt.Sprint("round ", rounds), func(t *testing.T) { lawsOn(t, []string{one(t)}) })
+	}
+	t.Logf("%d rounds", rounds)
 }
 
 func TestLawsOnThreeNodes(t *testing.T) {

@@ -70,7 +70,7 @@ func TestTheTokenOfACreateIsItsZxidAmongOthers(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range 9 {
 				s := open(t, connect(t, []string{nodes[i%len(nodes)]}, Path(path)), time.Minute)
-				all.Go(func() { takeTurns(t, s, 30) })
+				all.Go(func() { takeTurns(t, s, 12) })
 			}
 			all.Wait()
 		})

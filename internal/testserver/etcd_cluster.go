@@ -49,6 +49,11 @@ func NewEtcds(t testing.TB, n int, reach Reach, args ...string) *EtcdCluster {
 		}
 		c.Members = append(c.Members, Start(t, spec))
 	}
+	t.Cleanup(func() { // one that is asked to stop looks for a successor, the last for seconds
+		for _, s := range c.Members {
+			s.Kill()
+		}
+	})
 	c.Await()
 	return c
 }

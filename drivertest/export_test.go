@@ -1,0 +1,16 @@
+package drivertest
+
+import (
+	"slices"
+	"testing"
+)
+
+// RunLaw runs the cases of one law alone.
+func RunLaw(t *testing.T, h Harness, law int) {
+	t.Helper()
+	h.run(t, slices.DeleteFunc(cases(), func(c lawCase) bool { return c.law != law }))
+}
+
+// ExpectLeaks has goroutines that stay reported after a second. It is for a process
+// in which they do stay.
+func ExpectLeaks() { fading, fadingClient = fading/2, fading/2 }
