@@ -95,12 +95,15 @@ func newStorm(t *testing.T, steps bool) *storm {
 	s := &storm{t: t, steps: steps, counts: map[string]int{}, field: &field{query: "max-ttl=2s"},
 		r: &register{t: t, seen: map[uint64]bool{}, inside: map[*pawl.Lease]bool{}}}
 	for range 5 {
+		if !steps {
+			s.servers = append(s.servers, testserver.Redis(t, "--dbfilename", "dump.rdb"))
+			continue
+		}
 		clock := testserver.NewClock(t)
-		server := testserver.RedisOn(t, clock, "--dbfilename", "dump.rdb")
 		s.clocks = append(s.clocks, clock)
-		s.servers = append(s.servers, server)
-		s.proxies = append(s.proxies, faultproxy.New(t, server.Addr()))
+		s.servers = append(s.servers, testserver.RedisOn(t, clock, "--dbfilename", "dump.rdb"))
 	}
+	s.veil(t)
 	s.ripen(t)
 	return s
 }
