@@ -132,7 +132,7 @@ func TestAClockThatWasSetBackDoesNotSilenceANodeForEver(t *testing.T) {
 // A server that came back with an older state shows a hold that was evicted.
 func TestABeatAtANodeThatDoesNotVoteDoesNotCount(t *testing.T) {
 	t.Parallel()
-	const ttl = 4 * time.Second
+	const ttl = 6 * time.Second
 	f := newSavedField(t, 3, brief)
 	a := open(t, f.hosts(), f.query)
 	defer a.Close()

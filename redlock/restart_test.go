@@ -95,7 +95,7 @@ func TestARestartedNodeDoesNotVoteWhateverItsNeighboursDo(t *testing.T) {
 			for _, i := range test.lost {
 				f.servers[i].Restart() // it knows the quorum, and not who holds the name
 			}
-			until(t, ttl, "used by the neighbour", func() bool {
+			until(t, 30*time.Second, "used by the neighbour", func() bool {
 				f.use(t, neighbour)
 				return f.silent(t, "other:", test.lost)
 			})
