@@ -18,8 +18,8 @@ func TestAnEnterThatLandsAfterAnEvictionDoesNotReviveTheHold(t *testing.T) {
 	for about, kind := range map[string]func(id, name string) driver.Claim{"exclusive": exclusive, "shared": reader} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
-			f := newField(t, 3, brief)
-			a, b, operator := open(t, f.hosts(), brief), open(t, f.hosts(), brief), open(t, f.hosts(), brief)
+			f := newOwnField(t, 3, brief) // it looks at what the servers were asked
+			a, b, operator := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
 			defer a.Close()
 			defer b.Close()
 			defer operator.Close()
@@ -70,7 +70,7 @@ func TestAnEnterThatLandsAfterAnEvictionDoesNotReviveTheHold(t *testing.T) {
 func (f *field) holding(t *testing.T, name string) (n int) {
 	t.Helper()
 	for i := range f.servers {
-		if there, err := f.at(t, i, "EXISTS", "pawl:"+name).ToInt64(); err == nil && there == 1 {
+		if there, err := f.at(t, i, "EXISTS", f.key(name)).ToInt64(); err == nil && there == 1 {
 			n++
 		}
 	}
@@ -84,7 +84,7 @@ func TestARepeatedLeaveEndsNothingOfTheNextHolder(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
 	f := newField(t, 3, brief)
-	a, b := open(t, f.hosts(), brief), open(t, f.hosts(), brief)
+	a, b := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
 	defer a.Close()
 	defer b.Close()
 	holder := seat(t, a, "holder", ttl)

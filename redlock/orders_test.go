@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/faultproxy"
-	"github.com/pawl-go/pawl/internal/testserver"
 )
 
 func seat(t *testing.T, e driver.Engine, id string, ttl time.Duration) driver.Session {
@@ -25,7 +24,7 @@ func seat(t *testing.T, e driver.Engine, id string, ttl time.Duration) driver.Se
 
 func TestServersThatAllLostTheirDataAreSilentForEveryOldLease(t *testing.T) {
 	t.Parallel()
-	f := newField(t, 3, brief)
+	f := newOwnField(t, 3, brief)
 	l := lock(t, f.client(t, pawl.WithTTL(4*time.Second)), "name")
 	for _, s := range f.servers {
 		s.Kill()
@@ -34,7 +33,7 @@ func TestServersThatAllLostTheirDataAreSilentForEveryOldLease(t *testing.T) {
 		s.Restart() // without its data
 	}
 	ctx := t.Context()
-	c, err := pawl.Open(ctx, "redlock://"+f.hosts()[0]+","+f.hosts()[1]+","+f.hosts()[2]+"?"+brief, pawl.WithTTL(4*time.Second))
+	c, err := pawl.Open(ctx, f.url(f.hosts()...), pawl.WithTTL(4*time.Second))
 	if err != nil {
 		return
 	}
@@ -50,15 +49,15 @@ func TestAClientThatWasForgottenCannotVoteInAnotherQuorum(t *testing.T) {
 	const ttl = 4 * time.Second
 	f := newField(t, 5, brief)
 	direct := addrs(f.servers) // the new quorum reaches servers without the proxies
-	three := open(t, f.hosts()[:3], brief)
+	three := open(t, f.hosts()[:3], f.query)
 	defer three.Close()
 	forgotten := seat(t, three, "forgotten", ttl)
-	five := open(t, direct, brief)
+	five := open(t, direct, f.query)
 	defer five.Close()
 	var s driver.Session
 	until(t, 20*time.Second, "founded anew", func() bool {
 		for i := range f.servers {
-			f.at(t, i, "DEL", "pawl:\x01q") // as docs/redlock.md says, but one client was not stopped
+			f.at(t, i, "DEL", f.key("\x01q")) // as docs/redlock.md says, but one client was not stopped
 		}
 		var err error
 		s, err = five.Open(t.Context(), driver.SessionOptions{ID: "new", TTL: ttl})
@@ -78,7 +77,8 @@ func TestAClientThatWasForgottenCannotVoteInAnotherQuorum(t *testing.T) {
 
 func TestANoteCannotForgeAToken(t *testing.T) {
 	t.Parallel()
-	e := open(t, newField(t, 3, brief).hosts(), brief)
+	f := newField(t, 3, brief)
+	e := open(t, f.hosts(), f.query)
 	defer e.Close()
 	s := seat(t, e, "s", 4*time.Second)
 	c := driver.Claim{ID: "aa", Try: 1, Name: "name", Need: 1, Limit: driver.All, Note: "\x02\x031,7\x03"}
@@ -94,17 +94,17 @@ func TestANoteCannotForgeAToken(t *testing.T) {
 
 func TestAFenceThatIsNoNumberIsAClearErrorAndLeftAlone(t *testing.T) {
 	t.Parallel()
-	f := newField(t, 3, "max-ttl=2s")
-	c := f.client(t, pawl.WithTTL(2*time.Second))
+	f := newField(t, 3, brief)
+	c := f.client(t, pawl.WithTTL(5*time.Second))
 	unlock(t, lock(t, c, "name"))
 	for i := range f.servers {
-		f.at(t, i, "SET", "pawl:\x01f", "abc")
+		f.at(t, i, "SET", f.key("\x01f"), "abc")
 	}
 	if _, err := c.Mutex("name").TryLock(t.Context()); err == nil || errors.Is(err, pawl.ErrHeld) || !strings.Contains(err.Error(), "not a number") {
 		t.Errorf("TryLock says %v", err)
 	}
 	for i := range f.servers {
-		if got, err := f.at(t, i, "GET", "pawl:\x01f").ToString(); got != "abc" {
+		if got, err := f.at(t, i, "GET", f.key("\x01f")).ToString(); got != "abc" {
 			t.Errorf("node %d has %q, %v", i, got, err)
 		}
 	}
@@ -112,18 +112,18 @@ func TestAFenceThatIsNoNumberIsAClearErrorAndLeftAlone(t *testing.T) {
 
 func TestAClockThatWasSetBackDoesNotSilenceANodeForEver(t *testing.T) {
 	t.Parallel()
-	f := newField(t, 3, "max-ttl=2s")
+	f := newOwnField(t, 3, "max-ttl=2s")
 	c := f.client(t, pawl.WithTTL(2*time.Second))
 	unlock(t, lock(t, c, "name"))
 	f.at(t, 0, "FLUSHALL")
 	unlock(t, lock(t, c, "name")) // finds it out
-	until(t, 5*time.Second, "enlisted", func() bool {
-		n, err := f.at(t, 0, "HEXISTS", "pawl:\x01q", "since").ToInt64()
+	until(t, 30*time.Second, "enlisted", func() bool {
+		n, err := f.at(t, 0, "HEXISTS", f.key("\x01q"), "since").ToInt64()
 		return err == nil && n == 1
 	})
 	// What a clock that was a day ahead when the loss was noticed has left behind.
-	f.at(t, 0, "HSET", "pawl:\x01q", "since", strconv.FormatInt(time.Now().Add(24*time.Hour).UnixMilli(), 10))
-	until(t, 12*time.Second, "voting again", func() bool {
+	f.at(t, 0, "HSET", f.key("\x01q"), "since", strconv.FormatInt(time.Now().Add(24*time.Hour).UnixMilli(), 10))
+	until(t, 30*time.Second, "voting again", func() bool {
 		unlock(t, lock(t, c, "name"))
 		return f.votes(t, 0)
 	})
@@ -132,17 +132,9 @@ func TestAClockThatWasSetBackDoesNotSilenceANodeForEver(t *testing.T) {
 // A server that came back with an older state shows a hold that was evicted.
 func TestABeatAtANodeThatDoesNotVoteDoesNotCount(t *testing.T) {
 	t.Parallel()
-	const ttl = 4 * time.Second
-	f := &field{}
-	for range 3 {
-		f.servers = append(f.servers, testserver.Redis(t, "--dbfilename", "dump.rdb"))
-	}
-	for _, s := range f.servers {
-		f.proxies = append(f.proxies, faultproxy.New(t, s.Addr()))
-	}
-	f.query = brief
-	f.ripen(t)
-	a := open(t, f.hosts(), brief)
+	const ttl = 6 * time.Second
+	f := newSavedField(t, 3, brief)
+	a := open(t, f.hosts(), f.query)
 	defer a.Close()
 	s := seat(t, a, "s", ttl)
 	x := driver.Claim{ID: "aa", Try: 1, Name: "name", Need: 1, Limit: 1}
@@ -151,7 +143,7 @@ func TestABeatAtANodeThatDoesNotVoteDoesNotCount(t *testing.T) {
 	}
 	until(t, 5*time.Second, "held everywhere", func() bool {
 		for i := range f.servers {
-			if n, _ := f.at(t, i, "EXISTS", "pawl:name").ToInt64(); n == 0 {
+			if n, _ := f.at(t, i, "EXISTS", f.key("name")).ToInt64(); n == 0 {
 				return false
 			}
 		}
@@ -161,10 +153,10 @@ func TestABeatAtANodeThatDoesNotVoteDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 2 { // an operator evicts it; server 3 is out of the operator's reach
-		f.at(t, i, "DEL", "pawl:name")
+		f.at(t, i, "DEL", f.key("name"))
 	}
 	y := driver.Claim{ID: "bb", Try: 1, Name: "name", Need: 1, Limit: 1}
-	b := open(t, f.hosts(), brief)
+	b := open(t, f.hosts(), f.query)
 	defer b.Close()
 	rival := seat(t, b, "rival", ttl)
 	until(t, ttl/2, "held by the rival", func() bool { // one try gives way where a node is slow to grant and another refuses

@@ -1,22 +1,28 @@
 package redlock_test
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	redis "github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/quorum"
+	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/rueidis"
 	_ "github.com/pawl-go/pawl/redlock"
 )
 
 // servers starts n independent Redis servers.
-func servers(t *testing.T, n int) (all []*testserver.Server) {
+func servers(t testing.TB, n int) (all []*testserver.Server) {
 	t.Helper()
 	for range n {
 		all = append(all, testserver.Redis(t))
@@ -49,29 +55,106 @@ func open(t *testing.T, hosts []string, query string) driver.Engine {
 	return e
 }
 
+const lawful = "max-ttl=20s" // time enough for what the laws expect to be kept
+
+// law is the harness of engines that are made for a side, 0 for a case's own engine
+// and 1 for its peer, and for a case's prefix.
+func law(make func(t *testing.T, side int, prefix string) driver.Engine) drivertest.Harness {
+	var prefixes sync.Map // of engines
+	return drivertest.Harness{
+		Open: func(t *testing.T) driver.Engine {
+			prefix := newPrefix()
+			e := make(t, 0, prefix)
+			prefixes.Store(e, prefix)
+			return e
+		},
+		Peer: func(t *testing.T, e driver.Engine) driver.Engine {
+			prefix, _ := prefixes.Load(e)
+			return make(t, 1, prefix.(string))
+		},
+		MinTTL: 600 * time.Millisecond,
+		MaxTTL: 20 * time.Second,
+	}
+}
+
 func TestLaws(t *testing.T) {
-	for _, n := range []int{3, 4, 5} {
-		t.Run(fmt.Sprint(n, " servers"), func(t *testing.T) {
-			t.Parallel()
-			f := &field{servers: servers(t, n), query: "max-ttl=20s"}
-			f.ripen(t)
-			hosts := addrs(f.servers)
-			var cases atomic.Int64
-			var queries sync.Map
-			drivertest.Run(t, drivertest.Harness{
-				Open: func(t *testing.T) driver.Engine {
-					query := fmt.Sprintf("max-ttl=20s&prefix=case%d:", cases.Add(1))
-					e := open(t, hosts, query)
-					queries.Store(e, query)
-					return e
-				},
-				Peer: func(t *testing.T, e driver.Engine) driver.Engine {
-					query, _ := queries.Load(e)
-					return open(t, hosts, query.(string))
-				},
-				MinTTL: 400 * time.Millisecond,
-				MaxTTL: 20 * time.Second,
-			})
-		})
+	t.Parallel()
+	t.Run("3 servers", func(t *testing.T) {
+		t.Parallel()
+		f := &field{servers: common(t, 3), query: lawful}
+		f.ripen(t)
+		drivertest.Run(t, law(func(t *testing.T, _ int, prefix string) driver.Engine {
+			return open(t, addrs(f.servers), lawful+"&prefix="+prefix)
+		}))
+	})
+	t.Run("5 servers", func(t *testing.T) {
+		t.Parallel()
+		lawsOnClients(t, common(t, 5))
+	})
+}
+
+// TestSoakLawsOnFourServers repeats the laws for as long as PAWL_SOAK says. What an
+// even number changes is in package quorum, whose laws run on four nodes as well.
+func TestSoakLawsOnFourServers(t *testing.T) {
+	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
+	if err != nil {
+		t.Skip("PAWL_SOAK is not set")
+	}
+	for began, round := time.Now(), 1; time.Since(began) < d && !t.Failed(); round++ {
+		t.Run(fmt.Sprint("round ", round), func(t *testing.T) { lawsOnClients(t, common(t, 4)) })
+	}
+}
+
+// lawsOnClients runs the suite on clients that all cases share.
+func lawsOnClients(t *testing.T, on []*testserver.Server) {
+	f := &field{servers: on, query: lawful}
+	f.ripen(t)
+	h := law(f.onClients(t))
+	h.Stays = func(stack string) bool {
+		return strings.Contains(stack, "github.com/redis/rueidis.") && !strings.Contains(stack, "github.com/pawl-go/pawl")
+	}
+	drivertest.Run(t, h)
+}
+
+// lent is an engine on clients that outlive it.
+type lent struct {
+	*quorum.Engine
+	nodes []quorum.Node
+}
+
+func (l *lent) Close() error {
+	errs := []error{l.Engine.Close()}
+	for _, n := range l.nodes {
+		errs = append(errs, n.Engine.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// onClients returns what makes engines on two clients of each server, as programs
+// do that have clients: connections of its own for every engine are most of what a
+// case costs.
+func (f *field) onClients(t *testing.T) func(t *testing.T, side int, prefix string) driver.Engine {
+	t.Helper()
+	var clients [2][]redis.Client
+	for side := range clients {
+		for _, s := range f.servers {
+			c, err := redis.NewClient(small(s.Addr()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(c.Close)
+			clients[side] = append(clients[side], c)
+		}
+	}
+	return func(t *testing.T, side int, prefix string) driver.Engine {
+		var nodes []quorum.Node
+		for i, c := range clients[side] {
+			nodes = append(nodes, quorum.Node{Name: f.servers[i].Addr(), Engine: rueidis.New(c, redislock.Prefix(prefix))})
+		}
+		e, err := quorum.New(nodes, quorum.WithMaxTTL(20*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &lent{e, nodes}
 	}
 }

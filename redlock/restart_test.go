@@ -22,9 +22,7 @@ func newSavedField(t *testing.T, n int, query string) *field {
 	for range n {
 		f.servers = append(f.servers, testserver.Redis(t, "--dbfilename", "dump.rdb"))
 	}
-	for _, s := range f.servers {
-		f.proxies = append(f.proxies, faultproxy.New(t, s.Addr()))
-	}
+	f.veil(t)
 	f.ripen(t)
 	return f
 }
@@ -75,10 +73,10 @@ func TestARestartedNodeDoesNotVoteWhateverItsNeighboursDo(t *testing.T) {
 			t.Parallel()
 			const ttl = 5 * time.Second
 			f := newSavedField(t, 3, brief)
-			a, b := open(t, f.hosts(), brief), open(t, f.hosts(), brief)
+			a, b := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
 			defer a.Close()
 			defer b.Close()
-			other := open(t, addrs(f.servers), brief+"&prefix=other:")
+			other := open(t, addrs(f.servers), f.query+"&prefix=other:")
 			defer other.Close()
 			neighbour := seat(t, other, "neighbour", ttl)
 			holder, rival := seat(t, a, "holder", ttl), seat(t, b, "rival", ttl)
@@ -97,13 +95,14 @@ func TestARestartedNodeDoesNotVoteWhateverItsNeighboursDo(t *testing.T) {
 			for _, i := range test.lost {
 				f.servers[i].Restart() // it knows the quorum, and not who holds the name
 			}
-			until(t, ttl, "used by the neighbour", func() bool {
+			until(t, 30*time.Second, "used by the neighbour", func() bool {
 				f.use(t, neighbour)
 				return f.silent(t, "other:", test.lost)
 			})
 			f.use(t, neighbour)
 			tries := 0
 			for c := test.next("bb", "name"); time.Since(sent) < ttl; c.Try++ {
+				time.Sleep(5 * time.Millisecond) // some hundred tries are enough
 				got, err := rival.Enter(t.Context(), c)
 				if tries++; err == nil && got.Held && time.Since(sent) < ttl {
 					t.Errorf("at the try %d, %v after the holder asked for %v, the rival holds beside it: tokens %d and %d", tries, time.Since(sent), ttl, st.Token, got.Token)
@@ -182,8 +181,8 @@ func reader(id, name string) driver.Claim {
 func TestANodeWithTheDataOfAnotherDoesNotVote(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
-	f := newField(t, 3, brief)
-	a, b := open(t, f.hosts(), brief), open(t, f.hosts(), brief)
+	f := newOwnField(t, 3, brief)
+	a, b := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
 	defer a.Close()
 	defer b.Close()
 	holder, rival := seat(t, a, "holder", ttl), seat(t, b, "rival", ttl)
@@ -206,6 +205,7 @@ func TestANodeWithTheDataOfAnotherDoesNotVote(t *testing.T) {
 	}
 	tries := 0
 	for c := exclusive("bb", "name"); time.Since(sent) < ttl; c.Try++ {
+		time.Sleep(5 * time.Millisecond) // some hundred tries are enough
 		got, err := rival.Enter(t.Context(), c)
 		if tries++; err == nil && got.Held && time.Since(sent) < ttl {
 			t.Fatalf("at the try %d the rival holds beside the holder: tokens %d and %d", tries, st.Token, got.Token)
@@ -218,8 +218,8 @@ func TestANodeWithTheDataOfAnotherDoesNotVote(t *testing.T) {
 func TestAnOperatorWhoFlushesTheScriptsCostsNobodyAnything(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
-	f := newField(t, 3, brief)
-	a, b := open(t, f.hosts(), brief), open(t, f.hosts(), brief)
+	f := newOwnField(t, 3, brief)
+	a, b := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
 	defer a.Close()
 	defer b.Close()
 	holder, rival := seat(t, a, "holder", ttl), seat(t, b, "rival", ttl)

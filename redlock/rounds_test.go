@@ -11,10 +11,9 @@ import (
 // and one round is enough.
 func TestFewGrantsNeedASecondRound(t *testing.T) {
 	t.Parallel()
-	f := &field{servers: servers(t, 5), query: "max-ttl=2s"}
-	f.ripen(t)
+	f := newField(t, 5, brief)
 	e := open(t, addrs(f.servers), f.query)
-	c := pawl.New(e, pawl.WithTTL(2*time.Second))
+	c := pawl.New(e, pawl.WithTTL(5*time.Second))
 	t.Cleanup(func() { _, _ = c.Close(), e.Close() })
 	const grants = 400
 	for range grants {

@@ -95,12 +95,15 @@ func newStorm(t *testing.T, steps bool) *storm {
 	s := &storm{t: t, steps: steps, counts: map[string]int{}, field: &field{query: "max-ttl=2s"},
 		r: &register{t: t, seen: map[uint64]bool{}, inside: map[*pawl.Lease]bool{}}}
 	for range 5 {
+		if !steps {
+			s.servers = append(s.servers, testserver.Redis(t, "--dbfilename", "dump.rdb"))
+			continue
+		}
 		clock := testserver.NewClock(t)
-		server := testserver.RedisOn(t, clock, "--dbfilename", "dump.rdb")
 		s.clocks = append(s.clocks, clock)
-		s.servers = append(s.servers, server)
-		s.proxies = append(s.proxies, faultproxy.New(t, server.Addr()))
+		s.servers = append(s.servers, testserver.RedisOn(t, clock, "--dbfilename", "dump.rdb"))
 	}
+	s.veil(t)
 	s.ripen(t)
 	return s
 }
@@ -198,7 +201,7 @@ func (s *storm) neighbour(ctx context.Context) {
 		}
 		cancel()
 		select {
-		case <-time.After(time.Millisecond):
+		case <-time.After(20 * time.Millisecond): // a restarted node is silent for a hundred times as long
 		case <-ctx.Done():
 		}
 	}
@@ -225,7 +228,7 @@ func (s *storm) rage(d time.Duration) {
 	wg.Wait()
 	grants := len(s.r.seen)
 	s.t.Logf("%d grants, %d accesses, %d overlaps, %d refused by token; faults %v", grants, s.r.accesses.Load(), s.r.overlaps.Load(), s.r.refused.Load(), s.counts)
-	if grants < int(d/stormTTL) {
+	if grants < int(d/(5*stormTTL)) { // a calm machine has ten times as many
 		s.t.Errorf("only %d grants in %v", grants, d)
 	}
 }

@@ -15,8 +15,7 @@ import (
 // Three names of which two lead to one server have a majority that is one server.
 func TestOneServerNamedTwiceIsRefused(t *testing.T) {
 	t.Parallel()
-	f := &field{servers: servers(t, 2), query: brief}
-	f.ripen(t)
+	f := newField(t, 2, brief)
 	a, b := f.servers[0].Addr(), f.servers[1].Addr()
 	for about, twice := range map[string]string{
 		"by another name of the host": strings.Replace(b, "127.0.0.1", "localhost", 1),
@@ -24,7 +23,7 @@ func TestOneServerNamedTwiceIsRefused(t *testing.T) {
 		"through two proxies":         faultproxy.New(t, faultproxy.New(t, b).Addr()).Addr(),
 	} {
 		refused := func() error {
-			c, err := pawl.Open(t.Context(), "redlock://"+strings.Join([]string{a, b, twice}, ",")+"?"+brief, pawl.WithTTL(5*time.Second))
+			c, err := pawl.Open(t.Context(), f.url(a, b, twice), pawl.WithTTL(5*time.Second))
 			if err != nil {
 				return err
 			}
@@ -51,7 +50,7 @@ func TestAServerThatTurnsOutToBeAnotherNodeHasNoVoteAndIsToldOf(t *testing.T) {
 	const ttl = 3 * time.Second
 	f := newField(t, 3, brief)
 	names := f.hosts()
-	first := open(t, names, brief) // it founds the quorum, which is then as it should be
+	first := open(t, names, f.query) // it founds the quorum, which is then as it should be
 	s := seat(t, first, "first", ttl)
 	held(t, s, exclusive("aa", "other"))
 	if err := first.Close(); err != nil {
@@ -60,7 +59,7 @@ func TestAServerThatTurnsOutToBeAnotherNodeHasNoVoteAndIsToldOf(t *testing.T) {
 	f.proxies[2].Refuse()
 	f.proxies[2].Reset()
 	f.proxies[2].Retarget(f.servers[1].Addr())
-	e := open(t, names, brief)
+	e := open(t, names, f.query)
 	defer e.Close()
 	c := pawl.New(e, pawl.WithTTL(ttl))
 	defer c.Close()
@@ -78,8 +77,7 @@ func TestAServerThatTurnsOutToBeAnotherNodeHasNoVoteAndIsToldOf(t *testing.T) {
 		t.Errorf("the lease was lost for it: %v", err)
 	}
 	// The second server alone has two names and no majority.
-	f.servers[0].Pause()
-	defer f.servers[0].Resume()
+	f.proxies[0].BlackHole(faultproxy.Both)
 	ctx, cancel := context.WithTimeout(t.Context(), ttl)
 	defer cancel()
 	if l, err := c.Mutex("alone").TryLock(ctx); err == nil {
@@ -92,7 +90,7 @@ func TestAnAddressThatComesToLeadToAnotherNodesServerHasNoVote(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
 	f := newField(t, 3, brief)
-	e := open(t, f.hosts(), brief)
+	e := open(t, f.hosts(), f.query)
 	defer e.Close()
 	s := seat(t, e, "s", ttl)
 	held(t, s, exclusive("aa", "warm"))
