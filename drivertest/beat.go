@@ -30,11 +30,24 @@ var beatCases = []lawCase{
 		why: "A waits long, B in line behind it dies: its place goes at its expiry, and its late beat does not bring it back."},
 }
 
-// beatKeeps starts over when the machine stalled so long that the claims had
-// reason to expire.
-func beatKeeps(s *stage) {
+// inTime tries with longer and longer TTLs until the machine did not stall so long
+// that claims had reason to expire.
+func inTime(s *stage, try func(ttl time.Duration) bool) {
+	ttl := s.ttl
 	for range 5 {
-		a, b := s.joinBriefly(), s.joinBriefly()
+		if try(ttl) {
+			return
+		}
+		ttl = s.twice(ttl)
+	}
+	s.Fatalf("the machine stalls for longer than a TTL of %v: nothing can be said", ttl/2)
+}
+
+func beatKeeps(s *stage) {
+	inTime(s, func(ttl time.Duration) bool {
+		a, b := s.joinFor(ttl), s.joinFor(ttl)
+		defer b.shut()
+		defer a.shut()
 		ca, cb := s.claim(), s.claim()
 		ca.Name += "/" + newID()
 		cb.Name = ca.Name
@@ -46,14 +59,8 @@ func beatKeeps(s *stage) {
 		} else {
 			live = nil
 		}
-		kept := keepUp(s, a, b, ca, live, entered)
-		a.shut()
-		b.shut()
-		if kept {
-			return
-		}
-	}
-	s.Skip("the machine stalls for longer than the TTL: nothing can be said")
+		return keepUp(s, a, b, ca, live, entered)
+	})
 }
 
 // keepUp beats for three TTLs and reports whether it was always in time, also
@@ -166,8 +173,8 @@ func beatUnknown(s *stage) {
 }
 
 func beatNothing(s *stage) {
-	for range 5 {
-		a := s.joinBriefly()
+	inTime(s, func(ttl time.Duration) bool {
+		a := s.joinFor(ttl)
 		stalled := false
 		last := a.opened
 		for range 6 {
@@ -183,7 +190,7 @@ func beatNothing(s *stage) {
 		st, err := a.ask(s.ctx, s.claim())
 		if stalled || time.Since(last) > a.TTL()*3/4 {
 			a.shut()
-			continue
+			return false
 		}
 		if err != nil || !st.Held {
 			s.Fatalf("Enter in a session that was beaten without claims: %+v, %v", st, err)
@@ -193,24 +200,17 @@ func beatNothing(s *stage) {
 			s.Error("Lost is closed and the session lives")
 		default:
 		}
-		return
-	}
-	s.Skip("the machine stalls for longer than the TTL: nothing can be said")
+		return true
+	})
 }
 
-// grantKeepsExpiry starts over when the machine stalled until the waiter had
-// expired.
 func grantKeepsExpiry(s *stage) {
-	for range 5 {
-		if tryGrant(s) {
-			return
-		}
-	}
-	s.Skip("the machine stalls for longer than the TTL: nothing can be said")
+	inTime(s, func(ttl time.Duration) bool { return tryGrant(s, ttl) })
 }
 
-func tryGrant(s *stage) bool {
-	a, b, c := s.join(), s.joinBriefly(), s.join()
+// tryGrant returns false if the machine stalled until the waiter had expired.
+func tryGrant(s *stage, ttl time.Duration) bool {
+	a, b, c := s.join(), s.joinFor(ttl), s.join()
 	ca, cb, cc := s.claim(), s.claim(), s.claim()
 	ca.Name += "/" + newID()
 	cb.Name, cc.Name = ca.Name, ca.Name

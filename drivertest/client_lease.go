@@ -128,9 +128,7 @@ func (s *stage) evictThrough(c *pawl.Client, l *pawl.Lease) {
 func clientRenewed(s *stage) {
 	ttl := s.ttl
 	for range 3 {
-		if ttl *= 2; s.h.MaxTTL > 0 {
-			ttl = min(ttl, s.h.MaxTTL)
-		}
+		ttl = s.twice(ttl)
 		a := s.client(pawl.WithTTL(ttl))
 		l := s.lease(a.Mutex(s.name).Lock)
 		token := l.Token()

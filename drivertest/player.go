@@ -38,6 +38,14 @@ func (s *stage) joinBriefly() *player {
 	return s.joinFor(s.ttl)
 }
 
+// twice is a TTL twice as long, as far as the engine goes.
+func (s *stage) twice(ttl time.Duration) time.Duration {
+	if limit := s.h.MaxTTL; limit > 0 {
+		return min(2*ttl, limit)
+	}
+	return 2 * ttl
+}
+
 func (s *stage) joinFor(ttl time.Duration) *player {
 	s.Helper()
 	engine := s.engine
