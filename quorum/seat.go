@@ -109,20 +109,25 @@ func (k *seat) silent() bool {
 	return since != 0 && time.Now().UnixNano()-since > int64(tick(k.options.TTL))
 }
 
-// vacate gives back claims and ends the session at the node, once the calls that
-// are under way there have come back: one of them may be opening it.
-func (k *seat) vacate(ctx context.Context, left []*wish) {
+// vacate ends the session at the node, and so all that it has in line there, once the
+// calls that are under way have come back: one of them may be opening it. Claims that
+// the session did not enter are given back one by one.
+func (k *seat) vacate(ctx context.Context, strange []driver.Claim) error {
 	k.calls.Wait()
 	p := k.at.Load()
 	if p == nil {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit(k.options.TTL))
 	defer cancel()
-	for _, w := range left {
-		_ = p.Leave(ctx, w.node()) // what is not given back expires
+	for _, c := range strange {
+		_ = p.Leave(ctx, c) // what is not given back expires
 	}
-	_ = p.Close(ctx)
+	err := p.Close(ctx)
+	if errors.Is(err, driver.ErrGone) {
+		return nil
+	}
+	return k.fault(err)
 }
 
 // drop forgets a session that the node has ended.

@@ -144,20 +144,23 @@ func (s *session) short(answered int, errs []error) error {
 }
 
 // Close gives back what the session has, waits for the nodes that answer, and
-// ends its seats.
+// ends its seats. It is an error if they are no majority.
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return nil
 	}
-	var left []*wish
+	var strange []driver.Claim
 	for _, w := range s.claims {
-		left = append(left, w)
+		if w.strange {
+			strange = append(strange, w.node())
+		}
 	}
 	s.closed = true
-	for _, k := range s.seats {
-		s.crew.Do(func() { k.vacate(s.ctx, left) })
+	errs := make([]error, len(s.seats))
+	for i, k := range s.seats {
+		s.crew.Do(func() { errs[i] = k.vacate(s.ctx, strange) })
 	}
 	s.mu.Unlock()
 	s.e.mu.Lock()
@@ -175,6 +178,15 @@ func (s *session) Close(ctx context.Context) error {
 	}
 	s.finish()
 	<-done
+	answered := 0
+	for _, err := range errs {
+		if err == nil {
+			answered++
+		}
+	}
+	if answered < s.e.majority {
+		return s.short(answered, errs)
+	}
 	return nil
 }
 

@@ -1,0 +1,75 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func (s *hookedSession) Close(ctx context.Context) error {
+	if err := s.h.before("close", nil); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err // a store is not asked any more
+	}
+	return s.Session.Close(ctx)
+}
+
+// A store ends all that a session has in a call or two, where Leave would need a
+// round trip for each claim.
+func TestCloseGivesBackManyClaimsOverALongWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, all := hook(5, func(_ int, op string, _ *driver.Claim) error {
+			time.Sleep(30 * time.Millisecond)
+			return nil
+		})
+		e := open(t, all)
+		defer e.Close()
+		s := sessionOf(t, e, "s", 30*time.Second)
+		const claims = 200
+		for i := range claims {
+			if st, err := s.Enter(t.Context(), mutex(fmt.Sprintf("%02x", i), fmt.Sprint("name", i))); err != nil || !st.Held {
+				t.Fatal(st, err)
+			}
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range e.Views(t.Context(), "") {
+			if v.Err != nil || len(v.Entries) > 0 {
+				t.Errorf("%s has %d claims of %d after Close, %v", v.Node, len(v.Entries), claims, v.Err)
+			}
+		}
+	})
+}
+
+func TestCloseSaysThatAMajorityDidNotAnswer(t *testing.T) {
+	for silent, want := range []error{nil, nil, nil, driver.ErrUnreachable} {
+		synctest.Test(t, func(t *testing.T) {
+			var cut atomic.Bool
+			_, all := hook(5, func(i int, _ string, _ *driver.Claim) error {
+				if cut.Load() && i < silent {
+					return driver.ErrUnreachable
+				}
+				return nil
+			})
+			e := open(t, all)
+			defer e.Close()
+			s := sessionOf(t, e, "s", time.Second)
+			if st, err := s.Enter(t.Context(), mutex("aa", "name")); err != nil || !st.Held {
+				t.Fatal(st, err)
+			}
+			cut.Store(true)
+			if err := s.Close(t.Context()); !errors.Is(err, want) {
+				t.Errorf("%d of 5 nodes do not answer: %v, not %v", silent, err, want)
+			}
+		})
+	}
+}
