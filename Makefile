@@ -15,12 +15,12 @@ SYSTEMS := darwin/arm64 windows/amd64 linux/386
 VETTED  := windows/amd64 # the one for which tests are vetted too
 ROUGH   := -gcflags='all=-N -l' # not optimised, which takes half as long to build
 
-# Tests mostly wait, so two packages for each processor are tested at a time: those
-# that take longest first, then in the order of the alphabet.
+# Tests wait for half of their time, so three packages are tested at a time on two
+# processors: those that take longest first, then in the order of the alphabet.
 FIRST := ./redlock ./cmd/pawl ./sqllock/... ./etcdlock ./zklock ./redislock/...
-AT_A_TIME := $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))
+AT_A_TIME := $(shell expr 3 '*' $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) / 2)
 
-# SQLite is translated to Go and keeps its data in memory of its own, to which the race
+# SQLite is translated to Go and keeps its data in memory of its own, at which the race
 # detector does not look: to instrument it would find nothing, and take ten times as
 # long. Tests are vetted by make vet.
 RACE := -race -count=1 -vet=off -gcflags=github.com/ncruces/go-sqlite3-wasm/v6/...=-race=false

@@ -92,22 +92,43 @@ func awaiter(p *player, c driver.Claim, last driver.Standing, vain *atomic.Int32
 	})
 }
 
-// wakesTheNext allows for two early returns, which a contract that says "may
-// return early" cannot forbid; a herd makes 28.
+// inVain allows for two early returns, which a contract that says "may return early"
+// cannot forbid, and for more where the machine is slow: a waiter that does not listen
+// yet when the first Leave comes has to look. So one try of three must do.
+func inVain(s *stage, try func(vain *atomic.Int32)) {
+	const allowed, tries = 2, 3
+	for n := 1; ; n++ {
+		var vain atomic.Int32
+		try(&vain)
+		v := vain.Load()
+		if v <= allowed || !s.can.Push { // without a push, Leave wakes nobody
+			return
+		}
+		if n == tries {
+			s.Errorf("%d waits were ended in vain, as in the %d tries before", v, n-1)
+			return
+		}
+	}
+}
+
+// wakesTheNext: a herd of eight makes 28.
 func wakesTheNext(s *stage) {
-	const n, allowed = 8, 2
+	inVain(s, func(vain *atomic.Int32) { eightInTurn(s, vain) })
+}
+
+func eightInTurn(s *stage, vain *atomic.Int32) {
+	const n = 8
 	a := s.join()
 	ca := s.claim()
 	a.hold(ca)
 	var (
-		vain  atomic.Int32
 		ps    [n]*player
 		cs    [n]driver.Claim
 		tasks [n]*task
 	)
 	for i := range n {
 		ps[i], cs[i] = s.join(), s.claim()
-		tasks[i] = awaiter(ps[i], cs[i], ps[i].stand(cs[i]), &vain)
+		tasks[i] = awaiter(ps[i], cs[i], ps[i].stand(cs[i]), vain)
 	}
 	time.Sleep(20 * time.Millisecond) // so that they most likely wait
 	a.leave(ca)
@@ -117,9 +138,6 @@ func wakesTheNext(s *stage) {
 			expectWaiting(s, tasks[i+1])
 		}
 		ps[i].leave(cs[i])
-	}
-	if v := vain.Load(); v > allowed && s.can.Push { // without a push, Leave wakes nobody
-		s.Errorf("%d waits were ended in vain over %d handoffs", v, n)
 	}
 }
 
@@ -134,18 +152,21 @@ func expectWaiting(s *stage, k *task) {
 }
 
 func wakesReaders(s *stage) {
+	inVain(s, func(vain *atomic.Int32) { readersBeforeAWriter(s, vain) })
+}
+
+func readersBeforeAWriter(s *stage, vain *atomic.Int32) {
 	w := s.join()
 	cw := s.writer()
 	w.hold(cw)
 	cs := []driver.Claim{s.reader(), s.reader(), s.reader(), s.writer(), s.reader()}
 	var (
-		vain  atomic.Int32
 		ps    []*player
 		tasks []*task
 	)
 	for i, c := range cs {
 		ps = append(ps, s.join())
-		tasks = append(tasks, awaiter(ps[i], c, ps[i].stand(c), &vain))
+		tasks = append(tasks, awaiter(ps[i], c, ps[i].stand(c), vain))
 	}
 	time.Sleep(20 * time.Millisecond) // so that they most likely wait
 	w.leave(cw)
@@ -163,9 +184,7 @@ func wakesReaders(s *stage) {
 	expectWaiting(s, tasks[4])
 	ps[3].leave(cs[3])
 	tasks[4].wait("the last reader's Await")
-	if v := vain.Load(); v > 2 && s.can.Push {
-		s.Errorf("%d waits were ended in vain", v)
-	}
+	ps[4].leave(cs[4])
 }
 
 func expiryWakes(s *stage) {

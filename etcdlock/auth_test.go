@@ -110,9 +110,11 @@ func expired(t *testing.T, client *clientv3.Client, n *count) {
 		from := time.Now()
 		handovers(t, c, e, 20)
 		calls, _ := n.take()
-		t.Logf("round %d: 20 handovers took %v: %v", round, time.Since(from).Round(time.Millisecond), calls)
-		if calls["Authenticate"] > 10 {
-			t.Errorf("%d Authenticates after a token has expired", calls["Authenticate"])
+		took := time.Since(from)
+		t.Logf("round %d: 20 handovers took %v: %v", round, took.Round(time.Millisecond), calls)
+		// Some while the machine is slow, since tokens expire again; it was hundreds a second.
+		if allowed := 10 + 2*int(took/time.Second); calls["Authenticate"] > allowed {
+			t.Errorf("%d Authenticates after a token has expired, at most %d", calls["Authenticate"], allowed)
 		}
 		l := lock(t, c.Mutex("name"))
 		waits := begin(t, func() (*pawl.Lease, error) { return c.Mutex("name", pawl.WithFair()).Lock(t.Context()) })

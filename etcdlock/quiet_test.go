@@ -21,7 +21,7 @@ import (
 // settled calls Await of c, which nobody wakes, until it also listens to its own key.
 func settled(t testing.TB, s *session, c driver.Claim) {
 	t.Helper()
-	for begun := time.Now(); time.Since(begun) < 4*soon; {
+	for begun := time.Now(); time.Since(begun) < 12*soon; {
 		rests(t, s, c, 100*time.Millisecond)
 		s.mu.Lock()
 		quiet := s.spots[c.ID].vigil.known
