@@ -16,8 +16,9 @@ VETTED  := windows/amd64 # the one for which tests are vetted too
 ROUGH   := -gcflags='all=-N -l' # not optimised, which takes half as long to build
 
 # Tests wait for half of their time, so three packages are tested at a time on two
-# processors: those that take longest first, then in the order of the alphabet.
-FIRST := ./redlock ./cmd/pawl ./sqllock/... ./etcdlock ./zklock ./redislock/...
+# processors: those that take longest first, then in the order of the alphabet. etcd
+# and ZooKeeper are the heaviest servers, so they are apart.
+FIRST := ./etcdlock ./cmd/pawl ./redlock ./sqllock ./sqllock/mysql ./zklock ./sqllock/... ./redislock/...
 AT_A_TIME := $(shell expr 3 '*' $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) / 2)
 
 # SQLite is translated to Go and keeps its data in memory of its own, at which the race

@@ -82,7 +82,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	// Tests wait for expiries more than they work.
-	if err := flag.Set("test.parallel", "12"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	code := m.Run()
