@@ -16,9 +16,11 @@ VETTED  := windows/amd64 # the one for which tests are vetted too
 ROUGH   := -gcflags='all=-N -l' # not optimised, which takes half as long to build
 
 # Tests wait for half of their time, so three packages are tested at a time on two
-# processors: those that take longest first, then in the order of the alphabet. etcd
-# and ZooKeeper are the heaviest servers, so they are apart.
-FIRST := ./etcdlock ./cmd/pawl ./redlock ./sqllock ./sqllock/mysql ./zklock ./sqllock/... ./redislock/...
+# processors: those that take longest first, and beside those that compute some that
+# mostly wait. The rest follow in the order of the alphabet.
+FIRST := ./etcdlock ./redlock ./cmd/pawl ./redislock/rueidis ./zklock ./sqllock \
+	./redislock ./sqllock/mysql ./redislock/goredis ./engines ./sqllock/postgres \
+	./multi ./sqllock/sqlite ./once ./quorum ./election . ./internal/testserver
 AT_A_TIME := $(shell expr 3 '*' $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) / 2)
 
 # SQLite is translated to Go and keeps its data in memory of its own, at which the race
@@ -71,7 +73,7 @@ race: report ## every test but TestSoak…, with the race detector
 	@CGO_ENABLED=1 "$(CURDIR)/scripts/inmemory" $(REPORT) $(RACE) -p=$(AT_A_TIME) -skip='^TestSoak' $(FIRST) ./...
 
 norace: report ## TestNoRace…: ratios, heap and allocations, which -race would falsify
-	@$(REPORT) -count=1 -vet=off -p=1 -run='^TestNoRace' ./... # one at a time: they measure
+	@$(REPORT) -count=1 -vet=off -p=1 -run='^TestNoRace' $$(grep -rl '^func TestNoRace' --include='*_test.go' . | xargs -n 1 dirname | sort -u) # one at a time: they measure
 
 e2e: report ## tests that need other people's clients: in modules of their own
 	@for module in e2e bench; do \

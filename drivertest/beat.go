@@ -34,7 +34,7 @@ var beatCases = []lawCase{
 // that claims had reason to expire.
 func inTime(s *stage, try func(ttl time.Duration) bool) {
 	ttl := s.ttl
-	for range 5 {
+	for range 3 {
 		if try(ttl) {
 			return
 		}

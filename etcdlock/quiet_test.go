@@ -18,11 +18,13 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// settled calls Await of c, which nobody wakes, until it also listens to its own key.
+// settled calls Await of c, which nobody wakes, until it also listens to its own key. The
+// rounds are long: until then each ends with a question to the store, and those of many
+// claims would keep a slow machine from anything else.
 func settled(t testing.TB, s *session, c driver.Claim) {
 	t.Helper()
 	for begun := time.Now(); time.Since(begun) < 12*soon; {
-		rests(t, s, c, 100*time.Millisecond)
+		rests(t, s, c, time.Second)
 		s.mu.Lock()
 		quiet := s.spots[c.ID].vigil.known
 		s.mu.Unlock()
