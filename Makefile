@@ -69,6 +69,10 @@ fmt: ## fail if gofmt would change a file
 vet: ## go vet
 	@go vet ./...
 
+# At its end a program waits for races of goroutines that are still there, by default
+# for a second.
+race e2e: export GORACE := atexit_sleep_ms=200
+
 race: report ## every test but TestSoak…, with the race detector
 	@CGO_ENABLED=1 "$(CURDIR)/scripts/inmemory" $(REPORT) $(RACE) -p=$(AT_A_TIME) -skip='^TestSoak' $(FIRST) ./...
 

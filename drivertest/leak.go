@@ -18,10 +18,11 @@ var (
 	fadingClient = 20 * time.Second
 )
 
-// How often it is asked whether all have ended: soon at first, then the more rarely,
-// since the answer has the stacks of the whole process.
+// How often it is asked whether all have ended: not at once, since then some mostly
+// have not, and then the more rarely, since the answer has the stacks of the whole
+// process.
 const (
-	firstLook = time.Millisecond
+	firstLook = 10 * time.Millisecond
 	restLook  = 50 * time.Millisecond
 )
 
@@ -55,9 +56,9 @@ func goroutines(label string, stays func(stack string) bool) (stacks []string, n
 // engine was closed. One that has been told to end may need a moment for it.
 func checkGoroutines(t *testing.T, label string, stays func(string) bool) {
 	t.Helper()
-	start, pause := time.Now(), firstLook
-	for ; ; time.Sleep(pause) {
-		pause = min(2*pause, restLook)
+	start := time.Now()
+	for pause := firstLook; ; pause = min(2*pause, restLook) {
+		time.Sleep(pause)
 		stacks, n := goroutines(label, stays)
 		if n == 0 {
 			return

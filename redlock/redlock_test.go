@@ -79,37 +79,34 @@ func law(make func(t *testing.T, side int, prefix string) driver.Engine) drivert
 
 func TestLaws(t *testing.T) {
 	t.Parallel()
-	t.Run("3 servers", func(t *testing.T) {
-		t.Parallel()
-		f := &field{servers: common(t, 3), query: lawful}
-		f.ripen(t)
-		drivertest.Run(t, law(func(t *testing.T, _ int, prefix string) driver.Engine {
-			return open(t, addrs(f.servers), lawful+"&prefix="+prefix)
-		}))
-	})
-	t.Run("5 servers", func(t *testing.T) {
-		t.Parallel()
-		lawsOnClients(t, common(t, 5))
-	})
+	lawsOn(t, common(t, 5))
 }
 
-// TestSoakLawsOnFourServers repeats the laws for as long as PAWL_SOAK says. What an
-// even number changes is in package quorum, whose laws run on four nodes as well.
-func TestSoakLawsOnFourServers(t *testing.T) {
+// TestSoakLawsOnThreeAndOnFourServers repeats the laws for as long as PAWL_SOAK says.
+// What the number changes is in package quorum, whose laws run on three and on four
+// nodes as well.
+func TestSoakLawsOnThreeAndOnFourServers(t *testing.T) {
 	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
 	if err != nil {
 		t.Skip("PAWL_SOAK is not set")
 	}
-	for began, round := time.Now(), 1; time.Since(began) < d && !t.Failed(); round++ {
-		t.Run(fmt.Sprint("round ", round), func(t *testing.T) { lawsOnClients(t, common(t, 4)) })
+	for began, round := time.Now(), 0; (round < 2 || time.Since(began) < d) && !t.Failed(); round++ {
+		t.Run(fmt.Sprint("round ", round), func(t *testing.T) { lawsOn(t, common(t, 3+round%2)) })
 	}
 }
 
-// lawsOnClients runs the suite on clients that all cases share.
-func lawsOnClients(t *testing.T, on []*testserver.Server) {
+// lawsOn runs the suite with engines that are opened by URL, beside peers on clients
+// that all cases share.
+func lawsOn(t *testing.T, on []*testserver.Server) {
 	f := &field{servers: on, query: lawful}
 	f.ripen(t)
-	h := law(f.onClients(t))
+	onClients := f.onClients(t)
+	h := law(func(t *testing.T, side int, prefix string) driver.Engine {
+		if side == 1 {
+			return onClients(t, side, prefix)
+		}
+		return open(t, addrs(f.servers), lawful+"&prefix="+prefix)
+	})
 	h.Stays = func(stack string) bool {
 		return strings.Contains(stack, "github.com/redis/rueidis.") && !strings.Contains(stack, "github.com/pawl-go/pawl")
 	}
