@@ -67,6 +67,58 @@ func TestABusyTryWritesNothing(t *testing.T) {
 	}
 }
 
+// A sum is beyond what the server can compare: a try reads the line, sees that it fits,
+// and is put if nobody has entered since. Here somebody has.
+func TestATryIsNotHeldBesideOneWhoEnteredSinceItLooked(t *testing.T) {
+	t.Parallel()
+	of := func(need, limit int) driver.Claim {
+		c := mutex("name")
+		c.Need, c.Limit = need, limit
+		return c
+	}
+	for name, c := range map[string]struct {
+		first, try, since driver.Claim
+		fits              bool // the try, behind both
+	}{
+		"a unit, and the last ones are taken":    {first: of(1, 3), try: of(1, 3), since: of(2, 3)},
+		"a unit, and a mutex waits":              {first: of(1, 3), try: of(1, 3), since: of(1, 1)},
+		"a reader, and a writer waits":           {first: of(2, driver.All), try: of(1, driver.All), since: of(driver.All, driver.All)},
+		"a unit, and there is room for another":  {first: of(1, 3), try: of(1, 3), since: of(1, 3), fits: true},
+		"a reader, and there is another of them": {first: of(2, driver.All), try: of(1, driver.All), since: of(1, driver.All), fits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := []string{common(t).Addr()}
+			var p tap
+			a, b := open(t, engine(t, addr), unbeaten), open(t, engine(t, addr, p.option()), unbeaten)
+			hold(t, a, c.first)
+			entered := false
+			p.next(puts, func(send func() error) error { // refused: the line is not empty
+				err := send()
+				p.next(puts, func(send func() error) error {
+					enter(t, a, c.since)
+					entered = true
+					return send()
+				})
+				return err
+			})
+			st := enter(t, b, tries(c.try))
+			if !entered {
+				t.Fatal("nobody has entered since the try looked")
+			}
+			if st.Held != c.fits {
+				t.Errorf("the try: %+v behind %+v and %+v", st, c.first, c.since)
+			}
+			leave(t, a, c.first)
+			if !c.fits {
+				if st := enter(t, a, c.since); !st.Held {
+					t.Errorf("who entered since: %+v, with nobody ahead", st)
+				}
+			}
+		})
+	}
+}
+
 // etcd#22123: a release with a context that had ended forgot what it was to release.
 func TestALeaveWithAnEndedContextCanBeRepeated(t *testing.T) {
 	t.Parallel()

@@ -234,6 +234,42 @@ func losing(lose *atomic.Bool) grpc.DialOption {
 	})
 }
 
+// A tap lets a test act on one of a client's calls that are answered once: before it is
+// sent, after it was answered, or in its place.
+type tap struct {
+	mu    sync.Mutex // guards what follows
+	which func(request any) bool
+	do    func(send func() error) error // nil: calls go as they are
+}
+
+// next has do make the next call with such a request. Calls that are made meanwhile go
+// as they are.
+func (p *tap) next(which func(request any) bool, do func(send func() error) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.which, p.do = which, do
+}
+
+func (p *tap) take(request any) (do func(send func() error) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.do != nil && p.which(request) {
+		do, p.do = p.do, nil
+	}
+	return do
+}
+
+// option is a client's option.
+func (p *tap) option() grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		send := func() error { return invoke(ctx, method, request, reply, cc, opts...) }
+		if do := p.take(request); do != nil {
+			return do(send)
+		}
+		return send()
+	})
+}
+
 // heard is a client's option that has f called with every message that comes in
 // on a stream; f may change it.
 func heard(f func(method string, message any)) grpc.DialOption {
