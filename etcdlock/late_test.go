@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -264,6 +265,50 @@ func TestALateEnterIsNeverTakenForTheGrant(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// deletes reports whether a request is a transaction that deletes a key.
+func deletes(request any) bool {
+	txn, ok := request.(*pb.TxnRequest)
+	return ok && slices.ContainsFunc(txn.Success, func(op *pb.RequestOp) bool { return op.GetRequestDeleteRange() != nil })
+}
+
+// lost is the answer to a call that never arrives.
+func lost(func() error) error { return status.Error(codes.Unavailable, "the connection broke") }
+
+// A Leave of the first try is on its way, the second try is granted in the same slot
+// meanwhile, and the Leave finds its key there.
+func TestALeaveThatFindsALaterTryInItsSlotEndsNothing(t *testing.T) {
+	t.Parallel()
+	addr := []string{common(t).Addr()}
+	var p tap
+	near, s := engine(t, addr), open(t, engine(t, addr, p.option()), unbeaten)
+	one := mutex("name")
+	two := one
+	two.Try++
+	p.next(puts, lost)
+	if st, err := s.Enter(t.Context(), one); err == nil {
+		t.Fatalf("Enter that never arrived: %+v", st)
+	}
+	s.mu.Lock()
+	key := s.spots[one.ID].key
+	s.spots[one.ID].unanswered = time.Now().Add(-time.Hour) // a TTL has passed since
+	s.mu.Unlock()
+	var held driver.Standing
+	p.next(deletes, func(send func() error) error {
+		held = hold(t, s, two)
+		return send()
+	})
+	expect(t, "Leave of the first try", s.Leave(t.Context(), one), driver.ErrGone)
+	if now := s.find(two); now == nil || now.key != key || held.Token == 0 {
+		t.Fatalf("the second try, granted as %+v, stands in %+v, and not in %s", held, now, key)
+	}
+	if st := beat(t, s, two); !st.Held || st.Token != held.Token {
+		t.Errorf("Beat: %+v of the second try, after a Leave of the first", st)
+	}
+	if st := enter(t, open(t, near, unbeaten), tries(mutex("name"))); st.Held {
+		t.Errorf("a rival holds beside the second try: %+v", st)
 	}
 }
 
