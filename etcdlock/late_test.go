@@ -312,6 +312,53 @@ func TestALeaveThatFindsALaterTryInItsSlotEndsNothing(t *testing.T) {
 	}
 }
 
+// reads reports whether a request is a transaction that only reads.
+func reads(request any) bool {
+	_, ok := request.(*pb.TxnRequest)
+	return ok && !puts(request) && !deletes(request)
+}
+
+// An Enter without an answer is repeated. The repeat is put, cannot be looked at, and is
+// deleted again. The core repeats it once more, and before that is answered a beat looks
+// for keys that no claim has.
+func TestABeatDoesNotEndWhatIsBeingEnteredAgain(t *testing.T) {
+	t.Parallel()
+	addr := []string{common(t).Addr()}
+	var p tap
+	a, s := open(t, engine(t, addr), unbeaten), open(t, engine(t, addr, p.option()), unbeaten)
+	several, reader, writer := mutex("name"), mutex("name"), mutex("name")
+	several.Need, several.Limit, reader.Limit = 2, driver.All, driver.All
+	hold(t, a, several) // beside it a reader has to look once more
+	p.next(puts, lost)
+	_, err := s.Enter(t.Context(), reader)
+	expect(t, "Enter that never arrived", err, driver.ErrUnreachable)
+	p.next(puts, func(send func() error) error {
+		err := send()
+		p.next(reads, lost)
+		return err
+	})
+	_, err = s.Enter(t.Context(), reader)
+	expect(t, "Enter that could not be looked at", err, driver.ErrUnreachable)
+	if keys := keysOf(t, a.e, "name"); len(keys) != 1 {
+		t.Fatalf("in line are %q, and not only who was there before", keys)
+	}
+	leave(t, a, several)
+	p.next(puts, func(send func() error) error {
+		err := send()
+		if err := s.Beat(t.Context(), nil, nil); err != nil {
+			t.Errorf("Beat: %v", err)
+		}
+		return err
+	})
+	st := hold(t, s, reader)
+	if again := beat(t, s, reader); !again.Held || again.Token != st.Token {
+		t.Errorf("Beat: %+v of a reader that was granted as %+v", again, st)
+	}
+	if st := enter(t, a, tries(writer)); st.Held {
+		t.Errorf("a writer holds beside a reader: %+v", st)
+	}
+}
+
 func lineOf(t testing.TB, e *Engine, name string) []driver.Entry {
 	t.Helper()
 	line, err := e.Line(t.Context(), name)
