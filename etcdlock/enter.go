@@ -75,8 +75,11 @@ var errLower = errors.New("a later try is in line")
 func (s *session) seat(ctx context.Context, c driver.Claim) (*spot, error) {
 	s.mu.Lock()
 	known := s.spots[c.ID]
-	if known != nil && known.claim.Try == c.Try {
-		known.left = false // a beat must not take for a stray what is being entered again
+	if known != nil && known.claim.Try == c.Try && known.left {
+		// A beat must not take for a stray what is being entered again. One that is under
+		// way may have done so already, and would delete whatever stands at the old key.
+		s.giveLocked(known)
+		known.left = false
 	}
 	s.mu.Unlock()
 	switch {

@@ -268,14 +268,26 @@ func TestALateEnterIsNeverTakenForTheGrant(t *testing.T) {
 	}
 }
 
-// deletes reports whether a request is a transaction that deletes a key.
+// deletes reports whether a request deletes a key.
 func deletes(request any) bool {
 	txn, ok := request.(*pb.TxnRequest)
-	return ok && slices.ContainsFunc(txn.Success, func(op *pb.RequestOp) bool { return op.GetRequestDeleteRange() != nil })
+	if !ok {
+		_, ok = request.(*pb.DeleteRangeRequest)
+		return ok
+	}
+	return slices.ContainsFunc(txn.Success, func(op *pb.RequestOp) bool { return op.GetRequestDeleteRange() != nil })
 }
 
-// lost is the answer to a call that never arrives.
+// lost has a call never arrive.
 func lost(func() error) error { return status.Error(codes.Unavailable, "the connection broke") }
+
+// unheard has the answer to a call never arrive.
+func unheard(send func() error) error {
+	if err := send(); err != nil {
+		return err
+	}
+	return lost(nil)
+}
 
 // A Leave of the first try is on its way, the second try is granted in the same slot
 // meanwhile, and the Leave finds its key there.
@@ -318,45 +330,100 @@ func reads(request any) bool {
 	return ok && !puts(request) && !deletes(request)
 }
 
-// An Enter without an answer is repeated. The repeat is put, cannot be looked at, and is
-// deleted again. The core repeats it once more, and before that is answered a beat looks
-// for keys that no claim has.
-func TestABeatDoesNotEndWhatIsBeingEnteredAgain(t *testing.T) {
+// Before a claim is entered again, as the core does after an error, it may have been
+// ended: an Enter without an answer is repeated, and the repeat is put, cannot be looked
+// at, and is deleted. What stands at its key then is of no claim, and ended by a beat.
+func TestABeatDoesNotEndWhatIsEnteredAgain(t *testing.T) {
 	t.Parallel()
-	addr := []string{common(t).Addr()}
+	for name, do := range map[string]func(t *testing.T, p *tap, arrive func() error, enter, beat func()){
+		"it beats before the answer": func(_ *testing.T, p *tap, _ func() error, enter, beat func()) {
+			p.next(puts, func(send func() error) error {
+				err := send()
+				beat()
+				return err
+			})
+			enter()
+		},
+		"it has seen the first Enter land": func(t *testing.T, p *tap, arrive func() error, enter, beat func()) {
+			if err := arrive(); err != nil {
+				t.Error(err)
+			}
+			p.next(deletes, func(send func() error) error {
+				enter()
+				return send()
+			})
+			beat()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := []string{common(t).Addr()}
+			var p tap
+			var d detour
+			a, s := open(t, engine(t, addr), unbeaten), open(t, engine(t, addr, p.option(), d.option()), unbeaten)
+			several, reader, writer := mutex("name"), mutex("name"), mutex("name")
+			several.Need, several.Limit, reader.Limit = 2, driver.All, driver.All
+			hold(t, a, several) // beside it a reader has to look once more
+			arrive := d.hold()
+			_, err := s.Enter(t.Context(), reader)
+			expect(t, "Enter that is held up", err, driver.ErrUnreachable)
+			p.next(puts, func(send func() error) error {
+				err := send()
+				p.next(reads, lost)
+				return err
+			})
+			_, err = s.Enter(t.Context(), reader)
+			expect(t, "Enter that could not be looked at", err, driver.ErrUnreachable)
+			if keys := keysOf(t, a.e, "name"); len(keys) != 1 {
+				t.Fatalf("in line are %q, and not only who was there before", keys)
+			}
+			leave(t, a, several)
+			var st driver.Standing
+			do(t, &p, arrive, func() { st = hold(t, s, reader) }, func() {
+				if err := s.Beat(t.Context(), nil, nil); err != nil {
+					t.Errorf("Beat: %v", err)
+				}
+			})
+			if again := beat(t, s, reader); !again.Held || again.Token != st.Token || st.Token == 0 {
+				t.Errorf("Beat: %+v of a reader that was granted as %+v", again, st)
+			}
+			if keys := keysOf(t, a.e, "name"); len(keys) != 1 {
+				t.Errorf("in line are %q, and not the reader alone", keys)
+			}
+			if st := enter(t, a, tries(writer)); st.Held {
+				t.Errorf("a writer holds beside a reader: %+v", st)
+			}
+		})
+	}
+}
+
+// A beat asks about a claim whose Enter had no answer, and finds nothing. Before it says
+// so, the Enter is repeated and granted.
+func TestABeatSaysNothingOfWhatIsEnteredSinceItAsked(t *testing.T) {
+	t.Parallel()
 	var p tap
-	a, s := open(t, engine(t, addr), unbeaten), open(t, engine(t, addr, p.option()), unbeaten)
-	several, reader, writer := mutex("name"), mutex("name"), mutex("name")
-	several.Need, several.Limit, reader.Limit = 2, driver.All, driver.All
-	hold(t, a, several) // beside it a reader has to look once more
+	s := open(t, engine(t, []string{common(t).Addr()}, p.option()), unbeaten)
+	c := mutex("name")
 	p.next(puts, lost)
-	_, err := s.Enter(t.Context(), reader)
+	_, err := s.Enter(t.Context(), c)
 	expect(t, "Enter that never arrived", err, driver.ErrUnreachable)
-	p.next(puts, func(send func() error) error {
+	var st driver.Standing
+	p.next(reads, func(send func() error) error { // it compares
 		err := send()
-		p.next(reads, lost)
+		p.next(reads, func(send func() error) error { // and then reads
+			err := send()
+			st = hold(t, s, c)
+			return err
+		})
 		return err
 	})
-	_, err = s.Enter(t.Context(), reader)
-	expect(t, "Enter that could not be looked at", err, driver.ErrUnreachable)
-	if keys := keysOf(t, a.e, "name"); len(keys) != 1 {
-		t.Fatalf("in line are %q, and not only who was there before", keys)
+	if asked := beat(t, s, c); asked.Gone || asked.Valid != 0 {
+		t.Errorf("Beat: %+v of a claim that was entered since", asked)
 	}
-	leave(t, a, several)
-	p.next(puts, func(send func() error) error {
-		err := send()
-		if err := s.Beat(t.Context(), nil, nil); err != nil {
-			t.Errorf("Beat: %v", err)
-		}
-		return err
-	})
-	st := hold(t, s, reader)
-	if again := beat(t, s, reader); !again.Held || again.Token != st.Token {
-		t.Errorf("Beat: %+v of a reader that was granted as %+v", again, st)
+	if again := beat(t, s, c); !again.Held || again.Token != st.Token || st.Token == 0 {
+		t.Errorf("Beat: %+v of a claim that was granted as %+v", again, st)
 	}
-	if st := enter(t, a, tries(writer)); st.Held {
-		t.Errorf("a writer holds beside a reader: %+v", st)
-	}
+	leave(t, s, c)
 }
 
 func lineOf(t testing.TB, e *Engine, name string) []driver.Entry {
