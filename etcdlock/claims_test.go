@@ -243,3 +243,124 @@ func TestALineIsOneReadHoweverManyOthersThereAre(t *testing.T) {
 		t.Errorf("the line of another name: %+v, %v", line, err)
 	}
 }
+
+// A waiter is let in between the look of an eviction and its delete: what the operator
+// has seen waits, and who holds is another case.
+func TestAWaiterThatIsLetInMeanwhileIsNotEvicted(t *testing.T) {
+	t.Parallel()
+	addr := []string{common(t).Addr()}
+	var p tap
+	operator, e := engine(t, addr, p.option()), engine(t, addr)
+	a, b := open(t, e, unbeaten), open(t, e, unbeaten)
+	first, second := mutex("name"), mutex("name")
+	hold(t, a, first)
+	wait(t, b, second)
+	waits := lineOf(t, operator, "name")[1]
+	p.next(deletes, func(send func() error) error {
+		leave(t, a, first)
+		return send()
+	})
+	expect(t, "Evict of a waiter that holds by now", operator.Evict(t.Context(), waits), driver.ErrGone)
+	if keys := keysOf(t, e, "name"); len(keys) != 1 {
+		t.Errorf("in line are %q, and not who was let in", keys)
+	}
+	hold(t, b, second)
+}
+
+// An Enter that landed late has the ID and the try of the claim, and may stand before it.
+func TestAnEvictionEndsTheKeyWhoseTokenItNames(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{common(t).Addr()})
+	s := open(t, e, unbeaten)
+	c := mutex("name")
+	c.Limit = driver.All
+	line := e.space.line(c.Name)
+	late := line.claimed(c, s.lease, 7)
+	if _, err := e.client.Put(t.Context(), late, labelOf(c, s.id), withLease(s)); err != nil {
+		t.Fatal(err)
+	}
+	st := hold(t, s, c)
+	for _, entry := range lineOf(t, e, c.Name) {
+		if entry.Token != st.Token {
+			continue
+		}
+		if err := e.Evict(t.Context(), entry); err != nil {
+			t.Errorf("Evict of %+v: %v", entry, err)
+		}
+	}
+	if keys := keysOf(t, e, c.Name); !slices.Equal(keys, []string{late}) {
+		t.Errorf("in line are %q, and not the late one alone", keys)
+	}
+}
+
+// A beat finds that a claim was evicted, and its slot goes to the next, while a Leave of
+// it has found the claim and sent nothing yet.
+func TestALeaveOfWhatABeatHasForgottenEndsNoLaterClaim(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{common(t).Addr()})
+	s := open(t, e, unbeaten)
+	old, later := mutex("name"), mutex("name")
+	hold(t, s, old)
+	p := s.find(old) // as Leave does
+	evict(t, e, "name")
+	if st := beat(t, s, old); !st.Gone {
+		t.Fatalf("Beat: %+v of what was evicted", st)
+	}
+	st := hold(t, s, later)
+	if now := s.find(later); now.key != p.key {
+		t.Fatalf("the later claim has the key %q, and not %q", now.key, p.key)
+	}
+	expect(t, "Leave of what was evicted", s.end(t.Context(), p, old.Try), driver.ErrGone)
+	if again := beat(t, s, later); !again.Held || again.Token != st.Token {
+		t.Errorf("Beat: %+v of the later claim, granted as %+v", again, st)
+	}
+	leave(t, s, later)
+}
+
+// Somebody ends one of the claims of an EnterAll. Repeated, it enters all of them anew.
+func TestAnEnterAllOfWhichHalfIsThereEntersAllAnew(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(send func() error) error{
+		"the first was answered": func(send func() error) error { return send() },
+		"the answer was lost":    unheard,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := []string{common(t).Addr()}
+			var p tap
+			near, s := engine(t, addr), open(t, engine(t, addr, p.option()), unbeaten)
+			all := []driver.Claim{mutex("a"), mutex("b"), mutex("c")}
+			p.next(puts, answer)
+			_, _ = s.EnterAll(t.Context(), all)
+			evict(t, near, "b")
+			p.next(deletes, func(send func() error) error { // of what is there
+				err := send()
+				p.next(puts, func(send func() error) error {
+					err := send()
+					if err := s.Beat(t.Context(), nil, nil); err != nil {
+						t.Errorf("Beat: %v", err)
+					}
+					return err
+				})
+				return err
+			})
+			st, err := s.EnterAll(t.Context(), all)
+			if err != nil {
+				t.Fatalf("EnterAll again: %v", err)
+			}
+			out := make([]driver.Standing, len(all))
+			if err := s.Beat(t.Context(), all, out); err != nil {
+				t.Fatal(err)
+			}
+			for i, c := range all {
+				if !st[i].Held || !out[i].Held || out[i].Token != st[i].Token {
+					t.Errorf("%s was entered as %+v and is beaten as %+v", c.Name, st[i], out[i])
+				}
+				if keys := keysOf(t, near, c.Name); len(keys) != 1 {
+					t.Errorf("in line for %s are %q", c.Name, keys)
+				}
+				leave(t, s, c)
+			}
+		})
+	}
+}
