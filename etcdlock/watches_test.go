@@ -101,6 +101,7 @@ func TestAWatchEndsWithItsClaim(t *testing.T) {
 		t.Errorf("Await: %+v, %v", st, err)
 	}
 	watching(t, server, 1+each*(n-1))
+	s[n-1].unsure(time.Now(), s[n-1].find(cs[n-1])) // it is remembered until its Enter can no longer land
 	if _, err := e.client.Delete(t.Context(), s[n-1].find(cs[n-1]).key); err != nil {
 		t.Fatal(err)
 	}
