@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -201,6 +202,26 @@ func TestALeaveOfWhatWasNeverEnteredEndsNothing(t *testing.T) {
 	}
 }
 
+// A session that does not know the claim looks for it in line, and finds a later try of
+// it, which another session has entered.
+func TestALeaveOfAnUnknownClaimEndsNoLaterTry(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{common(t).Addr()})
+	s, other := open(t, e, unbeaten), open(t, e, unbeaten)
+	one := mutex("name")
+	two, three := one, one
+	two.Try, three.Try = 2, 3
+	hold(t, s, two)
+	expect(t, "Leave of the first try", other.Leave(t.Context(), one), driver.ErrGone)
+	if st := beat(t, s, two); !st.Held {
+		t.Errorf("Beat: %+v of the second try, after a Leave of the first", st)
+	}
+	hold(t, other, three) // what ends lower ones
+	if st := beat(t, s, two); !st.Gone {
+		t.Errorf("Beat: %+v of the second try, while the third holds", st)
+	}
+}
+
 // What Line costs has nothing to do with the store's other keys, nor with how many
 // wait in the line.
 func TestALineIsOneReadHoweverManyOthersThereAre(t *testing.T) {
@@ -362,5 +383,43 @@ func TestAnEnterAllOfWhichHalfIsThereEntersAllAnew(t *testing.T) {
 				leave(t, s, c)
 			}
 		})
+	}
+}
+
+// What List reads is compacted away between two of its pages.
+func TestAListOutlivesACompaction(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{testserver.Etcd(t).Addr()})
+	s := open(t, e, unbeaten)
+	const names = page + 100
+	var puts []clientv3.Op
+	for i := range names {
+		c := mutex(fmt.Sprintf("name/%03d", i))
+		puts = append(puts, clientv3.OpPut(e.space.line(c.Name).claimed(c, s.lease, 0), labelOf(c, s.id), withLease(s)))
+	}
+	for some := range slices.Chunk(puts, maxOps) {
+		if _, err := e.client.Txn(t.Context()).Then(some...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*soon)
+	defer cancel()
+	n := 0
+	for _, err := range e.List(ctx, "") {
+		if err != nil {
+			t.Fatalf("List, after %d claims: %v", n, err)
+		}
+		if n++; n == 1 {
+			now, err := e.client.Put(t.Context(), "other", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.client.Compact(t.Context(), now.Header.Revision); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n != names {
+		t.Errorf("%d claims are listed, not %d", n, names)
 	}
 }

@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -262,6 +263,43 @@ func TestAWaiterIsNotFooledByARestoredBackup(t *testing.T) {
 		return until(t.Context(), b, cb, driver.Standing{Pause: 200 * time.Millisecond})
 	})
 	if st, err := got.within(t, 2*soon, "the turn after a restored backup"); err != nil || !st.Held {
+		t.Errorf("Await: %+v, %v", st, err)
+	}
+}
+
+// An address leads to another cluster, which has counted further. What it tells of, and
+// that it tells of nothing, has nothing to do with the line in which one waits.
+func TestAWaiterIsNotFooledByAnotherCluster(t *testing.T) {
+	t.Parallel()
+	one, other := testserver.Etcd(t), common(t)
+	p := faultproxy.New(t, one.Addr())
+	e, direct := engine(t, []string{p.Addr()}), engine(t, []string{other.Addr()})
+	a, b := open(t, e, unbeaten), open(t, e, unbeaten)
+	hold(t, a, mutex("name"))
+	cb := mutex("name")
+	wait(t, b, cb)
+	settled(t, b, cb)
+	b.mu.Lock()
+	heard := b.spots[cb.ID].vigil.turn.since
+	b.mu.Unlock()
+	for now := int64(0); now <= heard; {
+		put, err := direct.client.Put(t.Context(), string(direct.space)+"other", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = put.Header.Revision
+	}
+	p.Retarget(other.Addr())
+	p.Reset()
+	got := begin(t, func() (driver.Standing, error) {
+		for {
+			st, err := b.Await(t.Context(), cb, driver.Standing{Pause: 200 * time.Millisecond})
+			if !errors.Is(err, driver.ErrUnreachable) && (err != nil || st.Held || st.Gone) {
+				return st, err
+			}
+		}
+	})
+	if st, err := got.within(t, 4*soon, "telling a waiter that its cluster knows nothing of it"); err != nil || !st.Gone {
 		t.Errorf("Await: %+v, %v", st, err)
 	}
 }

@@ -3,10 +3,13 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -169,5 +172,63 @@ func TestAnEvictedWaiterLeavesThoseBehindInLine(t *testing.T) {
 	leave(t, ss[1], cs[1])
 	if st, err := last.within(t, soon, "the turn of the last"); err != nil || !st.Held {
 		t.Errorf("Await: %+v, %v", st, err)
+	}
+}
+
+// A laggard is a client's option that has reads which any member may answer be answered
+// as by one that is behind.
+type laggard struct{ rev atomic.Int64 } // what that member has heard of last; 0: of everything
+
+func (l *laggard) option() grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		rev, behind := l.rev.Load(), false
+		txn, ok := request.(*pb.TxnRequest)
+		for _, op := range txn.GetSuccess() {
+			if read := op.GetRequestRange(); ok && rev != 0 && read.GetSerializable() {
+				read.Revision, behind = rev, true
+			}
+		}
+		err := invoke(ctx, method, request, reply, cc, opts...)
+		if err == nil && behind {
+			reply.(*pb.TxnResponse).Header.Revision = rev
+		}
+		return err
+	})
+}
+
+// Who is told of a departure by one member may be answered by another that has not heard
+// of it, or not even of the one who waits.
+func TestAMemberThatIsBehindCostsNoTurnAndNoPlace(t *testing.T) {
+	t.Parallel()
+	for name, heard := range map[string]func(first, second int64) int64{
+		"it does not know that the holder left": func(_, second int64) int64 { return second },
+		"it does not know who waits":            func(_, second int64) int64 { return second - 1 },
+		"it knows neither of them":              func(first, _ int64) int64 { return first - 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := []string{common(t).Addr()}
+			var l laggard
+			a, b := open(t, engine(t, addr), unbeaten), open(t, engine(t, addr, l.option()), unbeaten)
+			ca, cb := mutex("name"), mutex("name")
+			first := hold(t, a, ca)
+			wait(t, b, cb)
+			settled(t, b, cb)
+			b.mu.Lock()
+			entered := b.spots[cb.ID].rev
+			b.mu.Unlock()
+			l.rev.Store(heard(int64(first.Token), entered))
+			// What such a member tells begins at a revision that is over for it too.
+			if st, err := b.look(t.Context(), b.find(cb), 1); err != nil || st.Held || st.Gone {
+				t.Errorf("a look with one ahead: %+v, %v", st, err)
+			}
+			leave(t, a, ca)
+			got := begin(t, func() (driver.Standing, error) {
+				return until(t.Context(), b, cb, driver.Standing{Pause: time.Minute})
+			})
+			if st, err := got.within(t, soon, "the turn"); err != nil || !st.Held || st.Token != uint64(entered) {
+				t.Errorf("Await: %+v, %v of what was entered at %d", st, err, entered)
+			}
+		})
 	}
 }
