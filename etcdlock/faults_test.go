@@ -314,3 +314,37 @@ func TestAWaitOutlivesACutAndACompaction(t *testing.T) {
 		})
 	}
 }
+
+// One who watches a name is cut off, a claim departs, and what the watch would go on from
+// is compacted away: it cannot know what it missed, and tells.
+func TestAWatchThatBrokeTellsOnce(t *testing.T) {
+	t.Parallel()
+	server := testserver.Etcd(t)
+	p := faultproxy.New(t, server.Addr())
+	near, far := engine(t, []string{server.Addr()}), engine(t, []string{p.Addr()})
+	s, c := open(t, near, unbeaten), mutex("name")
+	hold(t, s, c)
+	told, err := far.Watch(t.Context(), "name")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Refuse()
+	p.Reset()
+	leave(t, s, c)
+	now, err := near.client.Put(t.Context(), "other", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := near.client.Compact(t.Context(), now.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+	p.Heal()
+	select {
+	case _, open := <-told:
+		if !open {
+			t.Error("the watch has ended")
+		}
+	case <-time.After(4 * soon):
+		t.Error("nobody was told of a departure")
+	}
+}
