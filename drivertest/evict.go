@@ -67,6 +67,7 @@ func evictWakes(s *stage) {
 		_, err := b.until(s.ctx, cb, last)
 		return err
 	})
+	time.Sleep(20 * time.Millisecond) // so that Await most likely waits; if not, the case is only easier
 	s.evict(s.entry(ca))
 	s.promptly("a handoff by eviction", func() { k.wait("Await") })
 }
@@ -89,6 +90,7 @@ func evictWaiter(s *stage) {
 			last = st
 		}
 	})
+	time.Sleep(20 * time.Millisecond) // so that Await most likely waits; if not, the case is only easier
 	s.evict(s.entry(cb))
 	s.promptly("telling an evicted waiter", func() { told.wait("Await") })
 	s.expectLine("B was evicted", ca, cc)
