@@ -110,6 +110,68 @@ func TestAFenceThatIsNoNumberIsAClearErrorAndLeftAlone(t *testing.T) {
 	}
 }
 
+// A server that was a node before, or a clock that was set back, leaves a fence that no
+// proposal reaches.
+func TestTokensRiseWhereTheFenceIsAheadOfEveryClock(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 3, brief)
+	e := open(t, f.hosts(), f.query)
+	defer e.Close()
+	s := seat(t, e, "s", 5*time.Second)
+	last := uint64(time.Now().Add(time.Hour).UnixMicro())
+	for i := range f.servers {
+		if err := f.at(t, i, "SET", f.key("\x01f"), strconv.FormatUint(last, 10)).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k := range 6 {
+		kind := exclusive
+		if k%3 == 2 {
+			kind = reader
+		}
+		c := kind(fmt.Sprintf("%02x", k), "name")
+		st := held(t, s, c)
+		if st.Token <= last {
+			t.Errorf("grant %d has token %d after %d", k, st.Token, last)
+		}
+		last = st.Token
+		c.Try = 1 << 20 // whichever try it was
+		if err := s.Leave(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Nobody has come to the name since a reader's life there was over, and another reader
+// keeps it: the first asks again as it did before.
+func TestAReaderWhoseLifeIsOverIsGrantedAnew(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second
+	f := newField(t, 3, brief)
+	e := open(t, f.hosts(), f.query)
+	defer e.Close()
+	s := seat(t, e, "s", ttl)
+	c := reader("aa", "name")
+	first, err := s.Enter(t.Context(), c)
+	if err != nil || !first.Held {
+		t.Fatal(first, err)
+	}
+	held(t, s, reader("bb", "name"))
+	for i := range f.servers {
+		until(t, ttl/2, "held everywhere", func() bool {
+			n, err := f.at(t, i, "HEXISTS", f.key("\x01hname"), c.ID).ToInt64()
+			return err == nil && n == 1
+		})
+		if err := f.at(t, i, "ZADD", f.key("\x01hname\x01l"), "XX", "1", c.ID).Error(); err != nil { // long past
+			t.Fatal(err)
+		}
+	}
+	again, err := s.Enter(t.Context(), c)
+	if err != nil || !again.Held || again.Token <= first.Token {
+		t.Errorf("its life was over, and it holds again: %+v, %v; the token was %d", again, err, first.Token)
+	}
+}
+
 func TestAClockThatWasSetBackDoesNotSilenceANodeForEver(t *testing.T) {
 	t.Parallel()
 	f := newOwnField(t, 3, "max-ttl=2s")
