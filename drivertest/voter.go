@@ -87,6 +87,9 @@ func (v *voters) joins() bool {
 	if err := v.va.Rejoin(v.ctx, 0, epoch+1); !errors.Is(err, driver.ErrConflict) {
 		v.Errorf("Rejoin in an epoch that has begun: %v, not ErrConflict", err)
 	}
+	if err := v.vb.Rejoin(v.ctx, 0, epoch+2); !errors.Is(err, driver.ErrConflict) {
+		v.Errorf("Rejoin of a node whose epoch another has raised since it was looked at: %v, not ErrConflict", err)
+	}
 	if roll, err := v.vb.Enlist(v.ctx, quorumList); err != nil || !roll.Votes {
 		v.Errorf("Enlist after Rejoin: %+v, %v", roll, err)
 	}
