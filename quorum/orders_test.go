@@ -368,6 +368,76 @@ func TestALateUndoDoesNotEndTheNextGrantOfTheSameTry(t *testing.T) {
 	})
 }
 
+// The Leave was sent and is long on its way to one node; the claim is entered again.
+func TestALeaveThatIsOnItsWayDoesNotMeetTheNextEnterOfTheSameTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		arrives := make(chan struct{})
+		mem, all := hook(3, func(i int, op string, _ *driver.Claim) error {
+			if i == 2 && op == "leave" {
+				<-arrives
+			}
+			return nil
+		})
+		e := open(t, all)
+		defer e.Close()
+		s := sessionOf(t, e, "s", 10*time.Second)
+		c := mutex("aa", "name")
+		for again := range 2 {
+			if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
+				t.Fatal(st, err)
+			}
+			time.Sleep(10 * time.Millisecond) // until it is at every node that can be asked
+			if again > 0 {
+				break
+			}
+			if err := s.Leave(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		close(arrives)
+		synctest.Wait()
+		for i, n := range mem {
+			if line, err := n.Line(t.Context(), c.Name); err != nil || len(line) != 1 {
+				t.Errorf("n%d has %+v, %v of a claim that is held", i+1, line, err)
+			}
+		}
+	})
+}
+
+// It was broken, and another has held the name since: what its session knows of it from
+// before is over, whatever the nodes grant now.
+func TestAClaimThatIsEnteredAgainAfterItWasBrokenHasANewToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, nodes(3))
+		defer e.Close()
+		s := sessionOf(t, e, "s", 10*time.Second)
+		c, next := mutex("aa", "name"), mutex("bb", "name")
+		if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+		time.Sleep(10 * time.Millisecond) // until it is at every node
+		line, err := e.Line(t.Context(), c.Name)
+		if err != nil || len(line) != 1 {
+			t.Fatal(line, err)
+		}
+		if err := e.Evict(t.Context(), line[0]); err != nil {
+			t.Fatal(err)
+		}
+		between, err := s.Enter(t.Context(), next)
+		if err != nil || !between.Held {
+			t.Fatal(between, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+		if err := s.Leave(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if st, err := s.Enter(t.Context(), c); err != nil || !st.Held || st.Token <= between.Token {
+			t.Errorf("%+v, %v; another has held the name with token %d", st, err, between.Token)
+		}
+	})
+}
+
 func TestEnterOnASessionThatIsBeingClosedIsNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, all := hook(3, func(_ int, op string, _ *driver.Claim) error {
