@@ -11,6 +11,8 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
 func seat(t *testing.T, e driver.Engine, id string, ttl time.Duration) driver.Session {
@@ -169,6 +171,40 @@ func TestAReaderWhoseLifeIsOverIsGrantedAnew(t *testing.T) {
 	again, err := s.Enter(t.Context(), c)
 	if err != nil || !again.Held || again.Token <= first.Token {
 		t.Errorf("its life was over, and it holds again: %+v, %v; the token was %d", again, err, first.Token)
+	}
+}
+
+// One client sees a server that may vote again and is slow to say so; another does, the
+// server votes, and is emptied once more.
+func TestALateRejoinDoesNotLetAServerVoteThatWasEmptiedSince(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 1, brief)
+	c, err := f.direct(t, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := rueidis.New(c, redislock.Prefix(f.prefix))
+	defer e.Close()
+	enlist := func(id string) driver.Voter {
+		v := seat(t, e, id, time.Second).(driver.Voter)
+		if _, err := v.Enlist(t.Context(), "list"); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	slow := enlist("slow")
+	if err := enlist("other").Rejoin(t.Context(), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.at(t, 0, "DEL", f.key("\x01q")).Error(); err != nil {
+		t.Fatal(err)
+	}
+	enlist("next")
+	if err := slow.Rejoin(t.Context(), 1, 2); !errors.Is(err, driver.ErrConflict) {
+		t.Errorf("%v, not ErrConflict", err)
+	}
+	if f.votes(t, 0) {
+		t.Error("a server votes that was just emptied")
 	}
 }
 
