@@ -171,6 +171,39 @@ func TestRejoinDoesNotCopyTheMarkOfANodeThatWasEmptiedMeanwhile(t *testing.T) {
 	})
 }
 
+// Of three nodes one was emptied, and one does not tell its mark: what these two have
+// granted the third need not know.
+func TestANodeIsNotLetInByFewerMarksThanShowEveryGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = time.Second
+		var mute atomic.Bool
+		mem, all := hook(3, func(i int, op string, _ *driver.Claim) error {
+			if i == 1 && op == "mark" && mute.Load() {
+				return driver.ErrUnreachable
+			}
+			return nil
+		})
+		e := open(t, all, quorum.WithMaxTTL(ttl))
+		defer e.Close()
+		s := sessionOf(t, e, "s", ttl)
+		synctest.Wait()
+		mute.Store(true)
+		mem[2].Forget()
+		if st, err := s.Enter(t.Context(), mutex("aa", "name")); err != nil || !st.Held { // finds that n3 does not vote
+			t.Fatal(st, err)
+		}
+		time.Sleep(10 * ttl)
+		if mem[2].Votes() {
+			t.Error("it votes with the mark of one node of three")
+		}
+		mute.Store(false)
+		time.Sleep(10 * ttl)
+		if !mem[2].Votes() {
+			t.Error("it does not vote again when both tell their marks")
+		}
+	})
+}
+
 func TestANodeThatServesAnotherQuorumDoesNotVoteInThis(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
@@ -322,7 +355,7 @@ func TestALateUndoDoesNotEndTheNextGrantOfTheSameTry(t *testing.T) {
 			case "enter":
 				c.Propose = uint64(i + 1) // no two agree: a confirm is needed
 				if i == 0 {
-					c.Propose = uint64(time.Now().UnixMicro())
+					c.Propose = uint64(time.Now().UnixMicro()) + 10 // above every mark
 				}
 				time.Sleep(35 * time.Millisecond)
 			case "confirm":
@@ -345,8 +378,12 @@ func TestALateUndoDoesNotEndTheNextGrantOfTheSameTry(t *testing.T) {
 		s, rival := sessionOf(t, e, "s", ttl), sessionOf(t, rivals, "rival", ttl)
 		slow.Store(true)
 		c := mutex("aa", "name")
+		began := time.Now()
 		st, err := s.Enter(t.Context(), c)
 		t.Logf("first: %+v, %v", st, err)
+		if took := time.Since(began); st.Held && took >= ttl {
+			t.Errorf("held for %v by answers that took %v", st.Valid, took)
+		}
 		if err == nil && !st.Held {
 			c.Try++ // what the core does after an answer; after an error it repeats the same Try
 		}
