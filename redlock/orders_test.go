@@ -174,6 +174,42 @@ func TestAReaderWhoseLifeIsOverIsGrantedAnew(t *testing.T) {
 	}
 }
 
+// Nobody has come to the name since, and another reader keeps it.
+func TestAReaderWhoseLifeIsOverIsConfirmedNothing(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 1, brief)
+	client, err := f.direct(t, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := rueidis.New(client, redislock.Prefix(f.prefix))
+	defer e.Close()
+	s := seat(t, e, "s", 20*time.Second)
+	v := s.(driver.Voter)
+	if _, err := v.Enlist(t.Context(), "list"); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Rejoin(t.Context(), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	c := reader("aa", "name")
+	st, err := s.Enter(t.Context(), c)
+	if err != nil || !st.Held {
+		t.Fatal(st, err)
+	}
+	if st, err := s.Enter(t.Context(), reader("bb", "name")); err != nil || !st.Held {
+		t.Fatal(st, err)
+	}
+	for _, dead := range []bool{false, true} {
+		if dead {
+			f.at(t, 0, "ZADD", f.key("\x01hname\x01l"), "XX", "1", c.ID) // long past
+		}
+		if ok, err := v.Confirm(t.Context(), c, st.Token, st.Token); err != nil || ok == dead {
+			t.Errorf("dead %t, confirmed %t, %v", dead, ok, err)
+		}
+	}
+}
+
 // One client sees a server that may vote again and is slow to say so; another does, the
 // server votes, and is emptied once more.
 func TestALateRejoinDoesNotLetAServerVoteThatWasEmptiedSince(t *testing.T) {
