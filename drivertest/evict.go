@@ -128,6 +128,15 @@ func evictChanged(s *stage) {
 	if out := a.beat(c); out[0].Gone {
 		s.Errorf("the holder is gone though Evict was refused")
 	}
+	if s.can.Shared && s.can.Fencing != driver.None {
+		a.leave(c)
+		reads := s.claimOf(1, driver.All)
+		a.hold(reads)
+		other = s.entry(reads)
+		other.Token++
+		s.evictNothing("of a reader with another token", other)
+		s.expectLine("no reader was evicted", reads)
+	}
 }
 
 func evictedAgain(s *stage) {
