@@ -256,3 +256,31 @@ func TestTokensAndVersionsRiseWhereTheFenceIsAheadOfTheClock(t *testing.T) {
 		}
 	}
 }
+
+// A server's clock was set back by an hour after somebody had come to hold the name: by
+// that clock the hold has an hour more. Whoever wants the name cuts it to its TTL.
+func TestAHoldThatAClockHasMadeTooLongIsCutToItsTTL(t *testing.T) {
+	t.Parallel()
+	onEachClient(t, func(t *testing.T, one driver.Session, at *console) {
+		hold, reads := exclusive(1, "mutex"), exclusive(2, "rw")
+		reads.Limit = driver.All
+		for i, c := range []driver.Claim{hold, reads} {
+			if st, err := one.Enter(t.Context(), c); err != nil || !st.Held {
+				t.Fatal(st, err)
+			}
+			later := time.Now().Add(time.Hour).UnixMilli()
+			for _, key := range []string{"pawl:" + c.Name, "pawl:\x01h" + c.Name, "pawl:\x01h" + c.Name + "\x01l"} {
+				at.do("PEXPIREAT", key, strconv.FormatInt(later, 10))
+			}
+			if c == reads {
+				at.do("ZADD", "pawl:\x01hrw\x01l", "XX", strconv.FormatInt(later, 10), c.ID)
+			}
+			if st, err := one.Enter(t.Context(), exclusive(10+i, c.Name)); err != nil || st.Held {
+				t.Fatal(st, err)
+			}
+			if left := at.pttl("pawl:" + c.Name); left > one.TTL() {
+				t.Errorf("%s is held for %v more, with a TTL of %v", c.Name, left, one.TTL())
+			}
+		}
+	})
+}
