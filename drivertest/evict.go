@@ -67,6 +67,7 @@ func evictWakes(s *stage) {
 		_, err := b.until(s.ctx, cb, last)
 		return err
 	})
+	time.Sleep(20 * time.Millisecond) // so that Await most likely waits; if not, the case is only easier
 	s.evict(s.entry(ca))
 	s.promptly("a handoff by eviction", func() { k.wait("Await") })
 }
@@ -89,6 +90,7 @@ func evictWaiter(s *stage) {
 			last = st
 		}
 	})
+	time.Sleep(20 * time.Millisecond) // so that Await most likely waits; if not, the case is only easier
 	s.evict(s.entry(cb))
 	s.promptly("telling an evicted waiter", func() { told.wait("Await") })
 	s.expectLine("B was evicted", ca, cc)
@@ -125,6 +127,15 @@ func evictChanged(s *stage) {
 	s.expectLine("nothing was evicted", c)
 	if out := a.beat(c); out[0].Gone {
 		s.Errorf("the holder is gone though Evict was refused")
+	}
+	if s.can.Shared && s.can.Fencing != driver.None {
+		a.leave(c)
+		reads := s.claimOf(1, driver.All)
+		a.hold(reads)
+		other = s.entry(reads)
+		other.Token++
+		s.evictNothing("of a reader with another token", other)
+		s.expectLine("no reader was evicted", reads)
 	}
 }
 

@@ -87,6 +87,9 @@ func (v *voters) joins() bool {
 	if err := v.va.Rejoin(v.ctx, 0, epoch+1); !errors.Is(err, driver.ErrConflict) {
 		v.Errorf("Rejoin in an epoch that has begun: %v, not ErrConflict", err)
 	}
+	if err := v.vb.Rejoin(v.ctx, 0, epoch+2); !errors.Is(err, driver.ErrConflict) {
+		v.Errorf("Rejoin of a node whose epoch another has raised since it was looked at: %v, not ErrConflict", err)
+	}
 	if roll, err := v.vb.Enlist(v.ctx, quorumList); err != nil || !roll.Votes {
 		v.Errorf("Enlist after Rejoin: %+v, %v", roll, err)
 	}
@@ -185,19 +188,21 @@ func (v *voters) confirmsReaders() {
 // raisesTheEpoch: what was granted before is confirmed no more.
 func (v *voters) raisesTheEpoch() {
 	v.Helper()
-	c := tries(v.claim())
-	st := v.a.hold(c)
-	_, epoch := v.mark()
-	if err := v.vb.Rejoin(v.ctx, 0, epoch+1); err != nil {
-		v.Fatalf("Rejoin: %v", err)
+	var c driver.Claim
+	for _, c = range []driver.Claim{tries(v.claim()), tries(v.claimOf(1, driver.All))} {
+		st := v.a.hold(c)
+		_, epoch := v.mark()
+		if err := v.vb.Rejoin(v.ctx, 0, epoch+1); err != nil {
+			v.Fatalf("Rejoin: %v", err)
+		}
+		if v.confirm(v.va, c, st.Token, st.Token+1) {
+			v.Errorf("confirmed a grant of an earlier epoch, to one who needs %d of %d", c.Need, c.Limit)
+		}
+		if out := v.a.beat(c); !out[0].Held {
+			v.Errorf("a new epoch ended a hold: %+v", out[0])
+		}
+		v.a.leave(c)
 	}
-	if v.confirm(v.va, c, st.Token, st.Token+1) {
-		v.Error("confirmed a grant of an earlier epoch")
-	}
-	if out := v.a.beat(c); !out[0].Held {
-		v.Errorf("a new epoch ended a hold: %+v", out[0])
-	}
-	v.a.leave(c)
 	ended, cancel := context.WithDeadline(v.ctx, time.Now().Add(-time.Second))
 	defer cancel()
 	if _, err := v.va.Confirm(ended, c, 1, 2); err == nil {

@@ -87,6 +87,80 @@ func TestAClosedEngineGivesNothing(t *testing.T) {
 	})
 }
 
+// Nobody is there when a claim dies; whoever comes to the line next finds it.
+func TestWhoFindsTheDeadTellsThemAndThoseWhoWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memlock.New()
+		holder := open(t, e)
+		brief, err := e.Open(t.Context(), driver.SessionOptions{ID: "brief", TTL: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st, err := holder.Enter(t.Context(), claim("a")); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+		c := claim("b")
+		last, err := brief.Enter(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		departures, err := e.Watch(t.Context(), c.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		told := make(chan driver.Standing, 1)
+		go func() {
+			st, _ := brief.Await(ctx, c, last)
+			told <- st
+		}()
+		time.Sleep(2 * time.Second)
+		if line, err := e.Line(t.Context(), c.Name); err != nil || len(line) != 1 {
+			t.Fatal(line, err)
+		}
+		synctest.Wait()
+		select {
+		case st := <-told:
+			if !st.Gone {
+				t.Errorf("Await of a claim that has died: %+v", st)
+			}
+		default:
+			t.Error("the claim has died, and its Await still waits")
+		}
+		select {
+		case <-departures:
+		default:
+			t.Error("the claim has died, and those who watch are not told")
+		}
+	})
+}
+
+// One client sees a node that may vote again and is slow to say so; another does, the
+// node votes, and loses its memory once more.
+func TestALateRejoinDoesNotLetANodeVoteThatHasLostItsMemorySince(t *testing.T) {
+	e := memlock.New()
+	enlist := func() driver.Voter {
+		v := open(t, e).(driver.Voter)
+		if _, err := v.Enlist(t.Context(), "list"); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	slow := enlist()
+	if err := enlist().Rejoin(t.Context(), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	e.Forget()
+	enlist()
+	if err := slow.Rejoin(t.Context(), 1, 2); !errors.Is(err, driver.ErrConflict) {
+		t.Errorf("%v, not ErrConflict", err)
+	}
+	if e.Votes() {
+		t.Error("a node votes that has just lost its memory")
+	}
+}
+
 func TestEndedRecordsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memlock.New()

@@ -2,6 +2,7 @@ package quorum_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sync/atomic"
@@ -120,6 +121,45 @@ func TestLineWaitsForANodeThatDecides(t *testing.T) {
 			if line, err := e.Line(t.Context(), "name"); err != nil || len(line) != 1 {
 				t.Fatalf("held by two of three: %+v, %v", line, err)
 			}
+		}
+	})
+}
+
+// A stubborn node evicts nobody.
+type stubborn struct{ *vast }
+
+func (s stubborn) Evict(context.Context, driver.Entry) error { return driver.ErrUnreachable }
+
+// One node cannot be asked and one does not do it: these two may be what the holder has.
+func TestAnEvictionThatAMajorityMayHaveMissedIsNotSaidToBeDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var counts atomic.Int64
+		var mem []*vast
+		var all []quorum.Node
+		for i := range 3 {
+			mem = append(mem, &vast{Engine: memlock.New(), lists: &counts, lines: &counts})
+			all = append(all, quorum.Node{Name: fmt.Sprint("n", i+1), Engine: mem[i]})
+		}
+		all[1].Engine = stubborn{mem[1]}
+		e := open(t, all)
+		defer e.Close()
+		s := sessionOf(t, e, "s", 10*time.Second)
+		c := mutex("aa", "name")
+		if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+		time.Sleep(10 * time.Millisecond) // until it is at every node
+		line, err := e.Line(t.Context(), c.Name)
+		if err != nil || len(line) != 1 {
+			t.Fatal(line, err)
+		}
+		mem[0].silent.Store(true)
+		if err := e.Evict(t.Context(), line[0]); !errors.Is(err, driver.ErrUnreachable) {
+			t.Errorf("Evict: %v, not ErrUnreachable", err)
+		}
+		out := make([]driver.Standing, 1)
+		if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || !out[0].Held {
+			t.Errorf("the holder, of whom one node of three was rid, has %+v, %v", out[0], err)
 		}
 	})
 }

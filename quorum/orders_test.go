@@ -171,6 +171,39 @@ func TestRejoinDoesNotCopyTheMarkOfANodeThatWasEmptiedMeanwhile(t *testing.T) {
 	})
 }
 
+// Of three nodes one was emptied, and one does not tell its mark: what these two have
+// granted the third need not know.
+func TestANodeIsNotLetInByFewerMarksThanShowEveryGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = time.Second
+		var mute atomic.Bool
+		mem, all := hook(3, func(i int, op string, _ *driver.Claim) error {
+			if i == 1 && op == "mark" && mute.Load() {
+				return driver.ErrUnreachable
+			}
+			return nil
+		})
+		e := open(t, all, quorum.WithMaxTTL(ttl))
+		defer e.Close()
+		s := sessionOf(t, e, "s", ttl)
+		synctest.Wait()
+		mute.Store(true)
+		mem[2].Forget()
+		if st, err := s.Enter(t.Context(), mutex("aa", "name")); err != nil || !st.Held { // finds that n3 does not vote
+			t.Fatal(st, err)
+		}
+		time.Sleep(10 * ttl)
+		if mem[2].Votes() {
+			t.Error("it votes with the mark of one node of three")
+		}
+		mute.Store(false)
+		time.Sleep(10 * ttl)
+		if !mem[2].Votes() {
+			t.Error("it does not vote again when both tell their marks")
+		}
+	})
+}
+
 func TestANodeThatServesAnotherQuorumDoesNotVoteInThis(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
@@ -322,7 +355,7 @@ func TestALateUndoDoesNotEndTheNextGrantOfTheSameTry(t *testing.T) {
 			case "enter":
 				c.Propose = uint64(i + 1) // no two agree: a confirm is needed
 				if i == 0 {
-					c.Propose = uint64(time.Now().UnixMicro())
+					c.Propose = uint64(time.Now().UnixMicro()) + 10 // above every mark
 				}
 				time.Sleep(35 * time.Millisecond)
 			case "confirm":
@@ -345,8 +378,12 @@ func TestALateUndoDoesNotEndTheNextGrantOfTheSameTry(t *testing.T) {
 		s, rival := sessionOf(t, e, "s", ttl), sessionOf(t, rivals, "rival", ttl)
 		slow.Store(true)
 		c := mutex("aa", "name")
+		began := time.Now()
 		st, err := s.Enter(t.Context(), c)
 		t.Logf("first: %+v, %v", st, err)
+		if took := time.Since(began); st.Held && took >= ttl {
+			t.Errorf("held for %v by answers that took %v", st.Valid, took)
+		}
 		if err == nil && !st.Held {
 			c.Try++ // what the core does after an answer; after an error it repeats the same Try
 		}
@@ -365,6 +402,76 @@ func TestALateUndoDoesNotEndTheNextGrantOfTheSameTry(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		late.Wait()
+	})
+}
+
+// The Leave was sent and is long on its way to one node; the claim is entered again.
+func TestALeaveThatIsOnItsWayDoesNotMeetTheNextEnterOfTheSameTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		arrives := make(chan struct{})
+		mem, all := hook(3, func(i int, op string, _ *driver.Claim) error {
+			if i == 2 && op == "leave" {
+				<-arrives
+			}
+			return nil
+		})
+		e := open(t, all)
+		defer e.Close()
+		s := sessionOf(t, e, "s", 10*time.Second)
+		c := mutex("aa", "name")
+		for again := range 2 {
+			if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
+				t.Fatal(st, err)
+			}
+			time.Sleep(10 * time.Millisecond) // until it is at every node that can be asked
+			if again > 0 {
+				break
+			}
+			if err := s.Leave(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		close(arrives)
+		synctest.Wait()
+		for i, n := range mem {
+			if line, err := n.Line(t.Context(), c.Name); err != nil || len(line) != 1 {
+				t.Errorf("n%d has %+v, %v of a claim that is held", i+1, line, err)
+			}
+		}
+	})
+}
+
+// It was broken, and another has held the name since: what its session knows of it from
+// before is over, whatever the nodes grant now.
+func TestAClaimThatIsEnteredAgainAfterItWasBrokenHasANewToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, nodes(3))
+		defer e.Close()
+		s := sessionOf(t, e, "s", 10*time.Second)
+		c, next := mutex("aa", "name"), mutex("bb", "name")
+		if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+		time.Sleep(10 * time.Millisecond) // until it is at every node
+		line, err := e.Line(t.Context(), c.Name)
+		if err != nil || len(line) != 1 {
+			t.Fatal(line, err)
+		}
+		if err := e.Evict(t.Context(), line[0]); err != nil {
+			t.Fatal(err)
+		}
+		between, err := s.Enter(t.Context(), next)
+		if err != nil || !between.Held {
+			t.Fatal(between, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+		if err := s.Leave(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if st, err := s.Enter(t.Context(), c); err != nil || !st.Held || st.Token <= between.Token {
+			t.Errorf("%+v, %v; another has held the name with token %d", st, err, between.Token)
+		}
 	})
 }
 

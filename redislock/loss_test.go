@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
@@ -64,6 +65,28 @@ func TestTheHolderIsToldBeforeTheRivalHolds(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// T9: those who share a name have one key, and it is another's when it was taken.
+func TestReadersLoseANameWhoseKeyIsGoneOrTaken(t *testing.T) {
+	t.Parallel()
+	onEachClient(t, func(t *testing.T, one driver.Session, at *console) {
+		for i, words := range [][]string{{"DEL", "pawl:name"}, {"SET", "pawl:name", "another", "PX", "60000"}} {
+			c := exclusive(i+1, "name")
+			c.Limit = driver.All
+			if st, err := one.Enter(t.Context(), c); err != nil || !st.Held {
+				t.Fatal(st, err)
+			}
+			at.do(words...)
+			before, out := at.do("GET", "pawl:name"), make([]driver.Standing, 1)
+			if err := one.Beat(t.Context(), []driver.Claim{c}, out); err != nil || !out[0].Gone {
+				t.Errorf("%v, and a reader has %+v, %v", words, out[0], err)
+			}
+			if after := at.do("GET", "pawl:name"); after != before {
+				t.Errorf("%v: a beat made %q of %q", words, after, before)
+			}
+		}
+	})
 }
 
 // T9

@@ -14,6 +14,7 @@ import (
 	goredisclient "github.com/redis/go-redis/v9"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/calm"
 	"github.com/pawl-go/pawl/internal/testserver"
 	"github.com/pawl-go/pawl/redislock"
@@ -291,6 +292,67 @@ func TestHoldsOutliveAMoveThatTakesLongerThanALease(t *testing.T) {
 				unlock(t, l)
 			}
 		})
+	}
+}
+
+// While a slot is moved, scripts run that know of one claim only: a beat of one whose
+// life is over does not revive it, and a Leave that comes twice does not end the hold
+// of the next.
+func TestWhileASlotIsMovedNobodyIsRevivedAndNothingOfAnotherEnds(t *testing.T) {
+	t.Parallel()
+	s := testserver.RedisCluster(t)
+	own := goredisclient.NewClusterClient(&goredisclient.ClusterOptions{Addrs: s.Addrs()})
+	t.Cleanup(func() { _ = own.Close() })
+	e := goredis.New(own, redislock.Prefix(movePrefix))
+	t.Cleanup(func() { _ = e.Close() })
+	session := func(id string, ttl time.Duration) driver.Session {
+		one, err := e.Open(t.Context(), driver.SessionOptions{ID: id, TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return one
+	}
+	enter := func(one driver.Session, c driver.Claim) {
+		t.Helper()
+		if st, err := one.Enter(t.Context(), c); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+	}
+	lives, dies := session("lives", time.Minute), session("dies", brief)
+	before, next := exclusive(1, "mutex"), exclusive(2, "mutex")
+	enter(lives, before)
+	if err := lives.Leave(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	enter(lives, next)
+	stays, dead := exclusive(3, "rw"), exclusive(4, "rw")
+	stays.Limit, dead.Limit = driver.All, driver.All
+	enter(lives, stays)
+	enter(dies, dead)
+	slot := s.Slot(movePrefix + "x")
+	to := s.Nodes[0]
+	if s.Owner(slot) == to {
+		to = s.Nodes[1]
+	}
+	step := s.BeginMove(slot, to)
+	time.Sleep(brief * 6 / 5) // its lease ends
+	out := make([]driver.Standing, 2)
+	if err := dies.Beat(t.Context(), []driver.Claim{dead}, out[:1]); out[0].Held {
+		t.Errorf("a beat of a reader whose life was over: %+v, %v", out[0], err)
+	}
+	if err := lives.Leave(t.Context(), before); err == nil {
+		t.Error("a second Leave says that it gave something back")
+	}
+	for _, moved := range []bool{false, true} {
+		if moved {
+			step.Finish()
+		}
+		if err := lives.Beat(t.Context(), []driver.Claim{next, stays}, out); err != nil || !out[0].Held || !out[1].Held {
+			t.Errorf("moved %t: the next holder and the other reader have %+v, %v", moved, out, err)
+		}
+	}
+	if err := dies.Beat(t.Context(), []driver.Claim{dead}, out[:1]); err != nil || !out[0].Gone {
+		t.Errorf("behind the move the dead reader has %+v, %v", out[0], err)
 	}
 }
 

@@ -3,13 +3,20 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	rueidisclient "github.com/redis/rueidis"
+
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
 // pttl is what is left of a key, by the server.
@@ -174,4 +181,106 @@ func TestNoTTLMeansAcquiredWithoutAKey(t *testing.T) {
 		}
 		_ = l.Unlock()
 	}
+}
+
+// A clock that was set back leaves a fence that it does not reach for long. Whichever
+// script counts then, it counts on.
+func TestTokensAndVersionsRiseWhereTheFenceIsAheadOfTheClock(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	c, err := rueidisclient.NewClient(rueidisclient.ClientOption{InitAddress: []string{s.Addr()}, ForceSingleClient: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	e := rueidis.New(c)
+	t.Cleanup(func() { _ = e.Close() })
+	one, err := e.Open(t.Context(), driver.SessionOptions{ID: "a session", TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := uint64(time.Now().Add(time.Hour).UnixMicro())
+	newConsole(t, s.Addr()).do("SET", "pawl:\x01f", strconv.FormatUint(last, 10))
+	rises := func(what string, number uint64, err error) {
+		t.Helper()
+		if err != nil || number <= last {
+			t.Fatalf("%s has %d after %d, %v", what, number, last, err)
+		}
+		last = number
+	}
+	leave := func(c driver.Claim) {
+		t.Helper()
+		if err := one.Leave(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var version uint64
+	for i := range 3 {
+		hold, waits, reads := exclusive(3*i+1, "mutex"), exclusive(3*i+2, "mutex"), exclusive(3*i+3, "rw")
+		reads.Limit = driver.All
+		st, err := one.Enter(t.Context(), hold)
+		rises("a holder", st.Token, err)
+		st, err = one.Enter(t.Context(), waits)
+		leave(hold)
+		for err == nil && !st.Held {
+			st, err = one.Await(t.Context(), waits, st)
+		}
+		rises("one who waited", st.Token, err)
+		leave(waits)
+		st, err = one.Enter(t.Context(), reads)
+		rises("a reader", st.Token, err)
+		leave(reads)
+		version, err = e.(driver.Records).Store(t.Context(), "key", []byte("x"), version, 0)
+		rises("a record", version, err)
+	}
+	for range 10 { // many at once, whose calls are merged
+		const n = 32
+		var tokens [n]uint64
+		var work sync.WaitGroup
+		for i := range n {
+			work.Go(func() {
+				c := exclusive(100+i, fmt.Sprint("name", i))
+				st, err := one.Enter(t.Context(), c)
+				if tokens[i] = st.Token; err != nil || !st.Held {
+					t.Errorf("%+v, %v", st, err)
+				}
+			})
+		}
+		work.Wait()
+		for i := range n {
+			leave(exclusive(100+i, fmt.Sprint("name", i)))
+		}
+		slices.Sort(tokens[:])
+		for _, token := range tokens {
+			rises("one of many", token, nil)
+		}
+	}
+}
+
+// A server's clock was set back by an hour after somebody had come to hold the name: by
+// that clock the hold has an hour more. Whoever wants the name cuts it to its TTL.
+func TestAHoldThatAClockHasMadeTooLongIsCutToItsTTL(t *testing.T) {
+	t.Parallel()
+	onEachClient(t, func(t *testing.T, one driver.Session, at *console) {
+		hold, reads := exclusive(1, "mutex"), exclusive(2, "rw")
+		reads.Limit = driver.All
+		for i, c := range []driver.Claim{hold, reads} {
+			if st, err := one.Enter(t.Context(), c); err != nil || !st.Held {
+				t.Fatal(st, err)
+			}
+			later := time.Now().Add(time.Hour).UnixMilli()
+			for _, key := range []string{"pawl:" + c.Name, "pawl:\x01h" + c.Name, "pawl:\x01h" + c.Name + "\x01l"} {
+				at.do("PEXPIREAT", key, strconv.FormatInt(later, 10))
+			}
+			if c == reads {
+				at.do("ZADD", "pawl:\x01hrw\x01l", "XX", strconv.FormatInt(later, 10), c.ID)
+			}
+			if st, err := one.Enter(t.Context(), exclusive(10+i, c.Name)); err != nil || st.Held {
+				t.Fatal(st, err)
+			}
+			if left := at.pttl("pawl:" + c.Name); left > one.TTL() {
+				t.Errorf("%s is held for %v more, with a TTL of %v", c.Name, left, one.TTL())
+			}
+		}
+	})
 }

@@ -1,6 +1,8 @@
 package redislock_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -179,4 +181,39 @@ func TestAnOlderPawlStandsBehindThoseWhoCameBeforeIt(t *testing.T) {
 	if place == "" || place != last {
 		t.Errorf("the last who waits stands at %q, and the next older pawl behind %q", last, place)
 	}
+}
+
+// A claim ends in the hands of its own session, which is told of nothing then: its Await
+// must not wait for the holder, who has a minute.
+func TestALeaveEndsTheAwaitOfItsClaim(t *testing.T) {
+	t.Parallel()
+	onEachClient(t, func(t *testing.T, one driver.Session, at *console) {
+		holds, waits := exclusive(1, "name"), exclusive(2, "name")
+		if st, err := one.Enter(t.Context(), holds); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+		last, err := one.Enter(t.Context(), waits)
+		if err != nil || last.Held {
+			t.Fatal(last, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		ended := make(chan error, 1)
+		before := at.evals()
+		go func() {
+			st, err := one.Await(ctx, waits, last)
+			if err == nil && !st.Gone {
+				err = fmt.Errorf("%+v", st)
+			}
+			ended <- err
+		}()
+		until(t, 10*time.Second, "looked, and waiting", func() bool { return at.evals() > before })
+		time.Sleep(20 * time.Millisecond) // so that it most likely waits; if not, it looks again by itself
+		if err := one.Leave(t.Context(), waits); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("Await of a claim that was left: %v", err)
+		}
+	})
 }

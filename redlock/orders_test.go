@@ -11,6 +11,8 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
 func seat(t *testing.T, e driver.Engine, id string, ttl time.Duration) driver.Session {
@@ -107,6 +109,138 @@ func TestAFenceThatIsNoNumberIsAClearErrorAndLeftAlone(t *testing.T) {
 		if got, err := f.at(t, i, "GET", f.key("\x01f")).ToString(); got != "abc" {
 			t.Errorf("node %d has %q, %v", i, got, err)
 		}
+	}
+}
+
+// A server that was a node before, or a clock that was set back, leaves a fence that no
+// proposal reaches.
+func TestTokensRiseWhereTheFenceIsAheadOfEveryClock(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 3, brief)
+	e := open(t, f.hosts(), f.query)
+	defer e.Close()
+	s := seat(t, e, "s", 5*time.Second)
+	last := uint64(time.Now().Add(time.Hour).UnixMicro())
+	for i := range f.servers {
+		if err := f.at(t, i, "SET", f.key("\x01f"), strconv.FormatUint(last, 10)).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k := range 6 {
+		kind := exclusive
+		if k%3 == 2 {
+			kind = reader
+		}
+		c := kind(fmt.Sprintf("%02x", k), "name")
+		st := held(t, s, c)
+		if st.Token <= last {
+			t.Errorf("grant %d has token %d after %d", k, st.Token, last)
+		}
+		last = st.Token
+		c.Try = 1 << 20 // whichever try it was
+		if err := s.Leave(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Nobody has come to the name since a reader's life there was over, and another reader
+// keeps it: the first asks again as it did before.
+func TestAReaderWhoseLifeIsOverIsGrantedAnew(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second
+	f := newField(t, 3, brief)
+	e := open(t, f.hosts(), f.query)
+	defer e.Close()
+	s := seat(t, e, "s", ttl)
+	c := reader("aa", "name")
+	first, err := s.Enter(t.Context(), c)
+	if err != nil || !first.Held {
+		t.Fatal(first, err)
+	}
+	held(t, s, reader("bb", "name"))
+	for i := range f.servers {
+		until(t, ttl/2, "held everywhere", func() bool {
+			n, err := f.at(t, i, "HEXISTS", f.key("\x01hname"), c.ID).ToInt64()
+			return err == nil && n == 1
+		})
+		if err := f.at(t, i, "ZADD", f.key("\x01hname\x01l"), "XX", "1", c.ID).Error(); err != nil { // long past
+			t.Fatal(err)
+		}
+	}
+	again, err := s.Enter(t.Context(), c)
+	if err != nil || !again.Held || again.Token <= first.Token {
+		t.Errorf("its life was over, and it holds again: %+v, %v; the token was %d", again, err, first.Token)
+	}
+}
+
+// Nobody has come to the name since, and another reader keeps it.
+func TestAReaderWhoseLifeIsOverIsConfirmedNothing(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 1, brief)
+	client, err := f.direct(t, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := rueidis.New(client, redislock.Prefix(f.prefix))
+	defer e.Close()
+	s := seat(t, e, "s", 20*time.Second)
+	v := s.(driver.Voter)
+	if _, err := v.Enlist(t.Context(), "list"); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Rejoin(t.Context(), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	c := reader("aa", "name")
+	st, err := s.Enter(t.Context(), c)
+	if err != nil || !st.Held {
+		t.Fatal(st, err)
+	}
+	if st, err := s.Enter(t.Context(), reader("bb", "name")); err != nil || !st.Held {
+		t.Fatal(st, err)
+	}
+	for _, dead := range []bool{false, true} {
+		if dead {
+			f.at(t, 0, "ZADD", f.key("\x01hname\x01l"), "XX", "1", c.ID) // long past
+		}
+		if ok, err := v.Confirm(t.Context(), c, st.Token, st.Token); err != nil || ok == dead {
+			t.Errorf("dead %t, confirmed %t, %v", dead, ok, err)
+		}
+	}
+}
+
+// One client sees a server that may vote again and is slow to say so; another does, the
+// server votes, and is emptied once more.
+func TestALateRejoinDoesNotLetAServerVoteThatWasEmptiedSince(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 1, brief)
+	c, err := f.direct(t, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := rueidis.New(c, redislock.Prefix(f.prefix))
+	defer e.Close()
+	enlist := func(id string) driver.Voter {
+		v := seat(t, e, id, time.Second).(driver.Voter)
+		if _, err := v.Enlist(t.Context(), "list"); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	slow := enlist("slow")
+	if err := enlist("other").Rejoin(t.Context(), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.at(t, 0, "DEL", f.key("\x01q")).Error(); err != nil {
+		t.Fatal(err)
+	}
+	enlist("next")
+	if err := slow.Rejoin(t.Context(), 1, 2); !errors.Is(err, driver.ErrConflict) {
+		t.Errorf("%v, not ErrConflict", err)
+	}
+	if f.votes(t, 0) {
+		t.Error("a server votes that was just emptied")
 	}
 }
 
