@@ -259,6 +259,37 @@ func TestTheOrderSurvivesTheEndOfTheSequenceNumbers(t *testing.T) {
 	}
 }
 
+// A server that has forgotten how many had come to a line gives numbers twice.
+func TestNumbersThatAreGivenTwiceLeaveTheOrder(t *testing.T) {
+	t.Parallel()
+	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	s := open(t, e, time.Minute)
+	warm := mutex()
+	hold(t, s, warm)
+	leave(t, s, warm)
+	conn := raw(t)
+	var cs []driver.Claim
+	for i := range 6 {
+		c := mutex()
+		c.Try = 2 // so that Enter finds the node, as one that is repeated does
+		_, err := conn.Create(fmt.Sprintf("%s/%s%010d", e.linePath("job"), childPrefix(c), 5+i%3), claimData(s.f.id, s.id, c),
+			zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cs = append(cs, c)
+	}
+	for i, c := range cs {
+		if st := enter(t, s, c); st.Held != (i == 0) || st.Ahead != i {
+			t.Fatalf("claim %d: %+v", i, st)
+		}
+	}
+	for _, c := range cs {
+		turn(t, s, c)
+		leave(t, s, c)
+	}
+}
+
 // wind sets how many children a node has had, in the snapshot of a server that
 // is not running.
 func wind(t *testing.T, server *testserver.Server, path string, created int32) {
