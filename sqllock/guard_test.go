@@ -527,3 +527,32 @@ func TestAClaimThatWaitsIsNotGuardedFor(t *testing.T) {
 		}
 	})
 }
+
+// A claim that came again holds with another token. What was held before has ended.
+func TestAnEarlierHoldOfTheSameClaimIsNotGuardedFor(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		s := openSession(t, r.engine(t), time.Minute)
+		for what, size := range map[string]int{"a mutex": 1, "a reader": driver.All} {
+			c := mutex(nameOf(t))
+			c.Limit = size
+			tokens := []uint64{hold(t, s, c).Token}
+			if err := s.Leave(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			c.Try++
+			tokens = append(tokens, hold(t, s, c).Token)
+			for try, token := range tokens {
+				tx, err := r.db.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = sqllock.Guard(t.Context(), tx, &zombie{c, token})
+				if (try == 1) != (err == nil) || err != nil && !errors.Is(err, driver.ErrGone) {
+					t.Errorf("%s, try %d: %v", what, try+1, err)
+				}
+				_ = tx.Rollback()
+			}
+		}
+	})
+}

@@ -2,6 +2,7 @@ package sqllock_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -108,6 +109,37 @@ func TestALateRepeatOfALeaveEndsNothingElse(t *testing.T) {
 		line, err := e.Line(t.Context(), name)
 		if err != nil || len(line) != 2 || line[0].ID != cb.ID || !line[0].Held || line[1].ID != c.ID || line[1].Try != again.Try {
 			t.Errorf("the line is %+v, %v", line, err)
+		}
+	})
+}
+
+// Several are beaten by another statement than one.
+func TestABeatOfSeveralRevivesNoneThatHasExpired(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		own, prefix := r.tables(t)
+		e := own.engine(t)
+		s, other := openSession(t, e, time.Minute), openSession(t, e, time.Minute)
+		var live []driver.Claim
+		for i := range 3 {
+			holds, waits, shares := mutex(fmt.Sprint("holds/", i)), mutex(fmt.Sprint("waits/", i)), mutex(fmt.Sprint("shares/", i))
+			shares.Limit = driver.All
+			hold(t, s, holds)
+			hold(t, s, shares)
+			hold(t, other, mutex(waits.Name))
+			if st := enter(t, s, waits); st.Held {
+				t.Fatalf("both hold: %+v", st)
+			}
+			live = append(live, holds, waits, shares)
+		}
+		for _, c := range live[3:] {
+			own.exec(t, "UPDATE "+prefix+"head SET x_until = 1 WHERE x_id = ?", c.ID)
+			own.exec(t, "UPDATE "+prefix+"claim SET until = 1 WHERE id = ?", c.ID)
+		}
+		for i, st := range beatAll(t, s, live...) {
+			if expired := i >= 3; st.Gone != expired || (st.Valid > 0) == expired {
+				t.Errorf("%s: %+v", live[i].Name, st)
+			}
 		}
 	})
 }

@@ -159,6 +159,29 @@ func TestTokensRiseOverASweepAndAClockThatIsCorrected(t *testing.T) {
 	}
 }
 
+// The row with the highest token is swept first.
+func TestTokensRiseOverASweptRowWhateverIsSweptLater(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		own, prefix := r.tables(t)
+		e := own.engine(t)
+		s := openSession(t, e, time.Minute)
+		use(t, s, mutex("low"))
+		before := use(t, s, mutex("high")) + uint64(ahead)
+		own.exec(t, "UPDATE "+prefix+"head SET fence = fence + ?, x_token = x_token + ? WHERE name = 'high'", ahead, ahead)
+		for _, name := range []string{"high", "low"} {
+			own.exec(t, "UPDATE "+prefix+"head SET x_since = ?, x_until = ? WHERE name = ?", -far, -far, name)
+			sweep(t, e)
+			if n := own.number(t, "SELECT count(*) FROM "+prefix+"head WHERE name = ?", name); n != 0 {
+				t.Fatalf("the row of %s was not swept", name)
+			}
+		}
+		if after := use(t, s, mutex("high")); after <= before {
+			t.Errorf("token %d after %d", after, before)
+		}
+	})
+}
+
 // Names are taken for the first time while rows are swept, under marks that rise.
 func TestTokensRiseWhileRowsAreSwept(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {
