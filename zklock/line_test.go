@@ -96,8 +96,6 @@ func TestANodeThatCannotHaveALineIsAClearError(t *testing.T) {
 	}
 }
 
-// The container is removed between two holds, by the servers or by hand: sequence
-// numbers begin anew, tokens do not.
 // helix PR#44: the one ahead went between the list and the watch on it, and nobody
 // was left to tell.
 func TestAPredecessorThatGoesBeforeItIsWatchedIsNotWaitedFor(t *testing.T) {
@@ -126,6 +124,39 @@ func TestAPredecessorThatGoesBeforeItIsWatchedIsNotWaitedFor(t *testing.T) {
 	expectLine(t, plain, c)
 }
 
+// The same where so many are in the way together that the line itself is watched.
+func TestAPermitThatIsGivenBackBeforeTheLineIsWatchedIsNotMissed(t *testing.T) {
+	t.Parallel()
+	const limit = maxWait + 1
+	path := pathOf(t)
+	s := open(t, connect(t, []string{one(t)}, Path(path)), time.Minute)
+	var holders []driver.Claim
+	for range limit {
+		holders = append(holders, claim(1, limit))
+	}
+	if _, err := s.EnterAll(t.Context(), holders); err != nil {
+		t.Fatal(err)
+	}
+	watches := newPauser(5, opGetChildren) // three are of Connect, and one is of the look
+	late := open(t, connect(t, []string{one(t)}, Path(path), Dial(watches.dial)), time.Minute)
+	entered := make(chan driver.Standing, 1)
+	go func() {
+		st, err := late.Enter(t.Context(), claim(1, limit))
+		if err != nil {
+			t.Errorf("Enter: %v", err)
+		}
+		entered <- st
+	}()
+	<-watches.stopped
+	leave(t, s, holders[0])
+	close(watches.goOn)
+	if st := <-entered; !st.Held {
+		t.Errorf("%+v; a permit is free", st)
+	}
+}
+
+// The container is removed between two holds, by the servers or by hand: sequence
+// numbers begin anew, tokens do not.
 func TestTokensGrowAcrossARemovedContainer(t *testing.T) {
 	t.Parallel()
 	e := connect(t, []string{one(t)}, Path(pathOf(t)))
