@@ -60,6 +60,21 @@ func TestOnlyWhatAMajorityAgreedOnIsAPromise(t *testing.T) {
 	}
 }
 
+// A server may be set to less than the one before it, and counts from then on by that.
+func TestALifeThatIsGivenLessTimeThanWasPromisedEnds(t *testing.T) {
+	t.Parallel()
+	const asked = 6 * time.Second
+	for timeout, ends := range map[time.Duration]bool{asked - time.Millisecond: true, asked: false, 2 * asked: false} {
+		l := newLink(nil, 1)
+		l.greetedLocked(&tap{}, 7, asked)
+		f := l.life
+		l.greetedLocked(&tap{}, 7, timeout)
+		if f.ended() != ends || f.timeout != asked {
+			t.Errorf("%v after %v: ended %v, its timeout is %v", timeout, asked, f.ended(), f.timeout)
+		}
+	}
+}
+
 func TestBeatsInTimePromiseTheWholeTTL(t *testing.T) {
 	t.Parallel()
 	e := connect(t, []string{one(t)}, Path(pathOf(t)))

@@ -155,6 +155,38 @@ func TestAPermitThatIsGivenBackBeforeTheLineIsWatchedIsNotMissed(t *testing.T) {
 	}
 }
 
+// A reader has seen that there is room beside another, and comes to a line that looks
+// the same by its counts: it is a new one, in which a writer holds.
+func TestATryIsNotTakenInByALineThatWasMadeAnew(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	e := connect(t, []string{one(t)}, Path(path))
+	s := open(t, e, time.Minute)
+	reader, writer := claim(1, driver.All), claim(driver.All, driver.All)
+	hold(t, s, reader)
+	joins := newPauser(1, opMulti)
+	late := open(t, connect(t, []string{one(t)}, Path(path), Dial(joins.dial)), time.Minute)
+	entered := make(chan driver.Standing, 1)
+	go func() {
+		st, err := late.Enter(t.Context(), tries(claim(1, driver.All)))
+		if err != nil {
+			t.Errorf("Enter: %v", err)
+		}
+		entered <- st
+	}()
+	<-joins.stopped
+	leave(t, s, reader)
+	if err := raw(t).Delete(e.linePath("job"), -1); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, s, writer)
+	close(joins.goOn)
+	if st := <-entered; st.Held {
+		t.Errorf("%+v; a writer holds", st)
+	}
+	expectLine(t, e, writer)
+}
+
 // The container is removed between two holds, by the servers or by hand: sequence
 // numbers begin anew, tokens do not.
 func TestTokensGrowAcrossARemovedContainer(t *testing.T) {
