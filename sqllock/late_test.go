@@ -143,3 +143,48 @@ func TestABeatOfSeveralRevivesNoneThatHasExpired(t *testing.T) {
 		}
 	})
 }
+
+// A beat waits for a row that a transaction has, and the claim ends there meanwhile.
+func TestABeatThatWaitedForItsRowRevivesNothing(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, r *rig) {
+		own, prefix := r.tables(t)
+		s := openSession(t, own.engine(t), time.Minute)
+		waiting := "SELECT count(*) FROM information_schema.processlist WHERE info LIKE ?" // only this beat's begins so
+		if r.name == "postgres" {
+			waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE ?"
+		}
+		for end, size := range map[string]int{"head SET x_until = 1 WHERE name = ?": 1, "claim SET until = 1 WHERE name = ?": driver.All} {
+			c := mutex(fmt.Sprint("for ", size))
+			c.Limit = size
+			hold(t, s, c)
+			tx, err := own.db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback()
+			if _, err := tx.ExecContext(t.Context(), own.marked("UPDATE "+prefix+end), c.Name); err != nil {
+				t.Fatal(err)
+			}
+			told := make(chan driver.Standing, 1)
+			go func() { // ends with what it is told
+				out := make([]driver.Standing, 1)
+				for !out[0].Gone && out[0].Valid == 0 && t.Context().Err() == nil {
+					_ = s.Beat(t.Context(), []driver.Claim{c}, out) // it waits for a second at most
+				}
+				told <- out[0]
+			}()
+			for began := time.Now(); own.number(t, waiting, "UPDATE%"+prefix+"%") == 0; time.Sleep(time.Millisecond) {
+				if time.Since(began) > 30*time.Second {
+					t.Fatal("no beat waits for the row")
+				}
+			}
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if st := <-told; !st.Gone {
+				t.Errorf("limit %d: %+v", size, st)
+			}
+		}
+	})
+}
