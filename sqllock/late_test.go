@@ -188,3 +188,17 @@ func TestABeatThatWaitedForItsRowRevivesNothing(t *testing.T) {
 		}
 	})
 }
+
+// Nobody has come since; all the same it was not held until now.
+func TestALeaveOfAHoldThatHasExpiredSaysSo(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		own, prefix := r.tables(t)
+		s, c := openSession(t, own.engine(t), time.Minute), mutex("m")
+		hold(t, s, c)
+		own.exec(t, "UPDATE "+prefix+"head SET x_until = 1 WHERE name = 'm'")
+		if err := s.Leave(t.Context(), c); !errors.Is(err, driver.ErrGone) {
+			t.Errorf("Leave: %v", err)
+		}
+	})
+}
