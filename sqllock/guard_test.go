@@ -493,3 +493,66 @@ func TestReadersAreGuardedToo(t *testing.T) {
 		}
 	})
 }
+
+// Its token is the one it will hold with.
+func TestAClaimThatWaitsIsNotGuardedFor(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		own, prefix := r.tables(t)
+		s := openSession(t, own.engine(t), time.Minute)
+		writer, reader := mutex("m"), mutex("m")
+		writer.Need, writer.Limit, reader.Limit = driver.All, driver.All, driver.All
+		hold(t, s, writer)
+		if st := enter(t, s, reader); st.Held {
+			t.Fatalf("a reader beside a writer: %+v", st)
+		}
+		token := own.number(t, "SELECT token FROM "+prefix+"claim WHERE id = ?", reader.ID)
+		guard := func() error {
+			tx, err := own.db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback()
+			return sqllock.Guard(t.Context(), tx, &zombie{reader, uint64(token)})
+		}
+		if err := guard(); !errors.Is(err, driver.ErrGone) {
+			t.Errorf("a guard of one that waits: %v", err)
+		}
+		if err := s.Leave(t.Context(), writer); err != nil {
+			t.Fatal(err)
+		}
+		take(t, s, reader)
+		if err := guard(); err != nil {
+			t.Errorf("a guard of one that was let in: %v", err)
+		}
+	})
+}
+
+// A claim that came again holds with another token. What was held before has ended.
+func TestAnEarlierHoldOfTheSameClaimIsNotGuardedFor(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		s := openSession(t, r.engine(t), time.Minute)
+		for what, size := range map[string]int{"a mutex": 1, "a reader": driver.All} {
+			c := mutex(nameOf(t))
+			c.Limit = size
+			tokens := []uint64{hold(t, s, c).Token}
+			if err := s.Leave(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			c.Try++
+			tokens = append(tokens, hold(t, s, c).Token)
+			for try, token := range tokens {
+				tx, err := r.db.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = sqllock.Guard(t.Context(), tx, &zombie{c, token})
+				if (try == 1) != (err == nil) || err != nil && !errors.Is(err, driver.ErrGone) {
+					t.Errorf("%s, try %d: %v", what, try+1, err)
+				}
+				_ = tx.Rollback()
+			}
+		}
+	})
+}

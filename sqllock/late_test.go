@@ -2,6 +2,7 @@ package sqllock_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -108,6 +109,96 @@ func TestALateRepeatOfALeaveEndsNothingElse(t *testing.T) {
 		line, err := e.Line(t.Context(), name)
 		if err != nil || len(line) != 2 || line[0].ID != cb.ID || !line[0].Held || line[1].ID != c.ID || line[1].Try != again.Try {
 			t.Errorf("the line is %+v, %v", line, err)
+		}
+	})
+}
+
+// Several are beaten by another statement than one.
+func TestABeatOfSeveralRevivesNoneThatHasExpired(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		own, prefix := r.tables(t)
+		e := own.engine(t)
+		s, other := openSession(t, e, time.Minute), openSession(t, e, time.Minute)
+		var live []driver.Claim
+		for i := range 3 {
+			holds, waits, shares := mutex(fmt.Sprint("holds/", i)), mutex(fmt.Sprint("waits/", i)), mutex(fmt.Sprint("shares/", i))
+			shares.Limit = driver.All
+			hold(t, s, holds)
+			hold(t, s, shares)
+			hold(t, other, mutex(waits.Name))
+			if st := enter(t, s, waits); st.Held {
+				t.Fatalf("both hold: %+v", st)
+			}
+			live = append(live, holds, waits, shares)
+		}
+		for _, c := range live[3:] {
+			own.exec(t, "UPDATE "+prefix+"head SET x_until = 1 WHERE x_id = ?", c.ID)
+			own.exec(t, "UPDATE "+prefix+"claim SET until = 1 WHERE id = ?", c.ID)
+		}
+		for i, st := range beatAll(t, s, live...) {
+			if expired := i >= 3; st.Gone != expired || (st.Valid > 0) == expired {
+				t.Errorf("%s: %+v", live[i].Name, st)
+			}
+		}
+	})
+}
+
+// A beat waits for a row that a transaction has, and the claim ends there meanwhile.
+func TestABeatThatWaitedForItsRowRevivesNothing(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, r *rig) {
+		own, prefix := r.tables(t)
+		s := openSession(t, own.engine(t), time.Minute)
+		waiting := "SELECT count(*) FROM information_schema.processlist WHERE info LIKE ?" // only this beat's begins so
+		if r.name == "postgres" {
+			waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE ?"
+		}
+		for end, size := range map[string]int{"head SET x_until = 1 WHERE name = ?": 1, "claim SET until = 1 WHERE name = ?": driver.All} {
+			c := mutex(fmt.Sprint("for ", size))
+			c.Limit = size
+			hold(t, s, c)
+			tx, err := own.db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback()
+			if _, err := tx.ExecContext(t.Context(), own.marked("UPDATE "+prefix+end), c.Name); err != nil {
+				t.Fatal(err)
+			}
+			told := make(chan driver.Standing, 1)
+			go func() { // ends with what it is told
+				out := make([]driver.Standing, 1)
+				for !out[0].Gone && out[0].Valid == 0 && t.Context().Err() == nil {
+					_ = s.Beat(t.Context(), []driver.Claim{c}, out) // it waits for a second at most
+				}
+				told <- out[0]
+			}()
+			for began := time.Now(); own.number(t, waiting, "UPDATE%"+prefix+"%") == 0; time.Sleep(time.Millisecond) {
+				if time.Since(began) > 30*time.Second {
+					t.Fatal("no beat waits for the row")
+				}
+			}
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if st := <-told; !st.Gone {
+				t.Errorf("limit %d: %+v", size, st)
+			}
+		}
+	})
+}
+
+// Nobody has come since; all the same it was not held until now.
+func TestALeaveOfAHoldThatHasExpiredSaysSo(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		own, prefix := r.tables(t)
+		s, c := openSession(t, own.engine(t), time.Minute), mutex("m")
+		hold(t, s, c)
+		own.exec(t, "UPDATE "+prefix+"head SET x_until = 1 WHERE name = 'm'")
+		if err := s.Leave(t.Context(), c); !errors.Is(err, driver.ErrGone) {
+			t.Errorf("Leave: %v", err)
 		}
 	})
 }

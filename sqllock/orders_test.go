@@ -558,6 +558,29 @@ func TestARecordHasOneWriterAVersion(t *testing.T) {
 	})
 }
 
+// The server's clock was ahead when a record was last written.
+func TestVersionsRiseOnARecordWhoseClockWasAhead(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		own, prefix := r.tables(t)
+		rec := own.engine(t).(driver.Records)
+		last, err := rec.Store(t.Context(), "key", []byte("0"), 0, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own.exec(t, "UPDATE "+prefix+"record SET version = version + ?", ahead)
+		own.exec(t, "UPDATE "+prefix+"head SET fence = 0 WHERE name = ''")
+		last += uint64(ahead)
+		for i := range 3 {
+			version, err := rec.Store(t.Context(), "key", []byte("1"), last, time.Hour)
+			if err != nil || version <= last {
+				t.Fatalf("write %d: version %d after %d, %v", i, version, last, err)
+			}
+			last = version
+		}
+	})
+}
+
 // T24: idle rows are removed while others take the same names.
 func TestSweepingNeverTakesANameFromItsHolder(t *testing.T) {
 	onServers(t, func(t *testing.T, r *rig) {

@@ -2,6 +2,7 @@ package sqllock_test
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -52,10 +53,54 @@ func use(t *testing.T, s driver.Session, c driver.Claim) uint64 {
 	return st.Token
 }
 
-// The server's clock was ahead by ten days when a name was last used. It is right
-// again when the name's row has been idle for long and is swept.
+// ahead is ten days.
+const ahead = int64(10 * 24 * time.Hour / time.Microsecond)
+
+// The server's clock was ahead when a name was last used, and is right again. What the
+// row itself says is enough: no other row knows of that token.
+func TestTokensRiseOnARowWhoseClockWasAhead(t *testing.T) {
+	t.Parallel()
+	ways := maps.Clone(ways)
+	ways["one that waits"] = func(t *testing.T, s driver.Session, name string) uint64 {
+		first, second := mutex(name), mutex(name)
+		held := hold(t, s, first)
+		if st := enter(t, s, second); st.Held {
+			t.Fatalf("held beside another: %+v", st)
+		}
+		if err := s.Leave(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		st := take(t, s, second)
+		if st.Token <= held.Token {
+			t.Errorf("token %d behind %d", st.Token, held.Token)
+		}
+		if err := s.Leave(t.Context(), second); err != nil {
+			t.Fatal(err)
+		}
+		return st.Token
+	}
+	everywhere(t, func(t *testing.T, r *rig) {
+		own, prefix := r.tables(t)
+		s := openSession(t, own.engine(t), time.Minute)
+		for way, enter := range ways {
+			last := enter(t, s, way) + uint64(ahead)
+			own.exec(t, "UPDATE "+prefix+"head SET fence = fence + ?, x_token = x_token + ? WHERE name = ?", ahead, ahead, way)
+			own.exec(t, "UPDATE "+prefix+"head SET fence = 0 WHERE name = ''")
+			fresh := openSession(t, own.engine(t), time.Minute) // another process, which has not seen the row
+			for i, next := range []driver.Session{s, s, fresh, fresh} {
+				token := enter(t, next, way)
+				if token <= last {
+					t.Errorf("%s, use %d: token %d after %d", way, i, token, last)
+				}
+				last = token
+			}
+		}
+	})
+}
+
+// The server's clock was ahead when a name was last used. It is right again when the
+// name's row has been idle for long and is swept.
 func TestTokensRiseOverASweptRowWhoseClockWasAhead(t *testing.T) {
-	const ahead = int64(10 * 24 * time.Hour / time.Microsecond)
 	everywhere(t, func(t *testing.T, r *rig) {
 		own, prefix := r.tables(t)
 		e := own.engine(t)
@@ -112,6 +157,29 @@ func TestTokensRiseOverASweepAndAClockThatIsCorrected(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The row with the highest token is swept first.
+func TestTokensRiseOverASweptRowWhateverIsSweptLater(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		own, prefix := r.tables(t)
+		e := own.engine(t)
+		s := openSession(t, e, time.Minute)
+		use(t, s, mutex("low"))
+		before := use(t, s, mutex("high")) + uint64(ahead)
+		own.exec(t, "UPDATE "+prefix+"head SET fence = fence + ?, x_token = x_token + ? WHERE name = 'high'", ahead, ahead)
+		for _, name := range []string{"high", "low"} {
+			own.exec(t, "UPDATE "+prefix+"head SET x_since = ?, x_until = ? WHERE name = ?", -far, -far, name)
+			sweep(t, e)
+			if n := own.number(t, "SELECT count(*) FROM "+prefix+"head WHERE name = ?", name); n != 0 {
+				t.Fatalf("the row of %s was not swept", name)
+			}
+		}
+		if after := use(t, s, mutex("high")); after <= before {
+			t.Errorf("token %d after %d", after, before)
+		}
+	})
 }
 
 // Names are taken for the first time while rows are swept, under marks that rise.

@@ -84,6 +84,28 @@ func TestAConnectionWithAnotherDialerIsRefused(t *testing.T) {
 	}
 }
 
+// Sessions on one connection live by one life, and a claim may have moved to another
+// of them with a higher try.
+func TestALateLeaveInAnotherSessionOfTheConnectionEndsNothing(t *testing.T) {
+	t.Parallel()
+	hook := Hooks()
+	e, err := New(user(t, one(t), 10*time.Second, hook), hook, Path(pathOf(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	old, s := open(t, e, 0), open(t, e, 0)
+	c := mutex()
+	again := c
+	again.Try++
+	hold(t, s, again)
+	if err := old.Leave(t.Context(), c); !errors.Is(err, driver.ErrGone) {
+		t.Errorf("Leave: %v", err)
+	}
+	expectLine(t, e, again)
+	leave(t, s, again)
+}
+
 func TestTheUsersConnectionOutlivesTheEngine(t *testing.T) {
 	t.Parallel()
 	hook := Hooks()

@@ -37,6 +37,44 @@ func TestAWritePromisesFromTheLastExchangeTheLeaderHasHeardOf(t *testing.T) {
 	}
 }
 
+// What a server answers by itself says nothing of the leader, who ends lives.
+func TestOnlyWhatAMajorityAgreedOnIsAPromise(t *testing.T) {
+	t.Parallel()
+	const s = instant(time.Second)
+	for op, promises := range map[int32]bool{
+		opCreate: true, opCreate2: true, opCreateIn: true, opDelete: true, opSetData: true, opMulti: true,
+		opSync: false, opGetData: false, opAuth: false, opWatches: false,
+	} {
+		for _, code := range []uint32{0, uint32(1<<32 - 101)} {
+			f := &life{timeout: 6 * time.Second, notice: time.Second, until: 7 * s}
+			l, tp := &link{life: f}, &tap{shook: 1 * s, touches: []touch{{5 * s, 5 * s}}}
+			l.answeredLocked(tp, request{op: op, sent: 10 * s}, code, 10*s)
+			want := 7 * s
+			if promises && code == 0 {
+				want = 11 * s
+			}
+			if f.until != want {
+				t.Errorf("an answer to request %d with code %d promises until %v, not %v", op, int32(code), time.Duration(f.until), time.Duration(want))
+			}
+		}
+	}
+}
+
+// A server may be set to less than the one before it, and counts from then on by that.
+func TestALifeThatIsGivenLessTimeThanWasPromisedEnds(t *testing.T) {
+	t.Parallel()
+	const asked = 6 * time.Second
+	for timeout, ends := range map[time.Duration]bool{asked - time.Millisecond: true, asked: false, 2 * asked: false} {
+		l := newLink(nil, 1)
+		l.greetedLocked(&tap{}, 7, asked)
+		f := l.life
+		l.greetedLocked(&tap{}, 7, timeout)
+		if f.ended() != ends || f.timeout != asked {
+			t.Errorf("%v after %v: ended %v, its timeout is %v", timeout, asked, f.ended(), f.timeout)
+		}
+	}
+}
+
 func TestBeatsInTimePromiseTheWholeTTL(t *testing.T) {
 	t.Parallel()
 	e := connect(t, []string{one(t)}, Path(pathOf(t)))
@@ -383,17 +421,27 @@ func TestAnEvictedWaiterDoesNotTakeTheNextEventForItsTurn(t *testing.T) {
 	path := pathOf(t)
 	e, other := connect(t, []string{one(t)}, Path(path)), connect(t, []string{one(t)}, Path(path))
 	s := open(t, e, time.Minute)
-	for range 20 {
-		a, b := mutex(), mutex()
-		hold(t, s, a)
-		stand(t, s, b)
-		if err := other.Evict(t.Context(), listed(t, other, "job")[1]); err != nil {
+	for i := range 20 {
+		limit := 1 + i%2 // one is in the way, or two together
+		var holders []driver.Claim
+		for range limit {
+			holders = append(holders, claim(1, limit))
+			hold(t, s, holders[len(holders)-1])
+		}
+		waiter := claim(1, limit)
+		stand(t, s, waiter)
+		if err := other.Evict(t.Context(), listed(t, other, "job")[limit]); err != nil {
 			t.Fatal(err)
 		}
-		leave(t, s, a)
-		st, err := s.Await(t.Context(), b, driver.Standing{})
-		if err != nil || !st.Gone {
-			t.Fatalf("an evicted waiter: %+v, %v, not Gone", st, err)
+		for j, c := range holders {
+			leave(t, s, c)
+			if j > 0 {
+				continue
+			}
+			st, err := s.Await(t.Context(), waiter, driver.Standing{})
+			if err != nil || !st.Gone {
+				t.Fatalf("an evicted waiter behind %d: %+v, %v, not Gone", limit, st, err)
+			}
 		}
 	}
 }

@@ -96,8 +96,6 @@ func TestANodeThatCannotHaveALineIsAClearError(t *testing.T) {
 	}
 }
 
-// The container is removed between two holds, by the servers or by hand: sequence
-// numbers begin anew, tokens do not.
 // helix PR#44: the one ahead went between the list and the watch on it, and nobody
 // was left to tell.
 func TestAPredecessorThatGoesBeforeItIsWatchedIsNotWaitedFor(t *testing.T) {
@@ -126,6 +124,71 @@ func TestAPredecessorThatGoesBeforeItIsWatchedIsNotWaitedFor(t *testing.T) {
 	expectLine(t, plain, c)
 }
 
+// The same where so many are in the way together that the line itself is watched.
+func TestAPermitThatIsGivenBackBeforeTheLineIsWatchedIsNotMissed(t *testing.T) {
+	t.Parallel()
+	const limit = maxWait + 1
+	path := pathOf(t)
+	s := open(t, connect(t, []string{one(t)}, Path(path)), time.Minute)
+	var holders []driver.Claim
+	for range limit {
+		holders = append(holders, claim(1, limit))
+	}
+	if _, err := s.EnterAll(t.Context(), holders); err != nil {
+		t.Fatal(err)
+	}
+	watches := newPauser(5, opGetChildren) // three are of Connect, and one is of the look
+	late := open(t, connect(t, []string{one(t)}, Path(path), Dial(watches.dial)), time.Minute)
+	entered := make(chan driver.Standing, 1)
+	go func() {
+		st, err := late.Enter(t.Context(), claim(1, limit))
+		if err != nil {
+			t.Errorf("Enter: %v", err)
+		}
+		entered <- st
+	}()
+	<-watches.stopped
+	leave(t, s, holders[0])
+	close(watches.goOn)
+	if st := <-entered; !st.Held {
+		t.Errorf("%+v; a permit is free", st)
+	}
+}
+
+// A reader has seen that there is room beside another, and comes to a line that looks
+// the same by its counts: it is a new one, in which a writer holds.
+func TestATryIsNotTakenInByALineThatWasMadeAnew(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	e := connect(t, []string{one(t)}, Path(path))
+	s := open(t, e, time.Minute)
+	reader, writer := claim(1, driver.All), claim(driver.All, driver.All)
+	hold(t, s, reader)
+	joins := newPauser(1, opMulti)
+	late := open(t, connect(t, []string{one(t)}, Path(path), Dial(joins.dial)), time.Minute)
+	entered := make(chan driver.Standing, 1)
+	go func() {
+		st, err := late.Enter(t.Context(), tries(claim(1, driver.All)))
+		if err != nil {
+			t.Errorf("Enter: %v", err)
+		}
+		entered <- st
+	}()
+	<-joins.stopped
+	leave(t, s, reader)
+	if err := raw(t).Delete(e.linePath("job"), -1); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, s, writer)
+	close(joins.goOn)
+	if st := <-entered; st.Held {
+		t.Errorf("%+v; a writer holds", st)
+	}
+	expectLine(t, e, writer)
+}
+
+// The container is removed between two holds, by the servers or by hand: sequence
+// numbers begin anew, tokens do not.
 func TestTokensGrowAcrossARemovedContainer(t *testing.T) {
 	t.Parallel()
 	e := connect(t, []string{one(t)}, Path(pathOf(t)))
@@ -255,6 +318,37 @@ func TestTheOrderSurvivesTheEndOfTheSequenceNumbers(t *testing.T) {
 				t.Fatalf("a later claim holds beside claim %d", i)
 			}
 		}
+		leave(t, s, c)
+	}
+}
+
+// A server that has forgotten how many had come to a line gives numbers twice.
+func TestNumbersThatAreGivenTwiceLeaveTheOrder(t *testing.T) {
+	t.Parallel()
+	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	s := open(t, e, time.Minute)
+	warm := mutex()
+	hold(t, s, warm)
+	leave(t, s, warm)
+	conn := raw(t)
+	var cs []driver.Claim
+	for i := range 6 {
+		c := mutex()
+		c.Try = 2 // so that Enter finds the node, as one that is repeated does
+		_, err := conn.Create(fmt.Sprintf("%s/%s%010d", e.linePath("job"), childPrefix(c), 5+i%3), claimData(s.f.id, s.id, c),
+			zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cs = append(cs, c)
+	}
+	for i, c := range cs {
+		if st := enter(t, s, c); st.Held != (i == 0) || st.Ahead != i {
+			t.Fatalf("claim %d: %+v", i, st)
+		}
+	}
+	for _, c := range cs {
+		turn(t, s, c)
 		leave(t, s, c)
 	}
 }

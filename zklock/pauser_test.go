@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// opGetChildren is what the library asks for children with.
+const opGetChildren = 12
+
 // A pauser makes connections that stop before the nth request of some kinds, and
 // go on when they are told.
 type pauser struct {

@@ -2,7 +2,9 @@ package zklock
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -93,5 +95,38 @@ func TestASemaphoreOfManyPermitsIsNoHerd(t *testing.T) {
 				t.Errorf("%d bytes for each claim; the line has %d", each, line)
 			}
 		})
+	}
+}
+
+// While all that is watched of a sum stands there is no room, and it is no more than
+// that takes: what is set at once need not be added one by one.
+func TestWhatIsWatchedOfASumIsJustTooMuch(t *testing.T) {
+	t.Parallel()
+	const limit = 12
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		n := &line{}
+		for i := range 20 {
+			n.all = append(n.all, child{node: fmt.Sprint(i), need: 1 + rnd.IntN(4), limit: limit})
+		}
+		for i, c := range n.all {
+			v := n.judge(i)
+			if v.held {
+				continue
+			}
+			used := c.need
+			for _, w := range v.wait[:len(v.wait)-1] {
+				used += w.need
+			}
+			last := v.wait[len(v.wait)-1]
+			if !v.sum || used > limit || used+last.need <= limit {
+				t.Fatalf("seed %d, claim %d: %d of %d without the last, which needs %d", seed, i, used, limit, last.need)
+			}
+			ahead := slices.Concat(v.wait, v.spare)
+			slices.Reverse(ahead)
+			if !v.all || !slices.Equal(ahead, n.all[:i]) {
+				t.Fatalf("seed %d, claim %d: ahead of it are %+v", seed, i, ahead)
+			}
+		}
 	}
 }

@@ -19,7 +19,8 @@ func TestLocksWorkUnderAnySettingOfTheSessions(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	for _, set := range []string{
-		"statement_timeout=1s", "lock_timeout=10ms", "idle_in_transaction_session_timeout=50ms", "idle_session_timeout=700ms",
+		"statement_timeout=1s", "lock_timeout=10ms", "idle_in_transaction_session_timeout=50ms",
+		"idle_session_timeout=2s", // the pool asks a connection that was idle for a second whether it still serves
 		"default_transaction_isolation=serializable", `default_transaction_isolation=repeatable\ read`, "default_transaction_deferrable=on",
 		"bytea_output=escape", "standard_conforming_strings=off", "transform_null_equals=on", "synchronous_commit=off", "quote_all_identifiers=on",
 		"enable_indexscan=off", "plan_cache_mode=force_generic_plan", "row_security=off", "deadlock_timeout=10ms",
