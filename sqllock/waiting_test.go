@@ -85,6 +85,7 @@ func TestThoseWhoAreBeatenNeedNotLook(t *testing.T) {
 	holder, h := openSession(t, r.engine(t), ttl), mutex(name)
 	hold(t, holder, h)
 	waiters, live := openSession(t, openEngine(t, r.via(p.Addr())), ttl), make([]driver.Claim, 4)
+	since := time.Now()
 	for i := range live {
 		live[i] = mutex(name)
 		awaitHeld(t, waiters, live[i], enter(t, waiters, live[i]))
@@ -103,8 +104,11 @@ func TestThoseWhoAreBeatenNeedNotLook(t *testing.T) {
 		}
 		time.Sleep(ttl / 8)
 	}
-	if n := p.Forwarded(faultproxy.ToServer) - before; n > beats {
-		t.Errorf("%d requests for %d beats", n, beats)
+	// On a machine that stands still the connection that listens is asked every 15 s
+	// whether it is still there.
+	probes := int(time.Since(since) / (15 * time.Second))
+	if n := p.Forwarded(faultproxy.ToServer) - before; n > beats+probes {
+		t.Errorf("%d requests for %d beats and %d probes", n, beats, probes)
 	}
 }
 
