@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -56,7 +57,7 @@ func TestRealShellsComplete(t *testing.T) {
 		s.holdAll("deploy-nightly", "orders:42", "größer a b")
 		s.ear("over")
 		s.begin("leads", "pawl", "elect", "scheduler", "10.0.0.7:80", "--", "sh", "-c", `exec 3<>over; echo leads >leads; read end <&3`)
-		for _, step := range []struct{ keys, want string }{
+		for i, step := range []struct{ keys, want string }{
 			{"pawl inspect depl" + tab, `deploy-nightly in sqlite:`},
 			{"pawl inspect ord" + tab, `orders:42 in sqlite:`},
 			{"pawl inspect gr" + tab, `größer a b in sqlite:`},
@@ -71,11 +72,18 @@ func TestRealShellsComplete(t *testing.T) {
 			{"pawl bench --for 10ms --format gob" + tab + " alo" + tab, `BenchmarkLock/alone`},
 			{"pawl -s sqli" + tab + s.path("locks.db") + " ls ord" + tab, `[\r\n]orders:42 +exclusive`},
 		} {
-			before := len(x.shown())
-			x.types(step.keys + "\r")
 			want := regexp.MustCompile(step.want)
-			if !eventually(func() bool { return want.MatchString(x.shown()[before:]) }) {
-				t.Fatalf("%q never came to %s:\n%q", step.keys, step.want, x.shown()[before:])
+			for try := 1; ; try++ {
+				before, over := len(x.shown()), fmt.Sprintf("%d.%d", i, try)
+				x.types(step.keys + "\r" + `echo ste""p` + over + "\r")
+				x.shows(`step` + regexp.QuoteMeta(over) + `\r`)
+				shown := x.shown()[before:]
+				if want.MatchString(shown) {
+					break
+				}
+				if try == 5 { // a store that takes longer than a second, as on a busy machine, completes nothing
+					t.Fatalf("%q does not come to %s:\n%q", step.keys, step.want, shown)
+				}
 			}
 		}
 		if name == "bash" { // twice: it lists them
