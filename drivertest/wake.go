@@ -188,16 +188,30 @@ func readersBeforeAWriter(s *stage, vain *atomic.Int32) {
 }
 
 func expiryWakes(s *stage) {
-	a, b := s.joinBriefly(), s.join()
-	ca, cb := s.claim(), s.claim()
-	a.hold(ca)
-	answered := time.Now()
-	last := b.stand(cb)
-	a.die()
-	if _, err := b.until(s.ctx, cb, last); err != nil {
-		s.Fatalf("Await: %v", err)
-	}
-	if late := time.Since(answered); late > 3*a.TTL()+soon {
-		s.Errorf("the waiter holds %v after a holder with a TTL of %v was last heard of", late, a.TTL())
-	}
+	inTime(s, func(ttl time.Duration) bool {
+		a, b := s.joinFor(ttl), s.join()
+		ca, cb := s.claim(), s.claim()
+		ca.Name += "/" + newID()
+		cb.Name = ca.Name
+		sent := time.Now()
+		a.hold(ca)
+		answered := time.Now()
+		last := b.enter(cb)
+		if last.Held && time.Since(sent) >= a.TTL() { // the holder's time was over before the other came
+			b.shut()
+			a.shut()
+			return false
+		}
+		if last.Held {
+			s.Fatalf("Enter beside a holder: %+v", last)
+		}
+		a.die()
+		if _, err := b.until(s.ctx, cb, last); err != nil {
+			s.Fatalf("Await: %v", err)
+		}
+		if late := time.Since(answered); late > 3*a.TTL()+soon {
+			s.Errorf("the waiter holds %v after a holder with a TTL of %v was last heard of", late, a.TTL())
+		}
+		return true
+	})
 }
