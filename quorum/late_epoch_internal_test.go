@@ -88,6 +88,22 @@ func TestALateGrantOfAnotherEpochConfirmsNothing(t *testing.T) {
 	})
 }
 
+// threeNodes opens an engine over three nodes in memory.
+func threeNodes(t *testing.T, options ...Option) (*Engine, []*memlock.Engine) {
+	t.Helper()
+	var nodes []Node
+	var mem []*memlock.Engine
+	for i := range 3 {
+		mem = append(mem, memlock.New())
+		nodes = append(nodes, Node{Name: fmt.Sprint("n", i+1), Engine: mem[i]})
+	}
+	e, err := New(nodes, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, mem
+}
+
 // raise has one node begin the next epoch with a mark, and returns the epoch before.
 func raise(t *testing.T, e *Engine, at *memlock.Engine, high uint64) uint64 {
 	t.Helper()
@@ -111,16 +127,7 @@ func raise(t *testing.T, e *Engine, at *memlock.Engine, high uint64) uint64 {
 func TestNodesThatWereLeftInDifferentEpochsAreMended(t *testing.T) {
 	for raised := range 3 { // two of them are asked first for the name
 		synctest.Test(t, func(t *testing.T) {
-			var nodes []Node
-			var mem []*memlock.Engine
-			for i := range 3 {
-				mem = append(mem, memlock.New())
-				nodes = append(nodes, Node{Name: fmt.Sprint("n", i+1), Engine: mem[i]})
-			}
-			e, err := New(nodes)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e, mem := threeNodes(t)
 			defer e.Close()
 			s, err := e.Open(t.Context(), driver.SessionOptions{ID: "s", TTL: time.Minute})
 			if err != nil {
@@ -146,16 +153,7 @@ func TestNodesThatWereLeftInDifferentEpochsAreMended(t *testing.T) {
 func TestMarksAreHandedOnToNodesThatHaveLostThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = time.Second
-		var nodes []Node
-		var mem []*memlock.Engine
-		for i := range 3 {
-			mem = append(mem, memlock.New())
-			nodes = append(nodes, Node{Name: fmt.Sprint("n", i+1), Engine: mem[i]})
-		}
-		e, err := New(nodes, WithMaxTTL(ttl))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e, mem := threeNodes(t, WithMaxTTL(ttl))
 		defer e.Close()
 		open := func(id string) driver.Session {
 			s, err := e.Open(t.Context(), driver.SessionOptions{ID: id, TTL: ttl})

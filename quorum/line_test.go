@@ -145,16 +145,9 @@ func TestAnEvictionThatAMajorityMayHaveMissedIsNotSaidToBeDone(t *testing.T) {
 		defer e.Close()
 		s := sessionOf(t, e, "s", 10*time.Second)
 		c := mutex("aa", "name")
-		if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
-			t.Fatal(st, err)
-		}
-		time.Sleep(10 * time.Millisecond) // until it is at every node
-		line, err := e.Line(t.Context(), c.Name)
-		if err != nil || len(line) != 1 {
-			t.Fatal(line, err)
-		}
+		entry := heldAlone(t, e, s, c)
 		mem[0].silent.Store(true)
-		if err := e.Evict(t.Context(), line[0]); !errors.Is(err, driver.ErrUnreachable) {
+		if err := e.Evict(t.Context(), entry); !errors.Is(err, driver.ErrUnreachable) {
 			t.Errorf("Evict: %v, not ErrUnreachable", err)
 		}
 		out := make([]driver.Standing, 1)

@@ -15,14 +15,7 @@ import (
 
 func TestAWatchForgetsClaimsThatGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all []Node
-		for i := range 3 {
-			all = append(all, Node{Name: fmt.Sprint("n", i), Engine: memlock.New()})
-		}
-		e, err := New(all)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e, _ := threeNodes(t)
 		defer e.Close()
 		s, err := e.Open(t.Context(), driver.SessionOptions{ID: "s", TTL: time.Minute})
 		if err != nil {

@@ -441,6 +441,20 @@ func TestALeaveThatIsOnItsWayDoesNotMeetTheNextEnterOfTheSameTry(t *testing.T) {
 	})
 }
 
+// heldAlone enters a claim, which is to be granted at every node, and returns its entry.
+func heldAlone(t *testing.T, e driver.Engine, s driver.Session, c driver.Claim) driver.Entry {
+	t.Helper()
+	if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
+		t.Fatal(st, err)
+	}
+	time.Sleep(10 * time.Millisecond) // until it is at every node
+	line, err := e.Line(t.Context(), c.Name)
+	if err != nil || len(line) != 1 {
+		t.Fatal(line, err)
+	}
+	return line[0]
+}
+
 // It was broken, and another has held the name since: what its session knows of it from
 // before is over, whatever the nodes grant now.
 func TestAClaimThatIsEnteredAgainAfterItWasBrokenHasANewToken(t *testing.T) {
@@ -449,15 +463,8 @@ func TestAClaimThatIsEnteredAgainAfterItWasBrokenHasANewToken(t *testing.T) {
 		defer e.Close()
 		s := sessionOf(t, e, "s", 10*time.Second)
 		c, next := mutex("aa", "name"), mutex("bb", "name")
-		if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
-			t.Fatal(st, err)
-		}
-		time.Sleep(10 * time.Millisecond) // until it is at every node
-		line, err := e.Line(t.Context(), c.Name)
-		if err != nil || len(line) != 1 {
-			t.Fatal(line, err)
-		}
-		if err := e.Evict(t.Context(), line[0]); err != nil {
+		entry := heldAlone(t, e, s, c)
+		if err := e.Evict(t.Context(), entry); err != nil {
 			t.Fatal(err)
 		}
 		between, err := s.Enter(t.Context(), next)

@@ -179,21 +179,28 @@ func TestAReaderWhoseLifeIsOverIsGrantedAnew(t *testing.T) {
 	}
 }
 
-// Nobody has come to the name since, and another reader keeps it.
-func TestAReaderWhoseLifeIsOverIsConfirmedNothing(t *testing.T) {
-	t.Parallel()
-	f := newField(t, 1, brief)
-	client, err := f.direct(t, 0)
+// enlisted opens a session on one server alone, as a voter of a list.
+func (f *field) enlisted(t *testing.T, i int, id string) (driver.Session, driver.Voter) {
+	t.Helper()
+	client, err := f.direct(t, i)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := rueidis.New(client, redislock.Prefix(f.prefix))
-	defer e.Close()
-	s := seat(t, e, "s", 20*time.Second)
+	t.Cleanup(func() { e.Close() })
+	s := seat(t, e, id, 20*time.Second)
 	v := s.(driver.Voter)
 	if _, err := v.Enlist(t.Context(), "list"); err != nil {
 		t.Fatal(err)
 	}
+	return s, v
+}
+
+// Nobody has come to the name since, and another reader keeps it.
+func TestAReaderWhoseLifeIsOverIsConfirmedNothing(t *testing.T) {
+	t.Parallel()
+	f := newField(t, 1, brief)
+	s, v := f.enlisted(t, 0, "s")
 	if err := v.Rejoin(t.Context(), 1, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -220,27 +227,15 @@ func TestAReaderWhoseLifeIsOverIsConfirmedNothing(t *testing.T) {
 func TestALateRejoinDoesNotLetAServerVoteThatWasEmptiedSince(t *testing.T) {
 	t.Parallel()
 	f := newField(t, 1, brief)
-	c, err := f.direct(t, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := rueidis.New(c, redislock.Prefix(f.prefix))
-	defer e.Close()
-	enlist := func(id string) driver.Voter {
-		v := seat(t, e, id, time.Second).(driver.Voter)
-		if _, err := v.Enlist(t.Context(), "list"); err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-	slow := enlist("slow")
-	if err := enlist("other").Rejoin(t.Context(), 1, 1); err != nil {
+	_, slow := f.enlisted(t, 0, "slow")
+	_, other := f.enlisted(t, 0, "other")
+	if err := other.Rejoin(t.Context(), 1, 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.at(t, 0, "DEL", f.key("\x01q")).Error(); err != nil {
 		t.Fatal(err)
 	}
-	enlist("next")
+	f.enlisted(t, 0, "next")
 	if err := slow.Rejoin(t.Context(), 1, 2); !errors.Is(err, driver.ErrConflict) {
 		t.Errorf("%v, not ErrConflict", err)
 	}
