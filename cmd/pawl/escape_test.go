@@ -63,8 +63,8 @@ func (s *stage) plant() {
 	}
 }
 
-// calm fails if anything was printed that a terminal would obey or not show.
-func calm(t *testing.T, place, text string) {
+// nothingObeyed fails if anything was printed that a terminal would obey or not show.
+func nothingObeyed(t *testing.T, place, text string) {
 	t.Helper()
 	text = strings.ReplaceAll(text, "\r\n", "\n") // as a terminal has it
 	text = strings.ReplaceAll(text, "\r\x1b[K", "")
@@ -101,41 +101,41 @@ func TestNothingFromAStoreReachesATerminalUnescaped(t *testing.T) {
 		if args[0] == "__complete" {
 			p.out = strings.ReplaceAll(p.out, "\t", "") // between a word and what is said of it
 		}
-		calm(t, place+" | cat", p.out)
-		calm(t, place+" 2>&1 | cat", p.err)
+		nothingObeyed(t, place+" | cat", p.out)
+		nothingObeyed(t, place+" 2>&1 | cat", p.err)
 		if args[0] == "__complete" || args[0] == "force-unlock" && len(args) == 2 {
 			continue // a shell reads the first, and the second asks
 		}
 		x := s.terminal(200, "pawl", args...)
 		<-x.done
-		calm(t, place, x.shown())
+		nothingObeyed(t, place, x.shown())
 		if !strings.Contains(p.out+p.err, `\x1b`) && !strings.Contains(p.out, `\u001b`) && args[0] != "elect" && p.err == "" {
 			t.Errorf("%s shows nothing of it: %q %q", place, p.out, p.err)
 		}
 	}
-	calm(t, "--events", s.read("events"))
+	nothingObeyed(t, "--events", s.read("events"))
 
 	watch := s.terminal(200, "pawl", "watch")
 	watch.shows(`\njob|  job|evil|value`)
 	watch.types(ctrlC)
 	<-watch.done
-	calm(t, "watch", watch.shown())
+	nothingObeyed(t, "watch", watch.shown())
 	lines := s.terminal(200, "pawl", "watch", "--json")
 	lines.shows(`election/job`)
 	lines.types(ctrlC)
 	<-lines.done
-	calm(t, "watch --json", strings.ReplaceAll(lines.shown(), "^C", ""))
+	nothingObeyed(t, "watch --json", strings.ReplaceAll(lines.shown(), "^C", ""))
 
 	asked := s.terminal(200, "pawl", "force-unlock", "y")
 	asked.shows(`Type the lock's name to break it: `)
 	asked.types("y\n")
 	asked.ends(0)
-	calm(t, "force-unlock on a terminal", asked.shown())
+	nothingObeyed(t, "force-unlock on a terminal", asked.shown())
 	if !strings.Contains(asked.shown(), `audit: `) || !strings.Contains(asked.shown(), `\x1b[2J`) {
 		t.Errorf("force-unlock on a terminal: %q", asked.shown())
 	}
 	p := s.run("pawl", "force-unlock", "--token", strconv.Itoa(4096<<8), "x")
-	calm(t, "force-unlock --token", p.err)
+	nothingObeyed(t, "force-unlock --token", p.err)
 	if p.code != 0 || !strings.Contains(p.err, `audit: `) {
 		t.Errorf("force-unlock --token: %+v", p)
 	}
@@ -183,8 +183,8 @@ func TestNamesOfOtherProgramsOnRedisAreEscaped(t *testing.T) {
 	s := newStage(t).with("PAWL_STORE=redis://" + redis.Addr())
 	for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"inspect", "x"}, {"inspect", "--json", "x"}, {"run", "-n", "x", "--", "true"}, {"force-unlock", "--token", "0", "x"}} {
 		p := s.run("pawl", args...)
-		calm(t, strings.Join(args, " "), p.out)
-		calm(t, strings.Join(args, " "), p.err)
+		nothingObeyed(t, strings.Join(args, " "), p.out)
+		nothingObeyed(t, strings.Join(args, " "), p.err)
 		if args[0] == "ls" && !regexp.MustCompile(`z\\(x|u00)1b]0;owned`).MatchString(p.out) {
 			t.Errorf("%v does not show what is there: %q", args, p.out)
 		}
@@ -223,11 +223,11 @@ func TestErrorsOfAStoreAreEscaped(t *testing.T) {
 	s := newStage(t).with("PAWL_STORE=redis://"+ln.Addr().String(), contactEnv+"=2s")
 	for _, args := range [][]string{{"ls"}, {"inspect", "x"}, {"run", "-n", "--events", s.path("events"), "x", "--", "true"}, {"elect", "x"}, {"force-unlock", "x"}} {
 		p := s.run("pawl", args...)
-		calm(t, strings.Join(args, " "), p.out)
-		calm(t, strings.Join(args, " "), p.err)
+		nothingObeyed(t, strings.Join(args, " "), p.out)
+		nothingObeyed(t, strings.Join(args, " "), p.err)
 		if p.code == 0 || !strings.Contains(p.err, `\x1b[2J`) {
 			t.Errorf("%v does not show the answer: %+v", args, p)
 		}
 	}
-	calm(t, "--events", s.read("events"))
+	nothingObeyed(t, "--events", s.read("events"))
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/pawl-go/pawl/internal/calm"
 )
 
 // A terminal is a program with a terminal of its own, which is its controlling
@@ -114,6 +116,25 @@ const ctrlC = "\x03"
 
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
+	for n := 1; ; n++ {
+		stood := calm.Start()
+		got, want := interruptedTenTimes(t)
+		lost := stood.End()
+		if got == want {
+			return
+		}
+		// Whether both had it is decided by time.
+		if n == 5 || lost < apart/5 {
+			t.Fatalf("the command has seen %q, want %q; the machine stood still for %v", got, want, lost)
+		}
+		t.Logf("the command has seen %q, but the machine stood still for %v: again", got, lost)
+	}
+}
+
+// interruptedTenTimes returns which signals a command in a terminal has seen, and which
+// were sent to it.
+func interruptedTenTimes(t *testing.T) (got, want string) {
+	t.Helper()
 	s := newStage(t)
 	x := s.terminal(80, "pawl", "run", "x", "--", "sh", "-c",
 		`cut -d " " -f 5 /proc/$$/stat /proc/$PPID/stat >group; exec listener got go`)
@@ -124,7 +145,7 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 			t.Fatalf("%s never arrived: %q", signal, s.read("got"))
 		}
 	}
-	want := "ready\n"
+	want = "ready\n"
 	for n := range 10 { // the kernel may make one signal of two that come close together
 		x.types(ctrlC)
 		heard("interrupt", n+1)
@@ -137,15 +158,13 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	}
 	s.write("go", "")
 	x.ends(9)
-	if got := s.read("got"); got != want {
-		t.Errorf("the command has seen %q, want %q", got, want)
-	}
 	if g := strings.Fields(s.read("group")); len(g) != 2 || g[0] != g[1] {
 		t.Errorf("process groups of command and pawl: %v; with a terminal they must be one", g)
 	}
 	if list := s.run("pawl", "ls", "--json"); strings.TrimSpace(list.out) != "[]" {
 		t.Errorf("left behind: %s", list.out)
 	}
+	return s.read("got"), want
 }
 
 func TestCtrlCEndsACommandThatDoesNotCatchIt(t *testing.T) {
