@@ -137,12 +137,7 @@ func TestAPathWithoutPermissionIsDeniedAndLeftAlone(t *testing.T) {
 // The right to make claims is taken away from a running engine.
 func TestALostRightIsDenied(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
-	s := open(t, e, time.Minute)
-	c := mutex()
-	hold(t, s, c)
-	leave(t, s, c)
-	conn := raw(t)
+	e, s, conn := usedLine(t)
 	if _, err := conn.SetACL(e.linePath("job"), zk.WorldACL(zk.PermRead|zk.PermAdmin), -1); err != nil {
 		t.Fatal(err)
 	}

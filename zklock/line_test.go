@@ -24,12 +24,7 @@ import (
 
 func TestAStrayChildBlocksNobody(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
-	s := open(t, e, time.Minute)
-	c := mutex()
-	hold(t, s, c)
-	leave(t, s, c)
-	conn := raw(t)
+	e, s, conn := usedLine(t)
 	stray := e.linePath("job") + "/stray"
 	if _, err := conn.Create(stray, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
@@ -52,12 +47,7 @@ func TestAStrayChildBlocksNobody(t *testing.T) {
 
 func TestTheClaimOfAnotherRecipeIsAClearErrorAndLeftAlone(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
-	s := open(t, e, time.Minute)
-	c := mutex()
-	hold(t, s, c)
-	leave(t, s, c)
-	conn := raw(t)
+	e, s, conn := usedLine(t)
 	theirs := zk.NewLock(conn, e.linePath("job"), zk.WorldACL(zk.PermAll))
 	if err := theirs.Lock(); err != nil {
 		t.Fatal(err)
@@ -325,12 +315,7 @@ func TestTheOrderSurvivesTheEndOfTheSequenceNumbers(t *testing.T) {
 // A server that has forgotten how many had come to a line gives numbers twice.
 func TestNumbersThatAreGivenTwiceLeaveTheOrder(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
-	s := open(t, e, time.Minute)
-	warm := mutex()
-	hold(t, s, warm)
-	leave(t, s, warm)
-	conn := raw(t)
+	e, s, conn := usedLine(t)
 	var cs []driver.Claim
 	for i := range 6 {
 		c := mutex()

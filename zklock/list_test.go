@@ -84,12 +84,7 @@ func TestAnEvictionAsksForNobodyElse(t *testing.T) {
 // upgraded one by one.
 func TestNodesOfAnOlderPawlStandInTheSameLine(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
-	s := open(t, e, time.Minute)
-	warm := mutex()
-	hold(t, s, warm)
-	leave(t, s, warm)
-	conn := raw(t)
+	e, s, conn := usedLine(t)
 	for _, size := range [][2]int{{1, 1}, {2, 3}} {
 		older, c := claim(size[0], size[1]), claim(size[0], size[1])
 		prefix := exclusiveMark

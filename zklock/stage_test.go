@@ -177,6 +177,18 @@ func raw(t testing.TB) *zk.Conn {
 	return conn
 }
 
+// usedLine opens an engine and a session that has held and given back "job", so that the
+// line's node is there, and a connection beside them.
+func usedLine(t testing.TB) (*Engine, *session, *zk.Conn) {
+	t.Helper()
+	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	s := open(t, e, time.Minute)
+	c := mutex()
+	hold(t, s, c)
+	leave(t, s, c)
+	return e, s, raw(t)
+}
+
 // A counter counts the requests of the connections it makes, by kind.
 type counter struct {
 	mu  sync.Mutex // guards ops

@@ -116,19 +116,13 @@ const ctrlC = "\x03"
 
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
-	for n := 1; ; n++ {
-		stood := calm.Start()
-		got, want := interruptedTenTimes(t)
-		lost := stood.End()
-		if got == want {
-			return
+	// Whether both of us had it is decided by time.
+	calm.Succeeds(t, apart/5, func() error {
+		if got, want := interruptedTenTimes(t); got != want {
+			return fmt.Errorf("the command has seen %q, want %q", got, want)
 		}
-		// Whether both had it is decided by time.
-		if n == 5 || lost < apart/5 {
-			t.Fatalf("the command has seen %q, want %q; the machine stood still for %v", got, want, lost)
-		}
-		t.Logf("the command has seen %q, but the machine stood still for %v: again", got, lost)
-	}
+		return nil
+	})
 }
 
 // interruptedTenTimes returns which signals a command in a terminal has seen, and which

@@ -63,7 +63,7 @@ func (w *Watch) End() time.Duration {
 	return w.Lost()
 }
 
-// attempts are how often a step is done before Within gives up.
+// attempts are how often a step is done before Within and Succeeds give up.
 const attempts = 5
 
 // Within has step done, which returns how long that took which must not take
@@ -92,5 +92,30 @@ func within(t testing.TB, limit time.Duration, what string, step func(*Watch) ti
 			return
 		}
 		t.Logf("%s after %v, but the machine stood still for %v: again", what, took, lost)
+	}
+}
+
+// Succeeds has step done, which must not fail. A step that failed while the machine stood
+// still for at least so long says nothing and is done again; a test in which that happens
+// five times fails too.
+func Succeeds(t testing.TB, still time.Duration, step func() error) {
+	t.Helper()
+	succeeds(t, still, func(*Watch) error { return step() })
+}
+
+func succeeds(t testing.TB, still time.Duration, step func(*Watch) error) {
+	t.Helper()
+	for n := 1; ; n++ {
+		w := Start()
+		err := step(w)
+		lost := w.End()
+		if err == nil {
+			return
+		}
+		if n == attempts || lost < still {
+			t.Errorf("%v; the machine stood still for %v, the %d. time", err, lost, n)
+			return
+		}
+		t.Logf("%v; but the machine stood still for %v: again", err, lost)
 	}
 }

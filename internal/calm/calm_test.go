@@ -1,6 +1,7 @@
 package calm
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,33 @@ func TestAMachineThatAlwaysStandsStillFails(t *testing.T) {
 	within(r, time.Second, "the answer came", func(w *Watch) time.Duration { steps++; return stoodStill(w, 3*time.Second) })
 	if !r.failed || steps != attempts {
 		t.Errorf("failed %v after %d steps", r.failed, steps)
+	}
+}
+
+func TestAFailureCountsUnlessTheMachineStoodStill(t *testing.T) {
+	for _, c := range []struct {
+		still  time.Duration
+		fails  int // of the first steps
+		failed bool
+		steps  int
+	}{
+		{still: 0, fails: 0, failed: false, steps: 1},
+		{still: 0, fails: 1, failed: true, steps: 1},
+		{still: 3 * time.Second, fails: 2, failed: false, steps: 3},
+		{still: 3 * time.Second, fails: attempts - 1, failed: false, steps: attempts},
+		{still: 3 * time.Second, fails: attempts, failed: true, steps: attempts},
+	} {
+		r, steps := &report{TB: t}, 0
+		succeeds(r, time.Second, func(w *Watch) error {
+			stoodStill(w, c.still)
+			if steps++; steps > c.fails {
+				return nil
+			}
+			return errors.New("it failed")
+		})
+		if r.failed != c.failed || steps != c.steps {
+			t.Errorf("%+v: failed %v after %d steps", c, r.failed, steps)
+		}
 	}
 }
 
