@@ -63,7 +63,7 @@ func (w *waiter) wait(ctx context.Context) (driver.Standing, error) {
 		way := w.way()
 		if !w.turn.hears(way) {
 			w.turn.close()
-			w.turn, w.sure = w.s.attend(w.p.line.around(way)), false
+			w.turn, w.sure = w.s.e.attend(w.s.begun, w.p.line.around(way), patience(w.s.ttl)), false
 		}
 		over, err := w.listens(ctx, way)
 		if err == nil && w.sure {
@@ -158,7 +158,7 @@ func (w *waiter) hear(ctx context.Context, way []mark) (over bool, err error) {
 				return false, nil
 			}
 		case <-long:
-			w.self, long = w.s.attend(span{from: w.own().key}), nil
+			w.self, long = w.s.e.attend(w.s.begun, span{from: w.own().key}, patience(w.s.ttl)), nil
 		case <-begins:
 			if w.self.fault != nil {
 				return false, w.self.fault

@@ -26,6 +26,8 @@ type Engine struct {
 
 	begun  context.Context // ends when Close begins
 	finish context.CancelFunc
+	waited context.Context // ends when Close waits no longer for watches to begin
+	giveUp context.CancelFunc
 	tasks  sync.WaitGroup // the engine's goroutines; Close waits for them
 
 	mu       sync.Mutex // guards what follows
@@ -70,6 +72,7 @@ func New(client *clientv3.Client, opts ...Option) *Engine {
 	}
 	e := &Engine{client: client, space: p, sessions: map[*session]struct{}{}, heads: map[string]*head{}}
 	e.begun, e.finish = context.WithCancel(context.Background())
+	e.waited, e.giveUp = context.WithCancel(context.Background())
 	return e
 }
 
@@ -135,23 +138,39 @@ func (e *Engine) Close() error {
 	for s := range e.sessions {
 		open = append(open, s)
 	}
+	last := e.stream
 	e.mu.Unlock()
 	e.finish()
-	e.tasks.Wait()
 
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
+	defer context.AfterFunc(ctx, e.giveUp)()
 	errs := make([]error, len(open), len(open)+1)
 	var work sync.WaitGroup
 	for i, s := range open {
 		work.Go(func() { errs[i] = s.Close(ctx) })
 	}
 	work.Wait()
+	last.release()
+	e.tasks.Wait()
 	if e.owned {
-		errs = append(errs, e.client.Close())
+		errs = append(errs, e.closeClient())
 	}
 	if err := driver.Join(errs...); err != nil {
 		return fmt.Errorf("etcdlock: close: %w", err)
 	}
 	return nil
+}
+
+// closeClient closes the client, or leaves it alone when that takes too long: what a
+// client waits for may never come.
+func (e *Engine) closeClient() error {
+	closed := make(chan error, 1)
+	go func() { closed <- e.client.Close() }() // ends with the client
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(closeTimeout):
+		return fmt.Errorf("%w: its client does not close", driver.ErrUnreachable)
+	}
 }

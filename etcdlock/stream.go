@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"strconv"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -18,21 +19,37 @@ type stream struct {
 	anchored bool
 	opened   time.Time // when it was anchored
 	anchor   context.CancelFunc
-	sign     sign          // the last; none: it has not been heard of yet
-	asked    chan struct{} // closed when a question to it is over; nil: there is none
+	begins   *sync.WaitGroup // the watches that are being begun over it
+	sign     sign            // the last; none: it has not been heard of yet
+	asked    chan struct{}   // closed when a question to it is over; nil: there is none
 }
 
 // streamKey is the name under which a stream's number is told.
 const streamKey = "pawl-stream"
 
-// over returns ctx as that of a watch over the engine's present stream, and the
-// stream's number. A watch on a member that has lost its leader ends instead of
-// being silent.
-func (e *Engine) over(ctx context.Context) (context.Context, int) {
+// over returns ctx as that of a watch over the engine's present stream, the stream's
+// number, and what to call when the watch has begun, or never will. A watch on a member
+// that has lost its leader ends instead of being silent.
+func (e *Engine) over(ctx context.Context) (over context.Context, number int, begun func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.anchorLocked()
-	return e.numbered(ctx, e.stream.number), e.stream.number
+	over, number, begun = e.numbered(ctx, e.stream.number), e.stream.number, func() {}
+	if !e.closed {
+		e.anchorLocked()
+		e.stream.begins.Add(1)
+		begun = e.stream.begins.Done
+	}
+	return over, number, begun
+}
+
+// release ends s once no watch begins over it any more. A client can never be closed if
+// one of its streams ends, with its last watch, while another watch is being refused
+// over it.
+func (s stream) release() {
+	if s.anchored {
+		s.begins.Wait()
+		s.anchor()
+	}
 }
 
 func (e *Engine) numbered(ctx context.Context, number int) context.Context {
@@ -65,12 +82,10 @@ func (h *ear) renewed() bool {
 
 func (h *ear) doubtLocked() {
 	s := &h.e.stream
-	if s.number != h.stream {
-		return // it is doubted already
+	if s.number != h.stream || h.e.closed {
+		return // it is doubted already, or Close ends it
 	}
-	if s.anchored {
-		s.anchor()
-	}
+	h.e.tasks.Go(s.release) // ends when the watches that begin over it have begun or failed
 	*s = stream{number: s.number + 1}
 }
 
@@ -78,13 +93,13 @@ func (h *ear) doubtLocked() {
 // its last watch, and opening one costs a round trip, and under a password a
 // hash that is made to be slow.
 func (e *Engine) anchorLocked() {
-	if e.stream.anchored || e.closed {
+	if e.stream.anchored {
 		return
 	}
-	ctx, cancel := context.WithCancel(e.begun)
-	e.stream.anchored, e.stream.opened, e.stream.anchor = true, time.Now(), cancel
+	ctx, cancel := context.WithCancel(context.Background())
+	e.stream.anchored, e.stream.opened, e.stream.anchor, e.stream.begins = true, time.Now(), cancel, &sync.WaitGroup{}
 	over := e.numbered(ctx, e.stream.number)
-	e.tasks.Go(func() { // ends with the stream's use, or with the engine, whose Close waits for it
+	e.tasks.Go(func() { // ends when the stream is released, by doubt or by Close
 		defer cancel()
 		for ctx.Err() == nil {
 			for range e.client.Watch(over, e.space.names("")) {

@@ -42,26 +42,30 @@ func (r span) around(way []mark) span {
 // gives up when the stream has been silent for limit: a stream begins one watch
 // after the other, and many in a row may take long.
 func (e *Engine) listen(ctx context.Context, on span, limit time.Duration) (*ear, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	h := &ear{e: e, span: on, cancel: cancel, begun: make(chan struct{})}
-	h.begin(ctx, limit)
-	return h, h.fault
+	h := e.attend(ctx, on, limit)
+	select {
+	case <-h.begun:
+		return h, h.fault
+	case <-ctx.Done():
+		h.cancel()
+		return h, driver.Join(errDeaf, ctx.Err())
+	}
 }
 
 // attend returns at once, with an ear that begins to be told as soon as it can be, and
-// ends with the session.
-func (s *session) attend(on span) *ear {
-	ctx, cancel := context.WithCancel(s.begun)
-	h := &ear{e: s.e, span: on, cancel: cancel, begun: make(chan struct{})}
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	if s.e.closed {
+// ends with ctx.
+func (e *Engine) attend(ctx context.Context, on span, limit time.Duration) *ear {
+	ctx, cancel := context.WithCancel(ctx)
+	h := &ear{e: e, span: on, cancel: cancel, begun: make(chan struct{})}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
 		cancel()
 		h.fault = errDeaf
 		close(h.begun)
 		return h
 	}
-	s.e.tasks.Go(func() { h.begin(ctx, patience(s.ttl)) }) // ends with the ear, or with the engine, whose Close waits for it
+	e.tasks.Go(func() { h.begin(ctx, limit) }) // ends when it is told or refused, or when Close has waited for that
 	return h
 }
 
@@ -79,18 +83,23 @@ func (h *ear) begin(ctx context.Context, limit time.Duration) {
 }
 
 // try begins a watch over the engine's present stream, and reports whether that was
-// refused.
+// refused. The end of ctx does not call it off, but ends the watch that has begun: see
+// release.
 func (h *ear) try(ctx context.Context, limit time.Duration) (refused bool) {
 	opts := []clientv3.OpOption{clientv3.WithFilterPut(), clientv3.WithCreatedNotify()}
 	if h.span.to != "" {
 		opts = append(opts, clientv3.WithRange(h.span.to))
 	}
-	over, number := h.e.over(ctx)
+	own, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer context.AfterFunc(h.e.waited, end)()
+	over, number, begun := h.e.over(own)
+	defer begun()
 	h.stream, h.fault = number, nil
 	var silence alarm
-	silence.set(limit, func() bool { return h.e.silent(number, limit) }, h.cancel)
+	silence.set(limit, func() bool { return h.e.silent(number, limit) }, end)
 	h.told = h.e.client.Watch(over, h.span.from, opts...)
 	r, open := <-h.told
+	context.AfterFunc(ctx, end)
 	if silence.off() {
 		h.doubt()
 		h.fault = errDeaf
