@@ -145,11 +145,7 @@ func TestACreateWithoutAnAnswerIsFoundAgain(t *testing.T) {
 // somebody has come.
 func TestATryDoesNotOvertakeWhoCameByACreate(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
-	s := open(t, e, time.Minute)
-	first := mutex()
-	hold(t, s, first)
-	leave(t, s, first)
+	e, s, conn := usedLine(t)
 	n, err := e.read(t.Context(), s.l, s.f, "job")
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +169,7 @@ func TestATryDoesNotOvertakeWhoCameByACreate(t *testing.T) {
 	if !enter() {
 		t.Error("alone it does not hold")
 	}
-	if _, err := raw(t).Create(n.path+"/"+exclusiveMark, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+	if _, err := conn.Create(n.path+"/"+exclusiveMark, nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
 	if enter() {
