@@ -106,7 +106,7 @@ func (cl *claim) entry() (driver.Entry, bool) {
 		return driver.Entry{}, false
 	}
 	return driver.Entry{
-		Claim: cl.Claim, Session: s.id, Held: true, Token: cl.fence,
+		Claim: cl.Claim, Session: s.id, Held: true, Fence: cl.fence,
 		Since: now.sub(cl.granted), Left: cl.promise.add(s.margin).sub(now),
 	}, true
 }

@@ -32,46 +32,46 @@ var rows = map[string]row{
 	"driver": {stdOnly: true},
 	"pawl":   {ours: "driver", stdOnly: true},
 
-	"memlock":   {ours: "driver", stdOnly: true, engine: true},
-	"quorum":    {ours: "driver internal/crew", stdOnly: true, engine: true},
-	"redislock": {ours: "driver internal/plan", engine: true},
-	"etcdlock":  {ours: "driver", engine: true},
-	"zklock":    {ours: "driver internal/crew", engine: true},
-	// What OnceTx remembers, once must read: both have it from once/record.
-	"sqllock": {ours: "driver internal/plan once/record internal/kept", stdOnly: true, engine: true, tests: "once"},
+	"driverkit": {ours: "driver", stdOnly: true},
 
-	"redislock/goredis": {ours: "redislock driver internal/crew", engine: true},
-	"redislock/rueidis": {ours: "redislock driver", engine: true},
-	"sqllock/sqlite":    {ours: "sqllock driver", engine: true},
-	"sqllock/postgres":  {ours: "sqllock driver", engine: true},
-	"sqllock/mysql":     {ours: "sqllock driver", engine: true},
-	"redlock":           {ours: "quorum redislock/rueidis driver", engine: true},
+	"memlock":   {ours: "driver driverkit", stdOnly: true, engine: true},
+	"quorum":    {ours: "driver driverkit", stdOnly: true, engine: true},
+	"redislock": {ours: "driver driverkit", engine: true},
+	"etcdlock":  {ours: "driver driverkit", engine: true},
+	"zklock":    {ours: "driver driverkit", engine: true},
+	// What OnceTx remembers, once must read: both have it from once/record.
+	"sqllock": {ours: "driver driverkit once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
+
+	"redislock/goredis": {ours: "redislock driver driverkit", engine: true},
+	"redislock/rueidis": {ours: "redislock driver driverkit", engine: true},
+	"sqllock/sqlite":    {ours: "sqllock driver driverkit", engine: true},
+	"sqllock/postgres":  {ours: "sqllock driver driverkit", engine: true},
+	"sqllock/mysql":     {ours: "sqllock driver driverkit", engine: true},
+	"redlock":           {ours: "quorum redislock/rueidis driver driverkit", engine: true},
 
 	"multi":         {ours: "pawl driver", stdOnly: true},
 	"election":      {ours: "pawl driver internal/recipe", stdOnly: true},
 	"once":          {ours: "pawl driver internal/recipe once/record", stdOnly: true},
-	"once/record":   {ours: "driver internal/kept", stdOnly: true}, // apart, so that an engine may write it
-	"once/httponce": {ours: "once pawl", stdOnly: true},            // apart, so that once does not link net/http
+	"once/record":   {ours: "driver internal/recordenc", stdOnly: true}, // apart, so that an engine may write it
+	"once/httponce": {ours: "once pawl", stdOnly: true},                 // apart, so that once does not link net/http
 	"cell":          {ours: "pawl driver internal/recipe", stdOnly: true},
 	"fence":         {stdOnly: true},
 
 	"engines":    {ours: "engines"},
 	"drivertest": {ours: "driver pawl"},
-	"cmd/pawl":   {ours: "engines pawl driver multi election once cell internal/gauge"},
+	"cmd/pawl":   {ours: "engines pawl driver multi election once cell internal/lockbench"},
 
 	"examples/orders": {ours: "pawl driver memlock once once/httponce sqllock sqllock/sqlite"},
 	"examples/cron":   {ours: "pawl memlock once", stdOnly: true},
 	"examples/leader": {ours: "pawl memlock election", stdOnly: true},
 	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
 
-	"internal/calm":       {stdOnly: true},
+	"internal/stalltest":  {stdOnly: true},
 	"internal/canary":     {stdOnly: true},
-	"internal/crew":       {stdOnly: true},
 	"internal/faultproxy": {},
-	"internal/gauge":      {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
-	"internal/kept":       {stdOnly: true},
-	"internal/plan":       {ours: "driver", stdOnly: true}, // apart, so that engines whose beats tell when to look have one rule for it
-	"internal/recipe":     {ours: "pawl driver internal/kept", stdOnly: true},
+	"internal/lockbench":  {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
+	"internal/recordenc":  {stdOnly: true},
+	"internal/recipe":     {ours: "pawl driver internal/recordenc", stdOnly: true},
 	"internal/recipetest": {ours: "pawl driver engines internal/faultproxy internal/testserver"},
 	"internal/testserver": {},
 	"scripts/testreport":  {stdOnly: true},

@@ -111,7 +111,7 @@ func (c *Client) compare(ctx context.Context, prefix string, known map[string]dr
 		}
 		key := e.Name + "\x00" + e.ID
 		now[key] = e
-		if old, ok := known[key]; ok && old.Held == e.Held && old.Token == e.Token {
+		if old, ok := known[key]; ok && old.Held == e.Held && old.Fence == e.Fence {
 			continue
 		}
 		step := Queued

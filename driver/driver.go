@@ -49,7 +49,7 @@ type Entry struct {
 	Claim
 	Session string // the ID in SessionOptions
 	Held    bool
-	Token   uint64        // 0 while it waits
+	Fence   uint64        // 0 while it waits
 	Since   time.Duration // how long held or waiting, by the engine's clock
 	Left    time.Duration // until expiry; 0 unknown
 	Foreign bool          // a hold that is not ours: another client of the plain recipe
@@ -212,7 +212,7 @@ type Records interface {
 type Voter interface {
 	// Enlist makes this session one of a quorum and tells whether the node votes.
 	// list names the quorum's nodes; ErrDenied says that the node serves another.
-	Enlist(ctx context.Context, list string) (Roll, error)
+	Enlist(ctx context.Context, list string) (Membership, error)
 
 	// Confirm raises the node's mark to token if the claim's grant still stands
 	// with exactly this try and granted value, and the node's epoch is still the
@@ -232,8 +232,8 @@ type Voter interface {
 	Rejoin(ctx context.Context, high, epoch uint64) error
 }
 
-// A Roll is what a quorum's node says of itself.
-type Roll struct {
+// A Membership is what a quorum's node says of itself.
+type Membership struct {
 	Votes bool
 	New   bool          // it remembers nothing of this quorum
 	Since time.Duration // how long it has known that it does not vote, by its own clock

@@ -106,8 +106,8 @@ func (s *stage) evictThrough(c *pawl.Client, l *pawl.Lease) {
 			if e.Name != l.Name() || e.ID != l.ID() {
 				continue
 			}
-			if e.Token != l.Fence() {
-				s.Errorf("List shows token %d, the lease has %d", e.Token, l.Fence())
+			if e.Fence != l.Fence() {
+				s.Errorf("List shows token %d, the lease has %d", e.Fence, l.Fence())
 			}
 			return c.Evict(s.ctx, e)
 		}

@@ -109,7 +109,7 @@ func evictChanged(s *stage) {
 	s.evictNothing("with another ID", other)
 	if s.can.Fencing != driver.None {
 		other = seen
-		other.Token++
+		other.Fence++
 		s.evictNothing("with another token", other)
 	}
 	other = seen
@@ -133,7 +133,7 @@ func evictChanged(s *stage) {
 		reads := s.claimOf(1, driver.All)
 		a.hold(reads)
 		other = s.entry(reads)
-		other.Token++
+		other.Fence++
 		s.evictNothing("of a reader with another token", other)
 		s.expectLine("no reader was evicted", reads)
 	}

@@ -39,7 +39,7 @@ func listFields(s *stage) {
 	if e.Session != a.id {
 		s.Errorf("List shows session %q, it was opened as %q", e.Session, a.id)
 	}
-	if !e.Held || e.Token != st.Token || e.Foreign {
+	if !e.Held || e.Fence != st.Token || e.Foreign {
 		s.Errorf("List shows %+v of a hold with token %d", e, st.Token)
 	}
 	for _, size := range [][2]int{{2, 5}, {1, driver.All}} {
@@ -147,13 +147,13 @@ func lineOfName(s *stage) {
 		}
 		for i, e := range line {
 			c := want[name][i]
-			if e.ID != c.ID || e.Try != c.Try || e.Name != name || e.Note != c.Note || e.Held != (i == 0) || e.Held != (e.Token > 0) && s.can.Fencing != driver.None {
+			if e.ID != c.ID || e.Try != c.Try || e.Name != name || e.Note != c.Note || e.Held != (i == 0) || e.Held != (e.Fence > 0) && s.can.Fencing != driver.None {
 				s.Errorf("Line(%q) shows %+v at place %d, where %+v is", name, e, i, c)
 			}
 		}
 		listed := slices.DeleteFunc(s.list(name), func(e driver.Entry) bool { return e.Name != name })
 		same := func(x, y driver.Entry) bool {
-			return x.Claim == y.Claim && x.Session == y.Session && x.Held == y.Held && x.Token == y.Token && x.Foreign == y.Foreign
+			return x.Claim == y.Claim && x.Session == y.Session && x.Held == y.Held && x.Fence == y.Fence && x.Foreign == y.Foreign
 		}
 		if !slices.EqualFunc(line, listed, same) {
 			s.Errorf("Line(%q) shows\n%s\nand List\n%s", name, showEntries(line), showEntries(listed))

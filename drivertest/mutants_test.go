@@ -69,7 +69,7 @@ var lineMutants = []mutant{
 				out[i] = driver.Standing{Gone: true}
 				for _, e := range b.line(c.Name) {
 					if e.ID == c.ID && e.Try == c.Try {
-						out[i] = driver.Standing{Held: e.Held, Token: e.Token, Valid: s.TTL()}
+						out[i] = driver.Standing{Held: e.Held, Token: e.Fence, Valid: s.TTL()}
 					}
 				}
 			}
@@ -114,7 +114,7 @@ var lineMutants = []mutant{
 		b.enter = func(ctx context.Context, s *bentSession, c driver.Claim) (driver.Standing, error) {
 			for _, e := range b.line(c.Name) {
 				if e.ID == c.ID && e.Try == c.Try && e.Held {
-					return driver.Standing{Held: true, Token: e.Token, Valid: s.TTL()}, nil
+					return driver.Standing{Held: true, Token: e.Fence, Valid: s.TTL()}, nil
 				}
 			}
 			return s.Session.Enter(ctx, c)

@@ -94,7 +94,7 @@ func mapTokens(b *bent, to func(uint64) uint64) {
 	b.list = func(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 		return func(yield func(driver.Entry, error) bool) {
 			for e, err := range b.Engine.List(ctx, prefix) {
-				e.Token = shown(e.Token)
+				e.Fence = shown(e.Fence)
 				if !yield(e, err) {
 					return
 				}
@@ -104,14 +104,14 @@ func mapTokens(b *bent, to func(uint64) uint64) {
 	b.lineOf = func(ctx context.Context, name string) ([]driver.Entry, error) {
 		line, err := b.Engine.Line(ctx, name)
 		for i := range line {
-			line[i].Token = shown(line[i].Token)
+			line[i].Fence = shown(line[i].Fence)
 		}
 		return line, err
 	}
 	b.evict = func(ctx context.Context, x driver.Entry) error {
 		for _, e := range b.line(x.Name) {
-			if e.ID == x.ID && shown(e.Token) == x.Token {
-				x.Token = e.Token
+			if e.ID == x.ID && shown(e.Fence) == x.Fence {
+				x.Fence = e.Fence
 			}
 		}
 		return b.Engine.Evict(ctx, x)

@@ -182,15 +182,15 @@ func (m *model) checkTokens(when string, got []driver.Entry) bool {
 		if !e.Held {
 			continue
 		}
-		if token, known := m.tok[e.ID]; known && token != e.Token {
-			m.s.Errorf("%s: token %d became %d", when, token, e.Token)
+		if token, known := m.tok[e.ID]; known && token != e.Fence {
+			m.s.Errorf("%s: token %d became %d", when, token, e.Fence)
 			return false
 		}
-		if id, used := owner[e.Token]; used && id != e.ID {
-			m.s.Errorf("%s: token %d was given twice", when, e.Token)
+		if id, used := owner[e.Fence]; used && id != e.ID {
+			m.s.Errorf("%s: token %d was given twice", when, e.Fence)
 			return false
 		}
-		m.tok[e.ID] = e.Token
+		m.tok[e.ID] = e.Fence
 	}
 	return true
 }

@@ -297,7 +297,7 @@ func newID() string {
 
 func showEntries(es []driver.Entry) (out string) {
 	for _, e := range es {
-		out += fmt.Sprintf("  %s try %d, %d of %d, held %v, token %d\n", e.ID, e.Try, e.Need, e.Limit, e.Held, e.Token)
+		out += fmt.Sprintf("  %s try %d, %d of %d, held %v, token %d\n", e.ID, e.Try, e.Need, e.Limit, e.Held, e.Fence)
 	}
 	return out
 }

@@ -113,7 +113,7 @@ func tokenStays(s *stage) {
 		if s.can.Queue {
 			expect("Await", a.turn(c, driver.Standing{}).Token)
 		}
-		expect("List", s.entry(c).Token)
+		expect("List", s.entry(c).Fence)
 		time.Sleep(2 * time.Millisecond) // a token made of a clock would have moved on
 	}
 }

@@ -149,8 +149,8 @@ func (v *voters) confirms() {
 		v.Errorf("a repeated Enter was granted %d, first %d: Confirm is about the granted value", again.Token, st.Token)
 	}
 	for _, e := range v.line() {
-		if e.ID == c.ID && e.Token != far {
-			v.Errorf("List shows token %d of a claim that was confirmed with %d", e.Token, far)
+		if e.ID == c.ID && e.Fence != far {
+			v.Errorf("List shows token %d of a claim that was confirmed with %d", e.Fence, far)
 		}
 	}
 	v.a.leave(c)

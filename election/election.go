@@ -127,7 +127,7 @@ func (e *Election) look(ctx context.Context) (Leader, error) {
 	}
 	for _, x := range line {
 		if x.Held {
-			return Leader{Value: x.Note, Token: x.Token << 8, ID: x.ID}, nil
+			return Leader{Value: x.Note, Token: x.Fence << 8, ID: x.ID}, nil
 		}
 	}
 	return Leader{}, nil

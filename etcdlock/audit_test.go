@@ -84,7 +84,7 @@ func (a *audit) evicting(x driver.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if x.Held {
-		a.evicted[x.Token] = time.Time{}
+		a.evicted[x.Fence] = time.Time{}
 	}
 }
 
@@ -94,7 +94,7 @@ func (a *audit) evictedNow(x driver.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if x.Held {
-		a.evicted[x.Token] = time.Now()
+		a.evicted[x.Fence] = time.Now()
 		a.counts["evicted holds"]++
 	}
 }
@@ -103,7 +103,7 @@ func (a *audit) evictedNow(x driver.Entry) {
 func (a *audit) notEvicted(x driver.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.evicted, x.Token)
+	delete(a.evicted, x.Fence)
 }
 
 // leave takes in that the holder of l has stopped.

@@ -302,7 +302,7 @@ func TestAnEvictionEndsTheKeyWhoseTokenItNames(t *testing.T) {
 	}
 	st := hold(t, s, c)
 	for _, entry := range lineOf(t, e, c.Name) {
-		if entry.Token != st.Token {
+		if entry.Fence != st.Token {
 			continue
 		}
 		if err := e.Evict(t.Context(), entry); err != nil {

@@ -33,7 +33,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 			entry, err := line.entry(x.Name, kv)
 			// An Enter of an earlier try that landed late has the same ID, or even another
 			// key of the same try.
-			if err == nil && entry.ID == x.ID && entry.Try == x.Try && (x.Token == 0 || x.Token == uint64(m.rev)) {
+			if err == nil && entry.ID == x.ID && entry.Try == x.Try && (x.Fence == 0 || x.Fence == uint64(m.rev)) {
 				found, at = entry, m
 				break
 			}
@@ -47,7 +47,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 		if len(way) > 0 {
 			token = 0
 		}
-		if x.Token != token || x.Held != (len(way) == 0) {
+		if x.Fence != token || x.Held != (len(way) == 0) {
 			return driver.ErrGone
 		}
 		call, cancel := context.WithTimeout(ctx, longest)

@@ -115,7 +115,7 @@ func (r span) holder(name string, reply *pb.RangeResponse) (*driver.Entry, error
 	if err != nil {
 		return nil, err
 	}
-	e.Held, e.Token = true, uint64(reply.Kvs[0].CreateRevision)
+	e.Held, e.Fence = true, uint64(reply.Kvs[0].CreateRevision)
 	return &e, nil
 }
 

@@ -130,7 +130,7 @@ func (l *lister) line(ctx context.Context, kvs []*mvccpb.KeyValue) []driver.Entr
 			continue
 		}
 		if all[i].Held, _, _, _ = driver.Place(ours, all[i].ID); all[i].Held {
-			all[i].Token = uint64(kvs[i].CreateRevision)
+			all[i].Fence = uint64(kvs[i].CreateRevision)
 		}
 	}
 	return all

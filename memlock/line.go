@@ -49,7 +49,7 @@ func (s *spot) entry(now time.Time) driver.Entry {
 		Claim:   s.claim,
 		Session: s.session.id,
 		Held:    s.held,
-		Token:   s.shownToken(),
+		Fence:   s.shownToken(),
 		Since:   now.Sub(s.since),
 		Left:    s.until.Sub(now),
 	}

@@ -147,7 +147,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	if i < 0 {
 		return driver.ErrGone
 	}
-	if s := l.spots[i]; s.claim.Try != x.Try || s.held != x.Held || s.shownToken() != x.Token {
+	if s := l.spots[i]; s.claim.Try != x.Try || s.held != x.Held || s.shownToken() != x.Fence {
 		return driver.ErrGone
 	}
 	e.endLocked(x.Name, l, i, now)

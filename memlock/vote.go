@@ -64,15 +64,15 @@ func (s *session) mintLocked(c driver.Claim, now time.Time) uint64 {
 }
 
 // Enlist makes the session one of a quorum.
-func (s *session) Enlist(ctx context.Context, list string) (driver.Roll, error) {
+func (s *session) Enlist(ctx context.Context, list string) (driver.Membership, error) {
 	if err := ctx.Err(); err != nil {
-		return driver.Roll{}, err
+		return driver.Membership{}, err
 	}
 	e := s.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s.endedLocked() {
-		return driver.Roll{}, driver.ErrGone
+		return driver.Membership{}, driver.ErrGone
 	}
 	now := time.Now()
 	r := &e.roll
@@ -81,14 +81,14 @@ func (s *session) Enlist(ctx context.Context, list string) (driver.Roll, error) 
 	case "":
 		r.list, r.since = list, now
 	default:
-		return driver.Roll{}, fmt.Errorf("memlock: this node serves another quorum: %w", driver.ErrDenied)
+		return driver.Membership{}, fmt.Errorf("memlock: this node serves another quorum: %w", driver.ErrDenied)
 	}
 	s.vote = vote{enlisted: true, list: list, life: r.life, epoch: r.epoch}
 	store := fmt.Sprintf("%p", e)
 	if r.votes {
-		return driver.Roll{Votes: true, Store: store}, nil
+		return driver.Membership{Votes: true, Store: store}, nil
 	}
-	roll := driver.Roll{New: true, Since: now.Sub(r.since), Age: now.Sub(r.since), Store: store}
+	roll := driver.Membership{New: true, Since: now.Sub(r.since), Age: now.Sub(r.since), Store: store}
 	if r.life == 0 { // it has never forgotten anything
 		roll.Age = math.MaxInt64
 	}

@@ -49,7 +49,7 @@ func (s *session) muster(ctx context.Context) error {
 // A rollCall is what the nodes say of themselves.
 type rollCall struct {
 	nodes  []Node
-	rolls  []driver.Roll
+	rolls  []driver.Membership
 	errs   []error
 	silent time.Duration // how long a node that lost its data stays silent
 }
@@ -114,7 +114,7 @@ func (r *rollCall) fault(majority int) error {
 // all are wanted.
 func (s *session) call(ctx context.Context, all bool) (*rollCall, error) {
 	r := &rollCall{nodes: s.e.nodes, silent: s.e.maxTTL + drift(s.e.maxTTL)}
-	rolls := make([]driver.Roll, len(s.seats))
+	rolls := make([]driver.Membership, len(s.seats))
 	var err error
 	r.errs, err = s.everywhere(ctx, func(ctx context.Context, i int, p *place) (err error) {
 		rolls[i], err = p.voter.Enlist(ctx, s.e.list)
@@ -137,7 +137,7 @@ func (s *session) call(ctx context.Context, all bool) (*rollCall, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.rolls = make([]driver.Roll, len(rolls))
+	r.rolls = make([]driver.Membership, len(rolls))
 	for i, err := range r.errs {
 		if err == nil {
 			r.rolls[i] = rolls[i]

@@ -67,7 +67,7 @@ func TestLineAndEvictAskEachNodeForOneNameAlone(t *testing.T) {
 		}
 		mem[0].silent.Store(true) // a minority that does not answer is not waited for
 		began := time.Now()
-		if again, err := e.Line(t.Context(), "name"); err != nil || len(again) != 1 || again[0].Token != line[0].Token {
+		if again, err := e.Line(t.Context(), "name"); err != nil || len(again) != 1 || again[0].Fence != line[0].Fence {
 			t.Errorf("beside a silent node: %+v, %v", again, err)
 		}
 		if free, err := e.Line(t.Context(), "free"); err != nil || len(free) != 0 {

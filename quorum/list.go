@@ -136,8 +136,8 @@ func (e *Engine) settled(views []View) bool {
 		agreeing := map[uint64]int{}
 		most := 0
 		for _, x := range group {
-			agreeing[x.Token]++
-			most = max(most, agreeing[x.Token])
+			agreeing[x.Fence]++
+			most = max(most, agreeing[x.Fence])
 		}
 		if most < e.majority && len(group)+waiting >= e.majority { // whether it is held, or with which token
 			return false
@@ -194,7 +194,7 @@ func (e *Engine) merge(views []View) []driver.Entry {
 		}
 	}
 	slices.SortFunc(all, func(a, b driver.Entry) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Token, b.Token))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Fence, b.Fence))
 	})
 	return all
 }
@@ -203,15 +203,15 @@ func (e *Engine) combine(group []driver.Entry) driver.Entry {
 	entry := group[0]
 	count := map[uint64]int{}
 	var left []time.Duration
-	entry.Token = 0
+	entry.Fence = 0
 	agreed := false
 	for _, x := range group {
 		entry.Since = max(entry.Since, x.Since)
 		left = append(left, x.Left)
-		if count[x.Token]++; count[x.Token] >= e.majority {
-			entry.Token, agreed = x.Token, true
+		if count[x.Fence]++; count[x.Fence] >= e.majority {
+			entry.Fence, agreed = x.Fence, true
 		} else if !agreed {
-			entry.Token = max(entry.Token, x.Token)
+			entry.Fence = max(entry.Fence, x.Fence)
 		}
 	}
 	slices.Sort(left)
@@ -231,7 +231,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 		return err
 	}
 	shown := func(s driver.Entry) bool {
-		return s.Name == x.Name && s.ID == x.ID && s.Try == x.Try && s.Token == x.Token && s.Held == x.Held
+		return s.Name == x.Name && s.ID == x.ID && s.Try == x.Try && s.Fence == x.Fence && s.Held == x.Held
 	}
 	if !slices.ContainsFunc(e.merge(views), shown) {
 		return driver.ErrGone

@@ -153,7 +153,7 @@ func TestATokenIsNotAgreedOnAcrossEpochs(t *testing.T) {
 func TestAHoldIsListedForAsLongAsAMajorityHasIt(t *testing.T) {
 	e := &Engine{majority: 2}
 	at := func(left time.Duration) driver.Entry {
-		return driver.Entry{Claim: driver.Claim{ID: "aa", Try: 1, Name: "name"}, Held: true, Token: 1, Left: left}
+		return driver.Entry{Claim: driver.Claim{ID: "aa", Try: 1, Name: "name"}, Held: true, Fence: 1, Left: left}
 	}
 	for _, group := range [][]driver.Entry{{at(9), at(1), at(5)}, {at(9), at(5)}} {
 		if got := e.combine(group).Left; got != 5 {

@@ -64,7 +64,7 @@ func (k *seat) reach(ctx context.Context) (*place, error) {
 	if !ok {
 		err = fmt.Errorf("it cannot vote: %w", driver.ErrUnsupported)
 	} else {
-		var roll driver.Roll
+		var roll driver.Membership
 		if roll, err = voter.Enlist(ctx, k.list); err == nil {
 			err = k.meet(roll.Store)
 		}

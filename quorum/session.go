@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/crew"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // session is one client's claims, with a seat at every node. Calls at the nodes
@@ -21,7 +21,7 @@ type session struct {
 	ctx    context.Context // ends with Close
 	finish context.CancelFunc
 
-	crew *crew.Crew
+	crew *driverkit.Pool
 
 	mu     sync.Mutex // guards what follows
 	claims map[string]*wish
@@ -48,7 +48,7 @@ func newSession(e *Engine, o driver.SessionOptions) *session {
 	s := &session{e: e, o: o, claims: map[string]*wish{}}
 	s.ctx, s.finish = context.WithCancel(context.WithoutCancel(e.ctx)) // Engine.Close closes the session, which has things to say first
 	o.TTL += drift(o.TTL)
-	s.crew = crew.New(2 * len(e.nodes))
+	s.crew = driverkit.NewPool(2 * len(e.nodes))
 	for i, n := range e.nodes {
 		s.seats = append(s.seats, newSeat(n, o, e.list, func(store string) error { return e.meet(i, store) }))
 	}

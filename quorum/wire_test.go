@@ -184,7 +184,7 @@ func (s *linked) Beat(ctx context.Context, live []driver.Claim, out []driver.Sta
 	return err
 }
 
-func (s *linked) Enlist(ctx context.Context, list string) (r driver.Roll, err error) {
+func (s *linked) Enlist(ctx context.Context, list string) (r driver.Membership, err error) {
 	err = s.l.call(ctx, func(ctx context.Context) (err error) {
 		r, err = s.Voter.Enlist(ctx, list)
 		return err

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/plan"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // deafPause is how long a waiter waits for its subscription to come up before it
@@ -50,7 +50,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 				return st, err
 			}
 			s.planned(&c, st)
-			if plan.Blocker(st) != plan.Blocker(last) {
+			if driverkit.Blocker(st) != driverkit.Blocker(last) {
 				return st, nil
 			}
 			continue

@@ -149,7 +149,7 @@ func (e *bare) Evict(ctx context.Context, x driver.Entry) error {
 	if r.Null {
 		return driver.ErrGone
 	}
-	if h := holds(x.Name, r.Text, 0); h.ID != x.ID || h.Try != x.Try || h.Token != x.Token || h.Foreign != x.Foreign || !x.Held {
+	if h := holds(x.Name, r.Text, 0); h.ID != x.ID || h.Try != x.Try || h.Fence != x.Fence || h.Foreign != x.Foreign || !x.Held {
 		return driver.ErrGone
 	}
 	return e.remove(ctx, compare, key, r.Text)

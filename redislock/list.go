@@ -138,7 +138,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	if x.Foreign {
 		args = append(args, "", x.ID)
 	} else {
-		args = append(args, x.ID, strconv.Itoa(x.Try), strconv.FormatUint(x.Token, 10), digit(x.Held))
+		args = append(args, x.ID, strconv.Itoa(x.Try), strconv.FormatUint(x.Fence, 10), digit(x.Held))
 	}
 	r, err := e.run(ctx, evictScript, 4, args)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/calm"
+	"github.com/pawl-go/pawl/internal/stalltest"
 	"github.com/pawl-go/pawl/internal/testserver"
 	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/goredis"
@@ -178,7 +178,7 @@ func (m *moving) move() time.Duration {
 
 // run moves the slot for as long as more says, and checks what must hold then.
 func (m *moving) run(more func(moves int) bool) {
-	stood := calm.Start()
+	stood := stalltest.Start()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var wg sync.WaitGroup
@@ -257,7 +257,7 @@ func TestHoldsOutliveAMoveThatTakesLongerThanALease(t *testing.T) {
 		t.Run(library, func(t *testing.T) {
 			t.Parallel()
 			m := newMoving(t, library)
-			calm.Succeeds(t, moveTTL/4, func() error { return m.holdsOutliveAMove(t) })
+			stalltest.Succeeds(t, moveTTL/4, func() error { return m.holdsOutliveAMove(t) })
 		})
 	}
 }

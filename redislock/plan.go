@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/plan"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // planned takes over what a look has told.
@@ -12,7 +12,7 @@ func (s *session) planned(c *driver.Claim, st driver.Standing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.spots[c.ID]; p != nil && p.claim.Try == c.Try {
-		p.plan = plan.After(st)
+		p.plan = driverkit.RecheckAfter(st)
 	}
 }
 
@@ -21,7 +21,7 @@ func (s *session) learnt(c *driver.Claim, sent time.Time, told []Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.spots[c.ID]
-	if p != nil && p.claim.Try == c.Try && p.plan.Learn(sent, millis(told[1].Int), told[2].Text, s.ttl) {
+	if p != nil && p.claim.Try == c.Try && p.plan.Beaten(sent, millis(told[1].Int), told[2].Text, s.ttl) {
 		p.wakeLocked()
 	}
 }

@@ -11,8 +11,8 @@ import (
 	redis "github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/calm"
 	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/stalltest"
 	"github.com/pawl-go/pawl/internal/testserver"
 	_ "github.com/pawl-go/pawl/redislock/rueidis"
 )
@@ -129,10 +129,10 @@ func until(t *testing.T, limit time.Duration, what string, ok func() bool) {
 // A watch counts the time in which the machine did not stand still.
 type watch struct {
 	began time.Time
-	stood *calm.Watch
+	stood *stalltest.Watch
 }
 
-func startWatch() watch { return watch{time.Now(), calm.Start()} }
+func startWatch() watch { return watch{time.Now(), stalltest.Start()} }
 
 func (w watch) spent() time.Duration { return time.Since(w.began) - w.stood.Lost() }
 func (w watch) end()                 { _ = w.stood.End() }

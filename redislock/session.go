@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/plan"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // session is one client's claims. Its life is theirs: each has an expiry of its
@@ -53,13 +53,13 @@ func (s *session) manner(was manner, c *driver.Claim, channel string) manner {
 type spot struct {
 	claim driver.Claim
 	place
-	own   string        // see own
-	heard uint64        // since which beginning of the subscription no word of it can have been missed; 0: none
-	comes uint64        // the token that it will hold with, as the store has said; 0: it has not
-	token uint64        // of a grant that was told and not yet taken
-	taken bool          // the caller knows that it is held
-	turn  chan struct{} // made by Await, buffered by one: there is word of the claim; nil while nobody waits
-	plan  plan.Plan     // when it looks for itself
+	own   string            // see own
+	heard uint64            // since which beginning of the subscription no word of it can have been missed; 0: none
+	comes uint64            // the token that it will hold with, as the store has said; 0: it has not
+	token uint64            // of a grant that was told and not yet taken
+	taken bool              // the caller knows that it is held
+	turn  chan struct{}     // made by Await, buffered by one: there is word of the claim; nil while nobody waits
+	plan  driverkit.Recheck // when it looks for itself
 }
 
 func (p *spot) wakeLocked() {

@@ -109,7 +109,7 @@ func holds(name, value string, left time.Duration) driver.Entry {
 		Claim:   driver.Claim{ID: m[1], Try: number(m[2]), Name: name, Need: limit, Limit: limit, Note: unstamped(m[8])},
 		Session: unword(m[5]),
 		Held:    true,
-		Token:   uint64(count(m[3])),
+		Fence:   uint64(count(m[3])),
 		Left:    max(left, 0),
 	}
 }
@@ -163,7 +163,7 @@ func shares(name, id, text, now string, left time.Duration) (driver.Entry, bool)
 		Left:    max(left, 0),
 	}
 	if x.Held { // one that waits has no token to show yet
-		x.Token = uint64(count(m[4]))
+		x.Fence = uint64(count(m[4]))
 	}
 	return x, true
 }

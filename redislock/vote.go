@@ -76,35 +76,35 @@ func (e *Engine) RunID(ctx context.Context) (string, error) {
 }
 
 // Enlist makes the session one of a quorum's. A cluster is no node of one.
-func (s *session) Enlist(ctx context.Context, list string) (driver.Roll, error) {
+func (s *session) Enlist(ctx context.Context, list string) (driver.Membership, error) {
 	if err := s.begin(ctx); err != nil {
-		return driver.Roll{}, err
+		return driver.Membership{}, err
 	}
 	e := s.e
 	if e.keys.cluster {
-		return driver.Roll{}, fmt.Errorf("redislock: a cluster cannot be one node of a quorum: %w", driver.ErrUnsupported)
+		return driver.Membership{}, fmt.Errorf("redislock: a cluster cannot be one node of a quorum: %w", driver.ErrUnsupported)
 	}
 	r, err := e.run(ctx, enlistScript, 1, []string{e.keys.roll(), list})
 	if err != nil {
-		return driver.Roll{}, fault(err)
+		return driver.Membership{}, fault(err)
 	}
 	if r.Int == 1 {
-		return driver.Roll{}, fmt.Errorf("redislock: a quorum's node must be a Redis 7 or newer that shows its run id in INFO: %w", driver.ErrUnsupported)
+		return driver.Membership{}, fmt.Errorf("redislock: a quorum's node must be a Redis 7 or newer that shows its run id in INFO: %w", driver.ErrUnsupported)
 	}
 	if len(r.Array) < 6 {
-		return driver.Roll{}, fmt.Errorf("redislock: this node serves a quorum of other nodes, or of the same with another longest ttl (its key is %q): %w", e.keys.roll(), driver.ErrDenied)
+		return driver.Membership{}, fmt.Errorf("redislock: this node serves a quorum of other nodes, or of the same with another longest ttl (its key is %q): %w", e.keys.roll(), driver.ErrDenied)
 	}
 	votes, silent, run := r.Array[0].Text, millis(r.Array[1].Int), r.Array[5].Text
 	if v := s.ballot(); v != nil && v.run != run {
-		return driver.Roll{}, s.elsewhere()
+		return driver.Membership{}, s.elsewhere()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.vote = &ballot{list: list, run: run, life: r.Array[2].Text, epoch: r.Array[3].Text, seen: r.Array[3].Text}
 	if votes == "1" {
-		return driver.Roll{Votes: true, Store: run}, nil
+		return driver.Membership{Votes: true, Store: run}, nil
 	}
-	return driver.Roll{New: votes == "n", Since: silent, Age: time.Duration(r.Array[4].Int) * time.Second, Store: run}, nil
+	return driver.Membership{New: votes == "n", Since: silent, Age: time.Duration(r.Array[4].Int) * time.Second, Store: run}, nil
 }
 
 // elsewhere ends a session whose server was restarted or is another one now. What it

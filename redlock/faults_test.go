@@ -19,8 +19,8 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/calm"
 	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/stalltest"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -236,7 +236,7 @@ func TestAMinorityThatDoesNotAnswerCostsNoTime(t *testing.T) {
 		unlock(t, l) // says if it was lost
 	}
 	// A client that is opened now must not wait for them either.
-	calm.Within(t, ttl/2, "opened and locked beside two silent nodes", func() time.Duration {
+	stalltest.Within(t, ttl/2, "opened and locked beside two silent nodes", func() time.Duration {
 		began := time.Now()
 		unlock(t, lock(t, f.client(t, pawl.WithTTL(ttl)), "late"))
 		return time.Since(began)
@@ -420,7 +420,7 @@ func TestAStaleKeyOnAMinorityBlocksNobody(t *testing.T) {
 	}
 	c := f.client(t, pawl.WithTTL(5*time.Second))
 	for range 5 {
-		calm.Within(t, time.Second, "locked and given back beside a stale key", func() time.Duration {
+		stalltest.Within(t, time.Second, "locked and given back beside a stale key", func() time.Duration {
 			began := time.Now()
 			unlock(t, lock(t, c, "name"))
 			return time.Since(began)
@@ -461,7 +461,7 @@ func TestALostMajorityIsSaidAndSurvived(t *testing.T) {
 	f := newField(t, 3, brief)
 	c := f.client(t, pawl.WithTTL(ttl))
 	l := lock(t, c, "name")
-	began, stalls := time.Now(), calm.Start()
+	began, stalls := time.Now(), stalltest.Start()
 	for _, p := range f.proxies[:2] {
 		p.Refuse()
 		p.Reset()

@@ -5,16 +5,16 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/plan"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // A waiter is one Await under way.
 type waiter struct {
 	name   string
-	turn   chan struct{} // look; buffered by one, never closed
-	sooner chan struct{} // the plan has changed; as turn
-	plan   plan.Plan     // guarded by the engine's mu
-	told   bool          // likewise: it was woken
+	turn   chan struct{}     // look; buffered by one, never closed
+	sooner chan struct{}     // the plan has changed; as turn
+	plan   driverkit.Recheck // guarded by the engine's mu
+	told   bool              // likewise: it was woken
 }
 
 func (w *waiter) wake()   { signal(w.turn) }
@@ -42,12 +42,12 @@ func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) 
 	st, err := s.look(ctx, c)
 	for err == nil && !st.Held && !st.Gone {
 		last := st
-		told, werr := s.linger(ctx, w, plan.After(last))
+		told, werr := s.linger(ctx, w, driverkit.RecheckAfter(last))
 		if werr != nil {
 			return driver.Standing{}, werr
 		}
 		st, err = s.look(ctx, c)
-		if told || !s.e.d.Push || plan.Blocker(st) != plan.Blocker(last) {
+		if told || !s.e.d.Push || driverkit.Blocker(st) != driverkit.Blocker(last) {
 			break
 		}
 	}
@@ -55,7 +55,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) 
 }
 
 // linger waits until it is time to look, and reports whether it was told to.
-func (s *session) linger(ctx context.Context, w *waiter, p plan.Plan) (told bool, err error) {
+func (s *session) linger(ctx context.Context, w *waiter, p driverkit.Recheck) (told bool, err error) {
 	timer := time.NewTimer(max(s.e.plans(w, p), time.Millisecond))
 	defer timer.Stop()
 	for {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/calm"
+	"github.com/pawl-go/pawl/internal/stalltest"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -56,7 +56,7 @@ func TestASteppedClockCostsHoldsButNoTokens(t *testing.T) {
 					}
 					continue
 				}
-				watch, stepped := calm.Start(), time.Now()
+				watch, stepped := stalltest.Start(), time.Now()
 				next := lock(b)
 				select {
 				case <-before.Context().Done():

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/calm"
+	"github.com/pawl-go/pawl/internal/stalltest"
 	"github.com/pawl-go/pawl/sqllock"
 )
 
@@ -288,7 +288,7 @@ func TestUnlockBeforeTheGuardedCommitIsSettledAfterIt(t *testing.T) {
 		if err := sqllock.Guard(t.Context(), tx, l); err != nil {
 			t.Fatal(err)
 		}
-		watch, begun, left := calm.Start(), time.Now(), time.Until(l.Deadline())
+		watch, begun, left := stalltest.Start(), time.Now(), time.Until(l.Deadline())
 		err = l.Unlock()
 		if took, lost := time.Since(begun), watch.End(); took-lost > left+2*time.Second {
 			t.Errorf("Unlock took %v, with %v left; the machine stood still for %v", took, left, lost)

@@ -106,7 +106,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 		return err
 	}
 	a := e.args(x.Claim)
-	a.set(Token, int64(x.Token))
+	a.set(Token, int64(x.Fence))
 	if x.Held {
 		a.set(Held, 1)
 	}

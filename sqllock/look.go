@@ -92,7 +92,7 @@ func (s *spot) entry(name string, now int64) driver.Entry {
 		Left:    micros(s.until - now),
 	}
 	if x.Held { // one that waits has no token to show yet
-		x.Token = uint64(s.token)
+		x.Fence = uint64(s.token)
 	}
 	return x
 }

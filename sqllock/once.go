@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/kept"
+	"github.com/pawl-go/pawl/internal/recordenc"
 	"github.com/pawl-go/pawl/once/record"
 )
 
@@ -78,7 +78,7 @@ func OnceTx[T any](ctx context.Context, tx any, r driver.Records, key string, fn
 	if err != nil {
 		return v, o.failed(ctx, rec, err)
 	}
-	codec, result, err := kept.Encode(v)
+	codec, result, err := recordenc.Encode(v)
 	if err == nil {
 		err = o.succeeded(ctx, &rec, codec, result)
 	}

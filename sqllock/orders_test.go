@@ -13,8 +13,8 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/calm"
 	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/stalltest"
 )
 
 // The tests here are named for what went wrong in other lock libraries; the
@@ -153,7 +153,7 @@ func TestALossIsToldInTimeWhenTheDatabaseIsSilent(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
 		const ttl = 2 * time.Second
-		calm.Within(t, ttl, "told", func() time.Duration {
+		stalltest.Within(t, ttl, "told", func() time.Duration {
 			p := faultproxy.New(t, r.addr)
 			c := openClient(t, r.via(p.Addr()), pawl.WithTTL(ttl))
 			l, err := c.Mutex(nameOf(t)).Lock(t.Context())
@@ -346,7 +346,7 @@ func TestALostReplyIsAnsweredTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want = x.Token
+			want = x.Fence
 		}
 		if st := hold(t, s, c); want != 0 && st.Token != want {
 			t.Errorf("token %d, then %d", want, st.Token)

@@ -3,7 +3,7 @@ package sqllock
 import (
 	"time"
 
-	"github.com/pawl-go/pawl/internal/plan"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // A rest is what a beat learns of a line: for how long nobody in it need look, and
@@ -61,14 +61,14 @@ func (told rests) learn(s *session, all []*pulse, sent time.Time) {
 		if w == nil || !known || !p.inLine || p.held {
 			continue
 		}
-		if r.left > 0 && w.plan.Learn(sent, r.left, r.holder, s.ttl) || r.left == 0 && w.plan.Doubt(s.ttl) {
+		if r.left > 0 && w.plan.Beaten(sent, r.left, r.holder, s.ttl) || r.left == 0 && w.plan.Suspect(s.ttl) {
 			w.hasten()
 		}
 	}
 }
 
 // plans has a waiter look again as a look has told, and says for how long not.
-func (e *Engine) plans(w *waiter, p plan.Plan) time.Duration {
+func (e *Engine) plans(w *waiter, p driverkit.Recheck) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w.plan = p

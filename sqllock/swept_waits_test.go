@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/calm"
+	"github.com/pawl-go/pawl/internal/stalltest"
 	"github.com/pawl-go/pawl/sqllock"
 )
 
@@ -43,7 +43,7 @@ func (r *rig) sweeping(t *testing.T, prefix string) (stop func()) {
 // machine stood still, and returns how many were had and how many were not.
 func tryFresh(t *testing.T, s driver.Session, while time.Duration) (had, refused int) {
 	t.Helper()
-	watch := calm.Start()
+	watch := stalltest.Start()
 	defer watch.End()
 	for begun := time.Now(); time.Since(begun)-watch.Lost() < while; time.Sleep(5 * time.Millisecond) {
 		if enter(t, s, tries(mutex("fresh/"+newID()))).Held {

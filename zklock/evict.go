@@ -25,7 +25,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	}
 	for _, c := range all {
 		held := n.judge(n.at(c.node)).held
-		if c.Try != x.Try || held != x.Held || held && uint64(c.stat.Czxid) != x.Token || !held && x.Token != 0 {
+		if c.Try != x.Try || held != x.Held || held && uint64(c.stat.Czxid) != x.Fence || !held && x.Fence != 0 {
 			continue
 		}
 		return e.evict(ctx, n.path+"/"+c.node, uint64(c.stat.EphemeralOwner), held)

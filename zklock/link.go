@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/pawl-go/pawl/internal/crew"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // A link is one connection of the client library to the servers, over all the TCP
@@ -27,7 +27,7 @@ type link struct {
 	ctx    context.Context // ends when the link is closed
 	cancel context.CancelFunc
 	events <-chan zk.Event // closed by the library when its goroutines have ended; nil: the user's
-	crew   *crew.Crew      // makes the calls of the library; close waits for them
+	crew   *driverkit.Pool // makes the calls of the library; close waits for them
 	posts  sync.WaitGroup  // letters that are not answered; the same
 
 	mu       sync.Mutex    // guards what follows, and what says so in taps and lives
@@ -50,7 +50,7 @@ type link struct {
 }
 
 func newLink(dial zk.Dialer, servers int) *link {
-	l := &link{dial: dial, crew: crew.New(maxAbreast), servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}, kept: map[watchKey]int{}}
+	l := &link{dial: dial, crew: driverkit.NewPool(maxAbreast), servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}, kept: map[watchKey]int{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if l.dial == nil {
 		l.dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {

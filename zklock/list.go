@@ -106,7 +106,7 @@ func (e *Engine) list(ctx context.Context, name string) ([]driver.Entry, error) 
 		en.Name = name
 		en.Since = e.age(x.stat.Ctime)
 		if n.judge(i).held {
-			en.Held, en.Token = true, uint64(x.stat.Czxid)
+			en.Held, en.Fence = true, uint64(x.stat.Czxid)
 		}
 	}
 	return entries, nil

@@ -120,7 +120,7 @@ func (s *session) pause() time.Duration { return min(max(s.ttl, time.Second), 10
 
 // entry shows the claim at the head of a line, which holds.
 func entry(name string, d details, stat *zk.Stat) *driver.Entry {
-	e := driver.Entry{Claim: d.Claim, Session: d.session, Held: true, Token: uint64(stat.Czxid)}
+	e := driver.Entry{Claim: d.Claim, Session: d.session, Held: true, Fence: uint64(stat.Czxid)}
 	e.Name = name
 	return &e
 }

@@ -35,7 +35,7 @@ func TestAnEnterWhoseReplyIsLostStandsInLineOnce(t *testing.T) {
 		t.Fatalf("%d replies were swallowed", p.Swallowed())
 	}
 	all := listed(t, e, "job")
-	if len(all) != 1 || all[0].ID != c.ID || all[0].Token != st.Token {
+	if len(all) != 1 || all[0].ID != c.ID || all[0].Fence != st.Token {
 		t.Errorf("in line: %+v; Enter said token %d", all, st.Token)
 	}
 	leave(t, s, c)

@@ -53,7 +53,7 @@ func TestALongLineIsEnteredByACreate(t *testing.T) {
 			n.take()
 			st := turn(t, s, c)
 			n.expect(t, fmt.Sprintf("the turn of waiter %d", i), 0)
-			if head := listed(t, e, "job")[0]; head.ID != c.ID || !head.Held || head.Token != st.Token || st.Token <= last {
+			if head := listed(t, e, "job")[0]; head.ID != c.ID || !head.Held || head.Fence != st.Token || st.Token <= last {
 				t.Errorf("waiter %d has token %d after %d; the line begins with %+v", i, st.Token, last, head)
 			}
 			last = st.Token

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/gauge"
+	"github.com/pawl-go/pawl/internal/lockbench"
 )
 
 // A trial is one run of bench.
@@ -22,7 +22,7 @@ type trial struct {
 	length     time.Duration // of each kind
 	goroutines int
 	format     string
-	kinds      []gauge.Kind
+	kinds      []lockbench.Kind
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -63,7 +63,7 @@ the store as much as they can.`,
 }
 
 func (t *trial) check(args []string) (err error) {
-	all := gauge.Kinds(t.goroutines)
+	all := lockbench.Kinds(t.goroutines)
 	var names []string
 	for _, k := range all {
 		names = append(names, k.Name)
@@ -124,14 +124,14 @@ func (t *trial) run(ctx context.Context) error {
 const lastWord = 5 * time.Second
 
 // measure does one kind of work.
-func (t *trial) measure(ctx context.Context, k gauge.Kind, prefix string) (gauge.Result, error) {
+func (t *trial) measure(ctx context.Context, k lockbench.Kind, prefix string) (lockbench.Result, error) {
 	type outcome struct {
-		gauge.Result
+		lockbench.Result
 		err error
 	}
 	done := make(chan outcome, 1)
 	go func() { // ends with ctx, or with the process if the store does not answer
-		r, err := gauge.Run(ctx, k, func(opts ...pawl.Option) (*pawl.Client, error) {
+		r, err := lockbench.Run(ctx, k, func(opts ...pawl.Option) (*pawl.Client, error) {
 			return t.open(ctx, t.store, append(opts, pawl.WithNote(self("bench", "").note()))...)
 		}, prefix, t.length)
 		done <- outcome{r, err}
@@ -144,7 +144,7 @@ func (t *trial) measure(ctx context.Context, k gauge.Kind, prefix string) (gauge
 		case <-ended:
 			ended, late = nil, time.After(lastWord)
 		case <-late:
-			return gauge.Result{}, context.Cause(ctx)
+			return lockbench.Result{}, context.Cause(ctx)
 		}
 	}
 }

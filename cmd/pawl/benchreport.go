@@ -8,13 +8,13 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/pawl-go/pawl/internal/gauge"
+	"github.com/pawl-go/pawl/internal/lockbench"
 )
 
 // A reporter shows what was measured, each kind as soon as it is known or all at the
 // end.
 type reporter interface {
-	add(r *gauge.Result)
+	add(r *lockbench.Result)
 	end() error
 }
 
@@ -60,7 +60,7 @@ type jsonReport struct {
 	all []gaugeView
 }
 
-func (j *jsonReport) add(r *gauge.Result) {
+func (j *jsonReport) add(r *lockbench.Result) {
 	v := gaugeView{
 		Kind: r.Name, Store: j.store.shown, Goroutines: r.Goroutines, Clients: r.Clients,
 		Seconds: seconds(r.Took), Count: r.Times.N(), PerSecond: r.PerSecond(),
@@ -80,7 +80,7 @@ func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsec
 // A lineReport writes as Go's own benchmarks do.
 type lineReport trial
 
-func (l *lineReport) add(r *gauge.Result) {
+func (l *lineReport) add(r *lockbench.Result) {
 	perOp, rate := r.Times.Mean(), ""
 	if r.PerSecond() > 0 { // as there, all goroutines share the time
 		perOp, rate = r.Took/time.Duration(r.Times.N()), fmt.Sprintf(" %.1f locks/s", r.PerSecond())
@@ -94,7 +94,7 @@ func (l *lineReport) end() error { return nil }
 // A textReport writes for people.
 type textReport trial
 
-func (t *textReport) add(r *gauge.Result) {
+func (t *textReport) add(r *lockbench.Result) {
 	mark, unmark := "", ""
 	if t.coloured() {
 		mark, unmark = "\x1b[32m", "\x1b[0m"
@@ -102,7 +102,7 @@ func (t *textReport) add(r *gauge.Result) {
 	width := columnsIn(t.out)
 	lines := []string{
 		"", r.Name + ": " + r.Does,
-		fmt.Sprintf("  half within %s, 99 %% within %s, at most %s", gauge.Brief(r.Times.Quantile(0.5)), gauge.Brief(r.Times.Quantile(0.99)), gauge.Brief(r.Times.Max())),
+		fmt.Sprintf("  half within %s, 99 %% within %s, at most %s", lockbench.Brief(r.Times.Quantile(0.5)), lockbench.Brief(r.Times.Quantile(0.99)), lockbench.Brief(r.Times.Max())),
 		"  " + r.Of,
 	}
 	if r.PerSecond() > 0 {
@@ -114,7 +114,7 @@ func (t *textReport) add(r *gauge.Result) {
 	for _, line := range lines {
 		_ = t.print("%s\n", cut(line, width))
 	}
-	_ = t.printRaw([]byte(gauge.Plot(&r.Times, min(width, 100), mark, unmark)))
+	_ = t.printRaw([]byte(lockbench.Plot(&r.Times, min(width, 100), mark, unmark)))
 }
 
 func (t *textReport) end() error { return nil }

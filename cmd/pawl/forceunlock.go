@@ -58,7 +58,7 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 	}
 	var victims []driver.Entry
 	for _, e := range held {
-		if want != "" && e.Token != fence {
+		if want != "" && e.Fence != fence {
 			continue
 		}
 		victims = append(victims, e)
@@ -71,7 +71,7 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 	}
 	if len(victims) == 0 {
 		return &coded{exitFailed, fmt.Errorf("%q has changed hands: its token is %s, not %s; nothing was done",
-			name, strconv.FormatUint(held[0].Token<<8, 10), want)}
+			name, strconv.FormatUint(held[0].Fence<<8, 10), want)}
 	}
 	if want == "" {
 		if err := a.confirm(name); err != nil {
@@ -156,7 +156,7 @@ func (a *app) breakIt(ctx context.Context, c *pawl.Client, e driver.Entry) error
 	}
 	host, _ := os.Hostname()
 	a.show("pawl: audit: time=%s by=%s@%s pid=%d broke=%q token=%d id=%s holder=%q\n",
-		time.Now().UTC().Format(time.RFC3339), userName(), host, os.Getpid(), e.Name, e.Token<<8, auditWord(e.ID), e.Note)
+		time.Now().UTC().Format(time.RFC3339), userName(), host, os.Getpid(), e.Name, e.Fence<<8, auditWord(e.ID), e.Note)
 	return nil
 }
 

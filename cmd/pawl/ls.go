@@ -44,7 +44,7 @@ type claimView struct {
 // command's is that with the pass in its low byte.
 func viewOf(e driver.Entry, ahead int) claimView {
 	v := claimView{
-		Name: e.Name, Mode: "exclusive", State: "waiting", ID: e.ID, Token: token(e.Token << 8),
+		Name: e.Name, Mode: "exclusive", State: "waiting", ID: e.ID, Token: token(e.Fence << 8),
 		Seconds: seconds(e.Since), Left: seconds(e.Left), Foreign: e.Foreign,
 	}
 	var ok bool

@@ -16,7 +16,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/pawl-go/pawl/internal/calm"
+	"github.com/pawl-go/pawl/internal/stalltest"
 )
 
 // A terminal is a program with a terminal of its own, which is its controlling
@@ -117,7 +117,7 @@ const ctrlC = "\x03"
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	// Whether both of us had it is decided by time.
-	calm.Succeeds(t, apart/5, func() error {
+	stalltest.Succeeds(t, apart/5, func() error {
 		if got, want := interruptedTenTimes(t); got != want {
 			return fmt.Errorf("the command has seen %q, want %q", got, want)
 		}

@@ -6,24 +6,24 @@ import (
 	"fmt"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/kept"
+	"github.com/pawl-go/pawl/internal/recordenc"
 )
 
 // Reserved begins the name of every lock that a recipe takes and the key of every
 // record that it keeps.
-const Reserved = kept.Reserved
+const Reserved = recordenc.Reserved
 
 // MaxKey is the longest key of a recipe, in bytes.
-const MaxKey = kept.MaxKey
+const MaxKey = recordenc.MaxKey
 
 // ErrCodec says that a record was written with a codec that is not known here, or
 // that a value cannot be written or read with its codec.
-var ErrCodec = kept.ErrCodec
+var ErrCodec = recordenc.ErrCodec
 
 // Name returns the name of the lock, and of the record, that a recipe has for key.
 // Two keys never share one.
 func Name(kind, key string) (string, error) {
-	name, err := kept.Name(kind, key)
+	name, err := recordenc.Name(kind, key)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", pawl.ErrInvalidName, err)
 	}
@@ -31,7 +31,7 @@ func Name(kind, key string) (string, error) {
 }
 
 // Encode returns v as bytes, and the codec: a []byte is itself, all else JSON.
-func Encode[T any](v T) (codec string, b []byte, err error) { return kept.Encode(v) }
+func Encode[T any](v T) (codec string, b []byte, err error) { return recordenc.Encode(v) }
 
 // Decode reads what Encode wrote into *v.
-func Decode(codec string, b []byte, v any) error { return kept.Decode(codec, b, v) }
+func Decode(codec string, b []byte, v any) error { return recordenc.Decode(codec, b, v) }

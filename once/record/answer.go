@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/kept"
+	"github.com/pawl-go/pawl/internal/recordenc"
 )
 
 // What may be wrong with a key. Each comes as the Err of an *[Error], which carries
@@ -17,7 +17,7 @@ var (
 	ErrFailed         = errors.New("failed before")
 	ErrFinished       = errors.New("finished already")
 	ErrTooLarge       = driver.ErrTooLarge
-	ErrCodec          = kept.ErrCodec
+	ErrCodec          = recordenc.ErrCodec
 )
 
 // Error says what went wrong with a key, and carries its record.
@@ -70,7 +70,7 @@ func Answer[T any](key, print string, rec Record) (v T, decided bool, err error)
 	case rec.Lacks != "":
 		err = ErrCodec
 	default:
-		err = kept.Decode(rec.Codec, rec.Result, &v)
+		err = recordenc.Decode(rec.Codec, rec.Result, &v)
 	}
 	if err != nil {
 		return v, true, Wrap(key, rec, err)

@@ -15,7 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/pawl-go/pawl/internal/kept"
+	"github.com/pawl-go/pawl/internal/recordenc"
 )
 
 // A State says how far a key's work has come.
@@ -64,8 +64,8 @@ func Print(payload []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Name returns the name under which the record of a key is kept.
-func Name(key string) (string, error) { return kept.Name("once", key) }
+// Name returns the name under which the record of a key is recordenc.
+func Name(key string) (string, error) { return recordenc.Name("once", key) }
 
 // Marshal returns the record as it is stored: one line of JSON, for people, and the
 // result as it is.
@@ -99,7 +99,7 @@ func (r *Record) Fail(cause error) {
 	r.State, r.Ended, r.Failure, r.Mark = Failed, time.Now(), brief(cause.Error()), Mark()
 }
 
-// maxFailure is how much of a remembered error's text is kept.
+// maxFailure is how much of a remembered error's text is recordenc.
 const maxFailure = 4 << 10
 
 // brief cuts a text to what is kept of it.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/calm"
 	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/stalltest"
 	"github.com/pawl-go/pawl/internal/testserver"
 	"github.com/pawl-go/pawl/redislock/goredis"
 )
@@ -177,7 +177,7 @@ const silentTTL = 5 * time.Second
 // taken.
 func outlives(t *testing.T, take func() []*pawl.Lease) {
 	t.Helper()
-	calm.Succeeds(t, silentTTL/10, func() error { return renewed(take()) })
+	stalltest.Succeeds(t, silentTTL/10, func() error { return renewed(take()) })
 }
 
 // renewed waits until leases have been renewed for two TTLs, and gives them back.

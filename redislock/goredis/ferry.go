@@ -7,7 +7,7 @@ import (
 
 	redis "github.com/redis/go-redis/v9"
 
-	"github.com/pawl-go/pawl/internal/crew"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -19,7 +19,7 @@ import (
 // connection of the client's pool, as any other command.
 type ferry struct {
 	c    redis.UniversalClient
-	crew *crew.Crew
+	crew *driverkit.Pool
 
 	mu     sync.Mutex // guards what follows
 	out    int        // boats under way

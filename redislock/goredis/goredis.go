@@ -17,7 +17,7 @@ import (
 	redis "github.com/redis/go-redis/v9"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/crew"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/redislock"
 )
 
@@ -26,7 +26,7 @@ import (
 // such as a Ring, would spread the keys of one lock over servers that do not know
 // each other: such an engine answers driver.ErrUnsupported.
 func New(c redis.UniversalClient, opts ...redislock.Option) driver.Engine {
-	cl := &client{c: c, crew: crew.New(keep)}
+	cl := &client{c: c, crew: driverkit.NewPool(keep)}
 	if _, one := c.(*redis.Client); one {
 		cl.ferry = &ferry{c: c, crew: cl.crew}
 	}
@@ -36,8 +36,8 @@ func New(c redis.UniversalClient, opts ...redislock.Option) driver.Engine {
 // client is what redislock asks of Redis.
 type client struct {
 	c     redis.UniversalClient
-	crew  *crew.Crew // of calls, which may go on after their ctx has ended
-	ferry *ferry     // nil: calls are for more than one server
+	crew  *driverkit.Pool // of calls, which may go on after their ctx has ended
+	ferry *ferry          // nil: calls are for more than one server
 }
 
 func (c *client) Clustered() bool {

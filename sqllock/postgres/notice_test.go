@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/calm"
 	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/stalltest"
 )
 
 // handoff has from's holder give back a name for which to's client waits, and returns
@@ -88,7 +88,7 @@ func TestTheNextIsToldThoughTheReleasersPoolIsBusy(t *testing.T) {
 	a := pawl.New(e, pawl.WithTTL(ttl))
 	t.Cleanup(func() { a.Close() })
 	b := openClient(t, urlOf(shared.server.Addr()), pawl.WithTTL(ttl))
-	calm.Within(t, ttl/10, "the next has it", func() time.Duration {
+	stalltest.Within(t, ttl/10, "the next has it", func() time.Duration {
 		ctx, cancel := context.WithCancel(t.Context())
 		var work sync.WaitGroup
 		return handoff(t, a, b, t.Name(), func() {
@@ -149,7 +149,7 @@ func TestAListenerThatDiedWithoutAWordIsReplaced(t *testing.T) {
 	}
 	// A connection that does not answer a probe in time is given up, so where the machine
 	// stood still the next may be found dead as well, and a later turn be found by a beat.
-	stood := calm.Start()
+	stood := stalltest.Start()
 	defer stood.End()
 	told := func() {
 		t.Helper()

@@ -17,7 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/calm"
+	"github.com/pawl-go/pawl/internal/stalltest"
 )
 
 func init() {
@@ -128,7 +128,7 @@ func TestAFileWithSeveralNamesIsRefused(t *testing.T) {
 func TestCallsEndWithTheirContext(t *testing.T) {
 	const given, limit = 50 * time.Millisecond, 150 * time.Millisecond
 	t.Run("Enter that meets a dead process with many names", func(t *testing.T) {
-		calm.Within(t, limit, "Enter came back", func() time.Duration {
+		stalltest.Within(t, limit, "Enter came back", func() time.Duration {
 			path := filepath.Join(t.TempDir(), "pawl.db") // another each time: the names of the dead are the same
 			s := session(t, openFile(t, path), time.Minute)
 			many, _ := start(t, "many", path)
@@ -142,7 +142,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	})
 	t.Run("Close of a session with many claims", func(t *testing.T) {
 		e := openFile(t, filepath.Join(t.TempDir(), "pawl.db"))
-		calm.Within(t, limit, "Close came back", func() time.Duration {
+		stalltest.Within(t, limit, "Close came back", func() time.Duration {
 			s := session(t, e, time.Minute)
 			round := time.Now().UnixNano()
 			for i := range 5000 {

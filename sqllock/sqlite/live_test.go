@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/calm"
+	"github.com/pawl-go/pawl/internal/stalltest"
 )
 
 func TestProberBetweenCreateAndLock(t *testing.T) {
@@ -99,7 +99,7 @@ func TestLineLeftUnsettledIsFoundByThoseWhoWait(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	a, b := openFile(t, path), openFile(t, path)
 	holder, s := session(t, a, time.Minute), session(t, b, time.Minute)
-	calm.Within(t, time.Second, "the turn came", func() time.Duration {
+	stalltest.Within(t, time.Second, "the turn came", func() time.Duration {
 		enter(t, holder, mutex("x"))
 		c := mutex("y")
 		enter(t, s, c)

@@ -195,10 +195,10 @@ func (p *play) compare() {
 		if got[i].ID != want.ID || got[i].Held != held {
 			p.fail("at %d stands %s, held %v; Place says %s, held %v", i, got[i].ID, got[i].Held, want.ID, held)
 		}
-		if held && got[i].Token <= last || !held && got[i].Token != 0 {
-			p.fail("token %d at %d follows %d", got[i].Token, i, last)
+		if held && got[i].Fence <= last || !held && got[i].Fence != 0 {
+			p.fail("token %d at %d follows %d", got[i].Fence, i, last)
 		}
-		last = max(last, got[i].Token)
+		last = max(last, got[i].Fence)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/calm"
+	"github.com/pawl-go/pawl/internal/stalltest"
 )
 
 func TestKilledHolder(t *testing.T) {
@@ -26,7 +26,7 @@ func TestKilledHolder(t *testing.T) {
 	s := session(t, e, time.Minute)
 
 	t.Run("frees the name for a waiter well within a second", func(t *testing.T) {
-		calm.Within(t, 500*time.Millisecond, "the turn came", func() time.Duration {
+		stalltest.Within(t, 500*time.Millisecond, "the turn came", func() time.Duration {
 			holder, _ := start(t, "hold", path, "job")
 			dead, _ := start(t, "wait", path, "job") // also in the way
 			c := mutex("waiter")
@@ -77,7 +77,7 @@ func TestInheritedFileKeepsTheLockUntilTheCommandIsGone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s := session(t, openFile(t, path), time.Minute)
-	calm.Within(t, time.Second, "the turn came", func() time.Duration {
+	stalltest.Within(t, time.Second, "the turn came", func() time.Duration {
 		wrapper, said := start(t, "wrap", path, "job")
 		pid, err := strconv.Atoi(strings.TrimPrefix(said, "held by "))
 		if err != nil {
@@ -145,7 +145,7 @@ func TestBusyWaitEndsWithItsContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	s := session(t, openFile(t, path), time.Minute)
 	writer, _ := start(t, "write", path)
-	calm.Within(t, 200*time.Millisecond, "Enter with 100ms came back", func() time.Duration {
+	stalltest.Within(t, 200*time.Millisecond, "Enter with 100ms came back", func() time.Duration {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		from := time.Now()

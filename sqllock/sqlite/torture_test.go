@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/calm"
+	"github.com/pawl-go/pawl/internal/stalltest"
 )
 
 func init() {
@@ -134,7 +134,7 @@ func torture(t *testing.T, processes int, more func(kills int) bool) {
 	var kills, holds int
 	var killed time.Time // while nobody has held since
 	var worst time.Duration
-	var watch *calm.Watch // since killed
+	var watch *stalltest.Watch // since killed
 	excused := 0
 	for more(kills) {
 		select {
@@ -149,7 +149,7 @@ func torture(t *testing.T, processes int, more func(kills int) bool) {
 				if watch != nil {
 					watch.End()
 				}
-				watch = calm.Start()
+				watch = stalltest.Start()
 				spawn()
 			case strings.HasPrefix(w.line, "holds"):
 				holds++

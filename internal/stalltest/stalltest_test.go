@@ -1,4 +1,4 @@
-package calm
+package stalltest
 
 import (
 	"errors"

@@ -1,5 +1,5 @@
-// Package calm tells a program that was slow from a machine that stood still.
-package calm
+// Package stalltest tells a program that was slow from a machine that stood still.
+package stalltest
 
 import (
 	"sync"

@@ -1,4 +1,4 @@
-package kept
+package recordenc
 
 import (
 	"encoding/json"

@@ -1,11 +1,11 @@
-package plan_test
+package driverkit_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/plan"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 func behind(id string, pause time.Duration) driver.Standing {
@@ -28,9 +28,9 @@ func TestABeatMovesTheLook(t *testing.T) {
 		{"another is in the way, and soon gone", ttl / 4, "another", ttl / 4, true},
 		{"it is time", 0, who, 0, true},
 	} {
-		p := plan.After(behind(id, 2*ttl))
+		p := driverkit.RecheckAfter(behind(id, 2*ttl))
 		now := time.Now()
-		if sooner := p.Learn(now, c.pause, c.blocker, ttl); sooner != c.sooner {
+		if sooner := p.Beaten(now, c.pause, c.blocker, ttl); sooner != c.sooner {
 			t.Errorf("%s: sooner is %t", c.what, sooner)
 		}
 		if left := p.Left(); left > c.want+time.Minute || left < c.want-time.Minute {
@@ -50,14 +50,14 @@ func TestWhoIsInTheWayIsOneExclusiveClaim(t *testing.T) {
 		{behind("012", 0), "012"},
 		{shared, ""}, {foreign, ""}, {waits, ""}, {driver.Standing{}, ""},
 	} {
-		if got := plan.Blocker(c.st); got != c.want {
+		if got := driverkit.Blocker(c.st); got != c.want {
 			t.Errorf("%+v: %q, not %q", c.st.Holder, got, c.want)
 		}
 	}
 }
 
 func TestAPlanThatWasNotMadeIsToLookNow(t *testing.T) {
-	var p plan.Plan
+	var p driverkit.Recheck
 	if left := p.Left(); left > 0 {
 		t.Errorf("%v are left", left)
 	}
@@ -79,8 +79,8 @@ func TestABeatThatIsOlderThanTheLookPutsNothingOff(t *testing.T) {
 		sent := time.Now()
 		for !time.Now().After(sent) { // the clock may be coarse
 		}
-		p := plan.After(behind(id, ttl))
-		if sooner := p.Learn(sent, c.pause, who, 4*ttl); sooner != c.sooner {
+		p := driverkit.RecheckAfter(behind(id, ttl))
+		if sooner := p.Beaten(sent, c.pause, who, 4*ttl); sooner != c.sooner {
 			t.Errorf("%s: sooner is %t", c.what, sooner)
 		}
 		if left := p.Left(); left > c.want+time.Minute || left < c.want-time.Minute {
@@ -96,8 +96,8 @@ func TestADoubtIsLookedIntoOnceInAWhile(t *testing.T) {
 		pause, want time.Duration
 		sooner      bool
 	}{{2 * ttl, ttl, true}, {ttl / 2, ttl / 2, false}} {
-		p := plan.After(behind("0123456789abcdef", c.pause))
-		if sooner := p.Doubt(ttl); sooner != c.sooner {
+		p := driverkit.RecheckAfter(behind("0123456789abcdef", c.pause))
+		if sooner := p.Suspect(ttl); sooner != c.sooner {
 			t.Errorf("%v: sooner is %t", c.pause, sooner)
 		}
 		if left := p.Left(); left > c.want+time.Minute || left < c.want-time.Minute {

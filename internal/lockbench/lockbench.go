@@ -1,8 +1,8 @@
-// Package gauge measures a store by the locks that are taken in it.
+// Package lockbench measures a store by the locks that are taken in it.
 //
 // It does not compare: a figure is that of one store on one day, with one machine
 // and one network between. For pawl beside other locks see the module bench.
-package gauge
+package lockbench
 
 import (
 	"context"

@@ -1,7 +1,7 @@
-// Package kept is how recipes write what they keep: under which name, and how a
+// Package recordenc is how recipes write what they keep: under which name, and how a
 // value becomes bytes. It stands on the standard library alone, so that an engine
 // may use it too.
-package kept
+package recordenc
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package gauge
+package lockbench
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package crew
+package driverkit
 
 import (
 	"sync/atomic"
@@ -7,7 +7,7 @@ import (
 )
 
 // run has n calls under way at once, lets them end and waits until all have.
-func run(t *testing.T, c *Crew, n int) {
+func run(t *testing.T, c *Pool, n int) {
 	t.Helper()
 	var under atomic.Int32
 	open := make(chan struct{})
@@ -24,7 +24,7 @@ func run(t *testing.T, c *Crew, n int) {
 
 func TestNoCallWaitsForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(2)
+		c := NewPool(2)
 		run(t, c, 10)
 		run(t, c, 20)
 		c.Close()
@@ -33,7 +33,7 @@ func TestNoCallWaitsForAnother(t *testing.T) {
 
 func TestSoManyGoroutinesAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(3)
+		c := NewPool(3)
 		for _, step := range []struct{ calls, kept int32 }{{1, 1}, {2, 2}, {100, 3}, {2, 3}} {
 			run(t, c, int(step.calls))
 			if kept := c.idle.Load(); kept != step.kept {
@@ -46,7 +46,7 @@ func TestSoManyGoroutinesAreKept(t *testing.T) {
 
 func TestCloseWaitsForACallThatGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := New(3)
+		c := NewPool(3)
 		var ended, closed atomic.Bool
 		open := make(chan struct{})
 		c.Do(func() { <-open; ended.Store(true) })
