@@ -67,6 +67,7 @@ var rows = map[string]row{
 	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
 
 	"internal/stalltest":  {stdOnly: true},
+	"internal/callorder":  {stdOnly: true},
 	"internal/canary":     {stdOnly: true},
 	"internal/faultproxy": {},
 	"internal/lockbench":  {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
@@ -74,6 +75,7 @@ var rows = map[string]row{
 	"internal/recipe":     {ours: "pawl driver internal/recordenc", stdOnly: true},
 	"internal/recipetest": {ours: "pawl driver engines internal/faultproxy internal/testserver"},
 	"internal/testserver": {},
+	"scripts/callorder":   {ours: "internal/callorder", stdOnly: true},
 	"scripts/testreport":  {stdOnly: true},
 }
 
