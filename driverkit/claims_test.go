@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
@@ -94,66 +93,6 @@ func TestTheEndOfAClaimWakesItsAwait(t *testing.T) {
 		synctest.Wait()
 		if !a.done || !a.st.Gone {
 			t.Errorf("returned %v, %+v", a.done, a.st)
-		}
-	})
-}
-
-func TestWaitersAreWokenByClaimAndByName(t *testing.T) {
-	var all driverkit.Waiters
-	one, two, other := claimed("1", 1), claimed("2", 1), driver.Claim{ID: "3", Name: "m"}
-	waiters := map[string]*driverkit.Waiter{"1": {}, "2": {}, "3": {}}
-	for _, c := range []driver.Claim{one, two, other} {
-		all.Add(c, waiters[c.ID])
-	}
-	if ids, names := all.IDs("n"), all.Names(); len(ids) != 2 || len(names) != 2 {
-		t.Errorf("%v wait for n, and names are %v", ids, names)
-	}
-	if elsewhere := all.Wake("1", "4", "3"); !slices.Equal(elsewhere, []string{"4"}) {
-		t.Errorf("%v wait elsewhere", elsewhere)
-	}
-	all.WakeName("n")
-	all.Remove(one, &driverkit.Waiter{}) // an earlier one
-	all.Remove(other, waiters["3"])
-	if all.Find("1") != waiters["1"] || all.Find("3") != nil || len(all.Names()) != 1 {
-		t.Errorf("after two were removed: %v, %v, %v", all.Find("1"), all.Find("3"), all.Names())
-	}
-}
-
-func TestWatchersAreToldOfDepartures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var calls []string
-		w := driverkit.Watchers{
-			First: func(name string) { calls = append(calls, "first "+name) },
-			Last:  func(name string) { calls = append(calls, "last "+name) },
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		one, two := w.Watch(ctx, "n", 5), w.Watch(t.Context(), "n", 6)
-		w.Notify("m")
-		w.Departed("n", 5)
-		w.Departed("n", 6)
-		w.Departed("n", 6)
-		if len(one) != 1 || len(two) != 1 { // one of 5 was told of 6; two of 5, which is another number
-			t.Errorf("%d and %d notices", len(one), len(two))
-		}
-		w.Notify("n")
-		if len(one) != 1 || len(two) != 1 {
-			t.Errorf("%d and %d notices: several departures are told as one", len(one), len(two))
-		}
-		cancel()
-		time.Sleep(time.Second)
-		<-one
-		if _, open := <-one; open {
-			t.Error("open after the end of ctx")
-		}
-		if !slices.Equal(w.Names(), []string{"n"}) || !slices.Equal(calls, []string{"first n"}) {
-			t.Errorf("names %v, calls %v", w.Names(), calls)
-		}
-		ctx, cancel = context.WithCancel(t.Context())
-		w.Watch(ctx, "m", 0)
-		cancel()
-		time.Sleep(time.Second)
-		if !slices.Equal(calls, []string{"first n", "first m", "last m"}) {
-			t.Errorf("calls %v", calls)
 		}
 	})
 }

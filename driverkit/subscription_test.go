@@ -140,8 +140,8 @@ func TestAWaiterLooksAfterAGap(t *testing.T) {
 		}
 		store.ends <- errors.New("broken")
 		f.answers(held)
-		synctest.Wait()
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if !a.done || !a.st.Held || a.took > 10*time.Millisecond {
 			t.Errorf("returned %v, %+v after %v", a.done, a.st, a.took)
 		}
