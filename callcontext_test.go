@@ -15,24 +15,24 @@ func TestACallEndsLikeAContext(t *testing.T) {
 	type key struct{}
 	ends := []struct {
 		name  string
-		end   func(c *call, cancel, closing context.CancelCauseFunc)
+		end   func(c *callContext, cancel, closing context.CancelCauseFunc)
 		err   error
 		cause error
 	}{
-		{"by its parent", func(_ *call, cancel, _ context.CancelCauseFunc) { cancel(ours) }, context.Canceled, ours},
-		{"by Close", func(_ *call, _, closing context.CancelCauseFunc) { closing(ErrClosed) }, context.Canceled, ErrClosed},
-		{"by its time", func(*call, context.CancelCauseFunc, context.CancelCauseFunc) { time.Sleep(time.Second) }, context.DeadlineExceeded, errWaited},
-		{"by its user", func(c *call, _, _ context.CancelCauseFunc) { c.end() }, context.Canceled, context.Canceled},
+		{"by its parent", func(_ *callContext, cancel, _ context.CancelCauseFunc) { cancel(ours) }, context.Canceled, ours},
+		{"by Close", func(_ *callContext, _, closing context.CancelCauseFunc) { closing(ErrClosed) }, context.Canceled, ErrClosed},
+		{"by its time", func(*callContext, context.CancelCauseFunc, context.CancelCauseFunc) { time.Sleep(time.Second) }, context.DeadlineExceeded, errWaited},
+		{"by its user", func(c *callContext, _, _ context.CancelCauseFunc) { c.end() }, context.Canceled, context.Canceled},
 	}
 	before := []struct {
 		name string
-		ask  func(c *call)
+		ask  func(c *callContext)
 	}{
-		{"nothing", func(*call) {}},
-		{"Err", func(c *call) { _ = c.Err() }},
-		{"Done", func(c *call) { c.Done() }},
-		{"Value", func(c *call) { c.Value(key{}) }},
-		{"a child", func(c *call) { _, cancel := context.WithCancel(c); t.Cleanup(cancel) }},
+		{"nothing", func(*callContext) {}},
+		{"Err", func(c *callContext) { _ = c.Err() }},
+		{"Done", func(c *callContext) { c.Done() }},
+		{"Value", func(c *callContext) { c.Value(key{}) }},
+		{"a child", func(c *callContext) { _, cancel := context.WithCancel(c); t.Cleanup(cancel) }},
 	}
 	for _, e := range ends {
 		for _, b := range before {
@@ -42,7 +42,7 @@ func TestACallEndsLikeAContext(t *testing.T) {
 					defer cancel(nil)
 					closing, shut := context.WithCancelCause(context.Background())
 					defer shut(nil)
-					c := &call{Context: parent, closing: closing, until: time.Now().Add(time.Second), why: errWaited}
+					c := &callContext{Context: parent, closing: closing, until: time.Now().Add(time.Second), why: errWaited}
 					defer c.end()
 					b.ask(c)
 					if c.Err() != nil {
@@ -71,7 +71,7 @@ func TestAWaiterOfACallIsToldOfItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		c := newCall(newCall(parent, time.Now().Add(2*time.Second)), time.Now().Add(time.Hour))
+		c := callUntil(callUntil(parent, time.Now().Add(2*time.Second)), time.Now().Add(time.Hour))
 		defer c.end()
 		if at, ok := c.Deadline(); !ok || time.Until(at) != 2*time.Second {
 			t.Errorf("deadline in %v", time.Until(at))
@@ -88,7 +88,7 @@ func TestAWaiterOfACallIsToldOfItsEnd(t *testing.T) {
 // that the other was there.
 func TestACallThatEndsWhileItIsAskedForTellsWhoAsked(t *testing.T) {
 	for range 2000 {
-		c := newCall(t.Context(), time.Now().Add(time.Hour))
+		c := callUntil(t.Context(), time.Now().Add(time.Hour))
 		go c.end()
 		select {
 		case <-c.Done():
