@@ -12,19 +12,19 @@ type lawCase struct {
 	law   int    // 0: a promise of package pawl
 	why   string // the order of events it is about, and what goes wrong without it
 	needs needs
-	run   func(*stage)
+	run   func(*fixture)
 
-	kind  kind
-	late  bool // a request is held up, see Harness.Late
-	lossy bool // every tenth reply is lost, and the case repeats its calls
+	claimKind    claimKind
+	delayed      bool // a request is held up, see Harness.Late
+	losesReplies bool // every tenth reply is lost, and the case repeats its calls
 }
 
 func (c lawCase) title() string {
 	title := c.name
-	if c.kind.name != "" {
-		title += "/" + c.kind.name
+	if c.claimKind.name != "" {
+		title += "/" + c.claimKind.name
 	}
-	if c.lossy {
+	if c.losesReplies {
 		title += "/with lost replies"
 	}
 	return title
@@ -38,7 +38,7 @@ func (n needs) and(o needs) needs {
 }
 
 // A kind is a sort of claim of which only one at a time can be held.
-type kind struct {
+type claimKind struct {
 	name        string
 	need, limit int
 	taken       int // units that somebody else holds throughout
@@ -47,7 +47,7 @@ type kind struct {
 
 // kinds are what the mutex cases run over. A semaphore of 1 is the mutex: the
 // claim is the same.
-var kinds = []kind{
+var claimKinds = []claimKind{
 	{name: "mutex", need: 1, limit: 1},
 	{name: "writer", need: driver.All, limit: driver.All, needs: needs{shared: true}},
 	{name: "whole semaphore", need: 3, limit: 3, needs: needs{count: true}},
@@ -58,21 +58,21 @@ var kinds = []kind{
 func cases() []lawCase {
 	var all []lawCase
 	for _, c := range slices.Concat(enterCases, tryCases, lineCases, stressCases) {
-		for _, k := range kinds {
-			c.kind, c.lossy = k, false
+		for _, k := range claimKinds {
+			c.claimKind, c.losesReplies = k, false
 			one := c
 			one.needs = c.needs.and(k.needs)
 			all = append(all, one)
 		}
-		c.kind, c.lossy = kinds[0], true
+		c.claimKind, c.losesReplies = claimKinds[0], true
 		all = append(all, c)
 	}
 	all = slices.Concat(all, wakeCases, cancelCases, sharedCases, limitCases, refuseCases,
-		tokenCases, beatCases, crashCases, listCases, evictCases, lateCases, closeCases, nameCases,
+		tokenCases, beatCases, crashCases, listCases, evictCases, delayedCases, closeCases, nameCases,
 		recordCases, multiCases, watchCases, voterCases, randomCases)
 	for _, c := range clientCases { // last: when a law is broken, its own case says it better
 		all = append(all, c)
-		c.lossy = true
+		c.losesReplies = true
 		all = append(all, c)
 	}
 	return all

@@ -60,7 +60,7 @@ type Harness struct {
 	// Late holds back the request of the next Enter on s: that call fails, as if its
 	// connection had broken. arrive has the request reach the store, and returns when
 	// it was carried out there. Without Late the cases about late requests do not run.
-	Late func(t *testing.T, s driver.Session) (arrive func() error)
+	DelayEnter func(t *testing.T, s driver.Session) (arrive func() error)
 
 	// Clean reports what a case has left behind in e's store that must not stay.
 	Clean func(t *testing.T, e driver.Engine) error
@@ -85,14 +85,14 @@ func (h Harness) run(t *testing.T, all []lawCase) {
 		h.MinTTL = time.Second
 	}
 	for _, c := range all {
-		if c.late && h.Late == nil {
+		if c.delayed && h.DelayEnter == nil {
 			continue
 		}
 		t.Run(c.title(), func(t *testing.T) {
 			if h.Around == nil {
 				t.Parallel()
 			}
-			h.play(t, c)
+			h.runCase(t, c)
 		})
 	}
 }
@@ -100,7 +100,7 @@ func (h Harness) run(t *testing.T, all []lawCase) {
 // play runs one case and then looks for goroutines that outlived it. They are
 // known by a label that every goroutine inherits from the one that starts it,
 // so that cases can run beside each other.
-func (h Harness) play(t *testing.T, c lawCase) {
+func (h Harness) runCase(t *testing.T, c lawCase) {
 	label := newID()
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -120,10 +120,10 @@ func (h Harness) play(t *testing.T, c lawCase) {
 	}
 	pprof.Do(t.Context(), pprof.Labels(labelKey, label), func(context.Context) {
 		around(t, func(t *testing.T) {
-			s := newStage(t, h, c, label)
-			if s.able(c.needs) {
-				s.fill()
-				c.run(s)
+			f := newFixture(t, h, c, label)
+			if f.supports(c.needs) {
+				f.holdTaken()
+				c.run(f)
 			}
 		})
 	})

@@ -13,4 +13,4 @@ func RunLaw(t *testing.T, h Harness, law int) {
 
 // ExpectLeaks has goroutines that stay reported after a second. It is for a process
 // in which they do stay.
-func ExpectLeaks() { fading, fadingClient = fading/2, fading/2 }
+func ExpectLeaks() { ourGrace, clientGrace = ourGrace/2, ourGrace/2 }

@@ -14,16 +14,16 @@ import (
 // and one of a store's client, which closes connections behind its user's back and
 // gives a server that does not answer some seconds for it.
 var (
-	fading       = 2 * time.Second
-	fadingClient = 20 * time.Second
+	ourGrace    = 2 * time.Second
+	clientGrace = 20 * time.Second
 )
 
 // How often it is asked whether all have ended: not at once, since then some mostly
 // have not, and then the more rarely, since the answer has the stacks of the whole
 // process.
 const (
-	firstLook = 10 * time.Millisecond
-	restLook  = 50 * time.Millisecond
+	firstCheck    = 10 * time.Millisecond
+	maxCheckPause = 50 * time.Millisecond
 )
 
 // labelKey marks the goroutines of one case.
@@ -57,13 +57,13 @@ func goroutines(label string, stays func(stack string) bool) (stacks []string, n
 func checkGoroutines(t *testing.T, label string, stays func(string) bool) {
 	t.Helper()
 	start := time.Now()
-	for pause := firstLook; ; pause = min(2*pause, restLook) {
+	for pause := firstCheck; ; pause = min(2*pause, maxCheckPause) {
 		time.Sleep(pause)
 		stacks, n := goroutines(label, stays)
 		if n == 0 {
 			return
 		}
-		if passed := time.Since(start); passed > fadingClient || passed > fading && slices.ContainsFunc(stacks, ours) {
+		if passed := time.Since(start); passed > clientGrace || passed > ourGrace && slices.ContainsFunc(stacks, ours) {
 			t.Errorf("%d goroutines outlive the engine's Close:\n%s\nlaw 9: %s", n, strings.Join(stacks, "\n\n"), laws[9])
 			return
 		}

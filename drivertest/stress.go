@@ -17,56 +17,56 @@ var stressCases = []lawCase{
 }
 
 // A visit is one hold as the test saw it. Moments come from one counter.
-type visit struct {
-	asked, answered, held int64
-	token                 uint64
+type holdTimes struct {
+	sent, answered, held int64
+	token                uint64
 }
 
 // An arena records visits and fails on overlap.
-type arena struct {
+type holdRecorder struct {
 	clock  atomic.Int64
 	inside atomic.Int32
 	mu     sync.Mutex // guards visits
-	visits []visit
+	holds  []holdTimes
 }
 
-func contenders(s *stage) {
+func contenders(f *fixture) {
 	const n, rounds = 6, 8
 	var (
-		a     arena
-		tasks []*task
+		a     holdRecorder
+		calls []*background
 	)
 	for range n {
-		p := s.join()
-		tasks = append(tasks, s.start(func() error {
+		s := f.open()
+		calls = append(calls, f.inBackground(func() error {
 			for range rounds {
-				if err := a.visit(p, s.claim()); err != nil {
+				if err := a.hold(s, f.claim()); err != nil {
 					return err
 				}
 			}
 			return nil
 		}))
 	}
-	for _, k := range tasks {
+	for _, k := range calls {
 		k.wait("a contender")
 	}
-	if len(a.visits) != n*rounds {
-		s.Fatalf("%d visits of %d", len(a.visits), n*rounds)
+	if len(a.holds) != n*rounds {
+		f.Fatalf("%d visits of %d", len(a.holds), n*rounds)
 	}
-	a.check(s, s.claim().Exclusive())
+	a.check(f, f.claim().Exclusive())
 }
 
-func (a *arena) visit(p *player, c driver.Claim) error {
-	v := visit{asked: a.clock.Add(1)}
-	st, err := p.ask(p.s.ctx, c)
+func (a *holdRecorder) hold(s *session, c driver.Claim) error {
+	v := holdTimes{sent: a.clock.Add(1)}
+	st, err := s.tryEnter(s.f.ctx, c)
 	if err != nil {
 		return err
 	}
 	v.answered = a.clock.Add(1)
 	if c.Queue {
-		st, err = p.until(p.s.ctx, c, st)
+		st, err = s.awaitHeld(s.f.ctx, c, st)
 	} else if !st.Held {
-		c, st, err = p.take(p.s.ctx, next(c))
+		c, st, err = s.acquire(s.f.ctx, nextTry(c))
 	}
 	if err != nil {
 		return err
@@ -76,24 +76,24 @@ func (a *arena) visit(p *player, c driver.Claim) error {
 	}
 	v.held, v.token = a.clock.Add(1), st.Token
 	a.mu.Lock()
-	a.visits = append(a.visits, v)
+	a.holds = append(a.holds, v)
 	a.mu.Unlock()
 	a.inside.Add(-1)
-	return p.quit(p.s.ctx, c)
+	return s.tryLeave(s.f.ctx, c)
 }
 
 // check compares the order of holding with that of tokens and, where there is a
 // line, with that of asking: who was answered before another asked comes first.
-func (a *arena) check(s *stage, exclusive bool) {
-	s.Helper()
-	slices.SortFunc(a.visits, func(x, y visit) int { return int(x.held - y.held) })
-	for i, later := range a.visits {
-		for _, earlier := range a.visits[:i] {
-			if s.can.Queue && later.answered < earlier.asked {
-				s.Errorf("one that was in line at %d held after one that asked at %d", later.answered, earlier.asked)
+func (a *holdRecorder) check(f *fixture, exclusive bool) {
+	f.Helper()
+	slices.SortFunc(a.holds, func(x, y holdTimes) int { return int(x.held - y.held) })
+	for i, later := range a.holds {
+		for _, earlier := range a.holds[:i] {
+			if f.can.Queue && later.answered < earlier.sent {
+				f.Errorf("one that was in line at %d held after one that asked at %d", later.answered, earlier.sent)
 			}
-			if s.can.Fencing != driver.None && (later.token == earlier.token || exclusive && later.token < earlier.token) {
-				s.Errorf("token %d was held after token %d", later.token, earlier.token)
+			if f.can.Fencing != driver.None && (later.token == earlier.token || exclusive && later.token < earlier.token) {
+				f.Errorf("token %d was held after token %d", later.token, earlier.token)
 			}
 		}
 	}

@@ -18,40 +18,40 @@ import (
 //
 // A session whose opening was not answered is closed at once, since nobody has
 // it, and also when the caller's time is over by then; a notice (Lost, Watch) is never lost.
-func Lossy(e driver.Engine, seed uint64) driver.Engine {
-	l := &lossy{Engine: e, rand: rand.New(rand.NewPCG(seed, 0))}
+func LoseReplies(e driver.Engine, seed uint64) driver.Engine {
+	l := &lossyEngine{Engine: e, rand: rand.New(rand.NewPCG(seed, 0))}
 	records, hasRecords := e.(driver.Records)
 	watcher, hasWatcher := e.(driver.Watcher)
 	r := lossyRecords{records, l}
 	switch {
 	case hasRecords && hasWatcher:
 		return struct {
-			*lossy
+			*lossyEngine
 			driver.Records
 			driver.Watcher
 		}{l, r, watcher}
 	case hasRecords:
 		return struct {
-			*lossy
+			*lossyEngine
 			driver.Records
 		}{l, r}
 	case hasWatcher:
 		return struct {
-			*lossy
+			*lossyEngine
 			driver.Watcher
 		}{l, watcher}
 	}
 	return l
 }
 
-type lossy struct {
+type lossyEngine struct {
 	driver.Engine
 	mu   sync.Mutex // guards rand
 	rand *rand.Rand
 }
 
 // lost decides whether this reply is lost, and is called once per call.
-func (l *lossy) lost(call string) error {
+func (l *lossyEngine) lost(call string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.rand.IntN(10) > 0 {
@@ -60,13 +60,13 @@ func (l *lossy) lost(call string) error {
 	return fmt.Errorf("the reply to %s was lost: %w", call, driver.ErrUnreachable)
 }
 
-func (l *lossy) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+func (l *lossyEngine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
 	s, err := l.Engine.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	if err := l.lost("Open"); err != nil {
-		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), teardownTimeout)
 		defer cancel()
 		_ = s.Close(call) // its outcome is as unknown as the session's
 		return nil, err
@@ -96,21 +96,21 @@ func (l *lossy) Open(ctx context.Context, o driver.SessionOptions) (driver.Sessi
 	return ls, nil
 }
 
-func (l *lossy) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+func (l *lossyEngine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	if err := l.lost("List"); err != nil {
 		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, err) }
 	}
 	return l.Engine.List(ctx, prefix)
 }
 
-func (l *lossy) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+func (l *lossyEngine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
 	if err := l.lost("Line"); err != nil {
 		return nil, err
 	}
 	return l.Engine.Line(ctx, name)
 }
 
-func (l *lossy) Evict(ctx context.Context, e driver.Entry) error {
+func (l *lossyEngine) Evict(ctx context.Context, e driver.Entry) error {
 	err := l.Engine.Evict(ctx, e)
 	if lost := l.lost("Evict"); lost != nil {
 		return lost
@@ -120,11 +120,11 @@ func (l *lossy) Evict(ctx context.Context, e driver.Entry) error {
 
 type lossySession struct {
 	driver.Session
-	l *lossy
+	l *lossyEngine
 }
 
 // inner returns the engine's own session.
-func inner(s driver.Session) driver.Session {
+func unwrapped(s driver.Session) driver.Session {
 	if l, ok := s.(interface{ unwrap() driver.Session }); ok {
 		return l.unwrap()
 	}
@@ -175,7 +175,7 @@ func (s *lossySession) Close(ctx context.Context) error {
 
 type lossyMulti struct {
 	driver.Multi
-	l *lossy
+	l *lossyEngine
 }
 
 func (m lossyMulti) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
@@ -188,7 +188,7 @@ func (m lossyMulti) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.S
 
 type lossyVoter struct {
 	driver.Voter
-	l *lossy
+	l *lossyEngine
 }
 
 func (v lossyVoter) Confirm(ctx context.Context, c driver.Claim, granted, token uint64) (bool, error) {
@@ -201,7 +201,7 @@ func (v lossyVoter) Confirm(ctx context.Context, c driver.Claim, granted, token 
 
 type lossyRecords struct {
 	driver.Records
-	l *lossy
+	l *lossyEngine
 }
 
 func (r lossyRecords) Load(ctx context.Context, key string) ([]byte, uint64, error) {

@@ -11,21 +11,21 @@ import (
 // voterCases are about nodes of a quorum, in sessions that can be one. They are
 // one case, because what a node knows of its quorum is one for the whole store.
 var voterCases = []lawCase{
-	{name: "a quorum's node votes only for what it remembers", law: 3, needs: needs{fencing: true, shared: true}, run: votes,
+	{name: "a quorum's node votes only for what it remembers", law: 3, needs: needs{fencing: true, shared: true}, run: quorumNodeVotes,
 		why: "Two holders of a name share a node. If it confirms a grant that no longer stands, or forgets a mark, both get the same token."},
 }
 
 const quorumList = "drivertest"
 
-func votes(s *stage) {
-	a, b := s.join(), s.join()
-	va, ok := inner(a.Session).(driver.Voter)
-	vb, _ := inner(b.Session).(driver.Voter)
+func quorumNodeVotes(f *fixture) {
+	a, b := f.open(), f.open()
+	va, ok := unwrapped(a.Session).(driver.Voter)
+	vb, _ := unwrapped(b.Session).(driver.Voter)
 	if !ok {
-		s.Log("the session is no driver.Voter")
+		f.Log("the session is no driver.Voter")
 		return
 	}
-	v := &voters{stage: s, a: a, b: b, va: va, vb: vb}
+	v := &quorumCase{fixture: f, a: a, b: b, va: va, vb: vb}
 	if !v.joins() {
 		return
 	}
@@ -35,13 +35,13 @@ func votes(s *stage) {
 	v.raisesTheEpoch()
 }
 
-type voters struct {
-	*stage
-	a, b   *player
+type quorumCase struct {
+	*fixture
+	a, b   *session
 	va, vb driver.Voter
 }
 
-func (v *voters) mark() (high, epoch uint64) {
+func (v *quorumCase) mark() (high, epoch uint64) {
 	v.Helper()
 	high, epoch, err := v.va.Mark(v.ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (v *voters) mark() (high, epoch uint64) {
 
 // joins: an enlisted session enters only where the node votes. It reports whether
 // the store can be a node at all.
-func (v *voters) joins() bool {
+func (v *quorumCase) joins() bool {
 	v.Helper()
 	roll, err := v.va.Enlist(v.ctx, quorumList)
 	if errors.Is(err, driver.ErrUnsupported) {
@@ -73,7 +73,7 @@ func (v *voters) joins() bool {
 		v.Errorf("one store calls itself %q and %q: two names of it would have two votes", roll.Store, peer.Store)
 	}
 	if !roll.Votes {
-		if _, err := v.a.Enter(v.ctx, tries(v.claim())); !errors.Is(err, driver.ErrNoVote) {
+		if _, err := v.a.Enter(v.ctx, withoutQueue(v.claim())); !errors.Is(err, driver.ErrNoVote) {
 			v.Errorf("Enter at a node that does not vote: %v, not ErrNoVote", err)
 		}
 	}
@@ -97,25 +97,25 @@ func (v *voters) joins() bool {
 }
 
 // proposes: the token is the proposal where it may be, and no mark is run away with.
-func (v *voters) proposes() {
+func (v *quorumCase) proposes() {
 	v.Helper()
 	high, epoch := v.mark()
-	c := tries(v.claim())
+	c := withoutQueue(v.claim())
 	c.Propose = high + 7
-	st := v.a.hold(c)
+	st := v.a.mustHold(c)
 	if st.Token != high+7 || st.Epoch != epoch {
 		v.Errorf("token %d in epoch %d; the mark was %d, %d was proposed in epoch %d", st.Token, st.Epoch, high, c.Propose, epoch)
 	}
-	v.a.leave(c)
-	wild := tries(v.claim())
+	v.a.mustLeave(c)
+	wild := withoutQueue(v.claim())
 	wild.Propose = 1<<54 + 1
-	if st := v.a.hold(wild); st.Token >= wild.Propose || st.Token <= high+7 {
+	if st := v.a.mustHold(wild); st.Token >= wild.Propose || st.Token <= high+7 {
 		v.Errorf("token %d for a proposal far in the future", st.Token)
 	}
-	v.a.leave(wild)
+	v.a.mustLeave(wild)
 }
 
-func (v *voters) confirm(by driver.Voter, c driver.Claim, granted, token uint64) bool {
+func (v *quorumCase) confirm(by driver.Voter, c driver.Claim, granted, token uint64) bool {
 	v.Helper()
 	ok, err := by.Confirm(v.ctx, c, granted, token)
 	if err != nil {
@@ -124,12 +124,12 @@ func (v *voters) confirm(by driver.Voter, c driver.Claim, granted, token uint64)
 	return ok
 }
 
-func (v *voters) confirms() {
+func (v *quorumCase) confirms() {
 	v.Helper()
-	c := tries(v.claim())
-	st := v.a.hold(c)
+	c := withoutQueue(v.claim())
+	st := v.a.mustHold(c)
 	far := st.Token + 1000
-	if v.confirm(v.va, c, st.Token+1, far) || v.confirm(v.va, next(c), st.Token, far) {
+	if v.confirm(v.va, c, st.Token+1, far) || v.confirm(v.va, nextTry(c), st.Token, far) {
 		v.Error("confirmed a grant of another value or try")
 	}
 	other := c
@@ -145,7 +145,7 @@ func (v *voters) confirms() {
 	if high, _ := v.mark(); high < far {
 		v.Errorf("mark %d after %d was confirmed", high, far)
 	}
-	if again := v.a.hold(c); again.Token != st.Token {
+	if again := v.a.mustHold(c); again.Token != st.Token {
 		v.Errorf("a repeated Enter was granted %d, first %d: Confirm is about the granted value", again.Token, st.Token)
 	}
 	for _, e := range v.line() {
@@ -153,25 +153,25 @@ func (v *voters) confirms() {
 			v.Errorf("List shows token %d of a claim that was confirmed with %d", e.Fence, far)
 		}
 	}
-	v.a.leave(c)
+	v.a.mustLeave(c)
 	if v.confirm(v.va, c, st.Token, far+1) {
 		v.Error("confirmed a claim that was left")
 	}
-	c = tries(v.claim())
-	if after := v.b.hold(c); after.Token <= far {
+	c = withoutQueue(v.claim())
+	if after := v.b.mustHold(c); after.Token <= far {
 		v.Errorf("token %d after %d was confirmed", after.Token, far)
 	}
-	v.b.leave(c)
+	v.b.mustLeave(c)
 	if v.confirm(v.vb, c, 0, far+2) {
 		v.Error("confirmed nothing at all")
 	}
 }
 
 // confirmsReaders: they hold beside each other, so a node confirms each token once.
-func (v *voters) confirmsReaders() {
+func (v *quorumCase) confirmsReaders() {
 	v.Helper()
-	one, two := tries(v.claimOf(1, driver.All)), tries(v.claimOf(1, driver.All))
-	first, second := v.a.hold(one), v.b.hold(two)
+	one, two := withoutQueue(v.claimOf(1, driver.All)), withoutQueue(v.claimOf(1, driver.All))
+	first, second := v.a.mustHold(one), v.b.mustHold(two)
 	if v.confirm(v.va, one, first.Token, second.Token) {
 		v.Errorf("confirmed to a reader the token of another")
 	}
@@ -181,16 +181,16 @@ func (v *voters) confirmsReaders() {
 	if !v.confirm(v.vb, two, second.Token, second.Token) {
 		v.Errorf("a reader's own token is not confirmed")
 	}
-	v.a.leave(one)
-	v.b.leave(two)
+	v.a.mustLeave(one)
+	v.b.mustLeave(two)
 }
 
 // raisesTheEpoch: what was granted before is confirmed no more.
-func (v *voters) raisesTheEpoch() {
+func (v *quorumCase) raisesTheEpoch() {
 	v.Helper()
 	var c driver.Claim
-	for _, c = range []driver.Claim{tries(v.claim()), tries(v.claimOf(1, driver.All))} {
-		st := v.a.hold(c)
+	for _, c = range []driver.Claim{withoutQueue(v.claim()), withoutQueue(v.claimOf(1, driver.All))} {
+		st := v.a.mustHold(c)
 		_, epoch := v.mark()
 		if err := v.vb.Rejoin(v.ctx, 0, epoch+1); err != nil {
 			v.Fatalf("Rejoin: %v", err)
@@ -198,10 +198,10 @@ func (v *voters) raisesTheEpoch() {
 		if v.confirm(v.va, c, st.Token, st.Token+1) {
 			v.Errorf("confirmed a grant of an earlier epoch, to one who needs %d of %d", c.Need, c.Limit)
 		}
-		if out := v.a.beat(c); !out[0].Held {
+		if out := v.a.mustBeat(c); !out[0].Held {
 			v.Errorf("a new epoch ended a hold: %+v", out[0])
 		}
-		v.a.leave(c)
+		v.a.mustLeave(c)
 	}
 	ended, cancel := context.WithDeadline(v.ctx, time.Now().Add(-time.Second))
 	defer cancel()

@@ -17,31 +17,31 @@ import (
 )
 
 // mutantVar names the mutant that a child process runs the suite on.
-const mutantVar = "PAWL_DRIVERTEST_MUTANT"
+const engineVar = "PAWL_DRIVERTEST_ENGINE"
 
 // goroutinesEnd is the law that every case checks at its end.
 const goroutinesEnd = 9
 
-func mutants() []mutant {
-	return slices.Concat(honest, lineMutants, wakeMutants, nameMutants, tokenMutants, endMutants, extraMutants)
+func testEngines() []testEngine {
+	return slices.Concat(limitedEngines, brokenLines, brokenWakes, brokenNames, brokenTokens, brokenEnds, brokenOptional)
 }
 
-// TestMutant is what the child processes of TestSuiteFindsBrokenLaws run.
-func TestMutant(t *testing.T) {
-	name := os.Getenv(mutantVar)
+// TestOneEngine is what the child processes of TestSuiteFindsBrokenLaws run.
+func TestOneEngine(t *testing.T) {
+	name := os.Getenv(engineVar)
 	if name == "" {
 		return
 	}
-	i := slices.IndexFunc(mutants(), func(m mutant) bool { return m.name == name })
+	i := slices.IndexFunc(testEngines(), func(m testEngine) bool { return m.name == name })
 	if i < 0 {
-		t.Fatalf("no mutant %q", name)
+		t.Fatalf("no engine %q", name)
 	}
-	m := mutants()[i]
+	m := testEngines()[i]
 	h := drivertest.Harness{
 		Open: func(*testing.T) driver.Engine {
-			b := &bent{Engine: memlock.New()}
-			m.bend(b)
-			return b
+			engine := &overridden{Engine: memlock.New()}
+			m.override(engine)
+			return engine
 		},
 		Around: synctest.Test,
 		MinTTL: time.Second,
@@ -64,13 +64,13 @@ func TestMutant(t *testing.T) {
 // be taken back.
 func TestSuiteFindsBrokenLaws(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts a process per mutant")
+		t.Skip("starts a process per engine")
 	}
-	for _, m := range mutants() {
+	for _, m := range testEngines() {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMutant$", "-test.failfast", "-test.timeout=60s")
-			cmd.Env = append(os.Environ(), mutantVar+"="+m.name)
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOneEngine$", "-test.failfast", "-test.timeout=60s")
+			cmd.Env = append(os.Environ(), engineVar+"="+m.name)
 			out, err := cmd.CombinedOutput()
 			failed := failedCases(string(out))
 			switch {
@@ -87,7 +87,7 @@ func TestSuiteFindsBrokenLaws(t *testing.T) {
 	}
 }
 
-var failedCase = regexp.MustCompile(`(?m)^\s+--- FAIL: TestMutant/(\S+)`)
+var failedCase = regexp.MustCompile(`(?m)^\s+--- FAIL: TestOneEngine/(\S+)`)
 
 func failedCases(out string) (names []string) {
 	for _, m := range failedCase.FindAllStringSubmatch(out, -1) {

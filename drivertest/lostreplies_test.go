@@ -40,7 +40,7 @@ func enterMany(t *testing.T, e driver.Engine, n int) (lost []int) {
 func TestLossyCarriesOutAndLosesOneReplyInTen(t *testing.T) {
 	const n = 1000
 	e := memlock.New()
-	lost := enterMany(t, drivertest.Lossy(e, 1), n)
+	lost := enterMany(t, drivertest.LoseReplies(e, 1), n)
 	if len(lost) < n/20 || len(lost) > n/5 {
 		t.Errorf("%d of %d replies were lost", len(lost), n)
 	}
@@ -54,8 +54,8 @@ func TestLossyCarriesOutAndLosesOneReplyInTen(t *testing.T) {
 }
 
 func TestLossyRepeatsItselfWithItsSeed(t *testing.T) {
-	once := enterMany(t, drivertest.Lossy(memlock.New(), 5), 100)
-	again := enterMany(t, drivertest.Lossy(memlock.New(), 5), 100)
+	once := enterMany(t, drivertest.LoseReplies(memlock.New(), 5), 100)
+	again := enterMany(t, drivertest.LoseReplies(memlock.New(), 5), 100)
 	if len(once) == 0 || len(once) != len(again) {
 		t.Fatalf("lost %v, then %v", once, again)
 	}
@@ -86,31 +86,31 @@ func TestLossyOffersWhatTheEngineOffers(t *testing.T) {
 		}{full, full},
 	} {
 		wantRecords, wantWatcher := offers(e)
-		if records, watcher := offers(drivertest.Lossy(e, 1)); records != wantRecords || watcher != wantWatcher {
+		if records, watcher := offers(drivertest.LoseReplies(e, 1)); records != wantRecords || watcher != wantWatcher {
 			t.Errorf("%s: records %v, watcher %v; the engine %v, %v", about, records, watcher, wantRecords, wantWatcher)
 		}
 	}
 }
 
 // late answers an Open when its caller's time has just run out.
-type late struct {
+type slowClose struct {
 	driver.Engine
 	open int
 }
 
-type lateSession struct {
+type slowCloseSession struct {
 	driver.Session
-	e *late
+	e *slowClose
 }
 
-func (e *late) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+func (e *slowClose) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
 	s, err := e.Engine.Open(context.WithoutCancel(ctx), o) // however late it is
 	<-ctx.Done()
 	e.open++
-	return lateSession{s, e}, err
+	return slowCloseSession{s, e}, err
 }
 
-func (s lateSession) Close(ctx context.Context) error {
+func (s slowCloseSession) Close(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func (s lateSession) Close(ctx context.Context) error {
 }
 
 func TestLossyClosesASessionThatNobodyGotAlsoWhenItsCallIsOver(t *testing.T) {
-	e := &late{Engine: memlock.New()}
-	lossy := drivertest.Lossy(e, 1)
+	e := &slowClose{Engine: memlock.New()}
+	lossy := drivertest.LoseReplies(e, 1)
 	lost := 0
 	for range 100 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
