@@ -8,30 +8,30 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// beatCases are about what keeps claims alive.
+// beatCases check that Beat prolongs claims, and only claims that exist.
 var beatCases = []lawCase{
 	{name: "beaten claims outlive their TTL", law: 15, run: beatKeeps,
 		why: "A holds and B waits for three TTLs, both beaten: nothing changes."},
 	{name: "Beat answers for each claim alone", law: 15, run: beatAlone,
 		why: "One of a hundred claims was evicted: Beat says that one is gone, and prolongs the other ninety-nine."},
 	{name: "Beat does not revive an expired claim", law: 15, run: beatExpired,
-		why: "A stalls past its expiry and beats again: with a rival holding, or with nobody there, its claim stays ended."},
+		why: "A stalls past its expiry and beats again: whether or not another claim holds by then, A's claim stays ended."},
 	{name: "Beat does not revive a left claim", law: 15, run: beatLeft,
-		why: "A beat under way while its claim is left lands afterwards: it must not bring the claim back."},
+		why: "A Beat arrives after the Leave of its claim: it must not bring the claim back."},
 	{name: "Beat does not create a claim", law: 15, run: beatUnknown,
-		why: "A claim whose Enter never arrived is gone, and is not made by a beat."},
+		why: "A claim whose Enter never arrived is gone; Beat must not create it."},
 	{name: "Beat with no claims keeps the session", law: 15, run: beatNothing,
-		why: "Every open session is beaten, also one without claims: it can be used after its TTL."},
+		why: "The core beats every open session, even without claims: the session can be used after its TTL."},
 	{name: "granting does not shorten a claim's life", law: 4, needs: needs{queue: true}, run: grantKeepsExpiry,
-		why: "B is beaten, then granted when half of that is over, and says nothing more: it holds until the beat's promise ends."},
+		why: "B is beaten, is granted half a TTL later and then falls silent: it holds until the time that the beat promised."},
 	{name: "a claim lives as long as was promised", law: 8, run: livesAsPromised,
-		why: "A rival must not hold before the moment just before Enter was sent plus Valid."},
+		why: "Another claim must not be held before Valid has passed since just before Enter was sent."},
 	{name: "a waiter that is not beaten loses its place", law: 2, needs: needs{queue: true}, run: unbeatenWaiter,
-		why: "A waits long, B in line behind it dies: its place goes at its expiry, and its late beat does not bring it back."},
+		why: "A holds, B waits and is not beaten: B's place ends at its expiry, and a late beat does not bring it back."},
 }
 
-// inTime tries with longer and longer TTLs until the machine did not stall so long
-// that claims had reason to expire.
+// withLongerTTLs runs try with increasing TTLs until it reports true. try reports
+// false if the machine stalled long enough for claims to expire legitimately.
 func withLongerTTLs(f *fixture, try func(ttl time.Duration) bool) {
 	ttl := f.ttl
 	for range 3 {
@@ -40,7 +40,7 @@ func withLongerTTLs(f *fixture, try func(ttl time.Duration) bool) {
 		}
 		ttl = f.doubled(ttl)
 	}
-	f.Fatalf("the machine stalls for longer than a TTL of %v: nothing can be said", ttl/2)
+	f.Fatalf("the machine stalls for longer than a TTL of %v: no verdict", ttl/2)
 }
 
 func beatKeeps(f *fixture) {
@@ -63,8 +63,8 @@ func beatKeeps(f *fixture) {
 	})
 }
 
-// keepUp beats for three TTLs and reports whether it was always in time, also
-// with the first beat after the claims were entered.
+// beatInTime beats for three TTLs. It reports false if any beat, including the
+// first one after Enter, was late because the machine stalled.
 func beatInTime(f *fixture, a, b *session, ca driver.Claim, cb []driver.Claim, last time.Time) bool {
 	ttl := min(a.TTL(), b.TTL())
 	for start := time.Now(); time.Since(start) < 3*ttl; {
@@ -122,7 +122,7 @@ func beatExpired(f *fixture) {
 	mine, lone := f.claim(), withName(f.claim(), f.name+"/lone")
 	a.mustHold(mine)
 	a.mustHold(lone)
-	_, _, err := b.acquire(f.ctx, f.claim()) // comes back when A's time is over
+	_, _, err := b.acquire(f.ctx, f.claim()) // returns once A's claim has expired
 	if err != nil {
 		f.Fatalf("taking what has expired: %v", err)
 	}
@@ -140,7 +140,8 @@ func beatExpired(f *fixture) {
 	}
 }
 
-// expectGone waits until c is no longer listed, which must be soon after its TTL.
+// expectGone waits until c is no longer listed. c must disappear soon after its
+// TTL.
 func (f *fixture) expectGone(c driver.Claim, ttl time.Duration) {
 	f.Helper()
 	f.eventually(3*ttl+soon, "the end of a claim", func() bool { return len(f.list(c.Name)) == 0 })
@@ -196,7 +197,7 @@ func beatNothing(f *fixture) {
 			f.Fatalf("Enter in a session that was beaten without claims: %+v, %v", st, err)
 		}
 		select {
-		case <-a.Lost(): // nil where the engine has no such notice
+		case <-a.Lost(): // nil if the engine does not report lost sessions
 			f.Error("Lost is closed and the session lives")
 		default:
 		}
@@ -208,7 +209,7 @@ func grantKeepsExpiry(f *fixture) {
 	withLongerTTLs(f, func(ttl time.Duration) bool { return tryGrant(f, ttl) })
 }
 
-// tryGrant returns false if the machine stalled until the waiter had expired.
+// tryGrant returns false if the waiter expired because the machine stalled.
 func tryGrant(f *fixture, ttl time.Duration) bool {
 	a, b, c := f.open(), f.openTTL(ttl), f.open()
 	ca, cb, cc := f.claim(), f.claim(), f.claim()
@@ -239,7 +240,7 @@ func tryGrant(f *fixture, ttl time.Duration) bool {
 		f.Fatalf("Await behind a dead waiter that was granted: %v", err)
 	}
 	if early := time.Until(until); early > 0 {
-		f.Errorf("the next holds %v before the promise to the one before it ended (TTL %v)", early, b.TTL())
+		f.Errorf("the next claim is held %v before the time promised to the one before it has passed (TTL %v)", early, b.TTL())
 	}
 	return true
 }
@@ -255,10 +256,10 @@ func livesAsPromised(f *fixture) {
 		f.Fatalf("taking what has expired: %v", err)
 	}
 	if early := time.Until(until); early > 0 {
-		f.Errorf("a rival holds %v before the promised end (TTL %v)", early, a.TTL())
+		f.Errorf("another claim is held %v before the promised end (TTL %v)", early, a.TTL())
 	}
 	if late := time.Since(answered); late > 3*a.TTL()+soon {
-		f.Errorf("a rival holds only %v after a claim with a TTL of %v was last heard of", late, a.TTL())
+		f.Errorf("another claim is held only %v after the last call of a claim with a TTL of %v", late, a.TTL())
 	}
 }
 

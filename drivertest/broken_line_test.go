@@ -10,14 +10,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A mutant breaks one law in the way an engine easily does.
+// A testEngine is memlock with some calls overridden: one that breaks a law in a
+// way a real engine might, or, with law 0, one that keeps all of them.
 type testEngine struct {
 	name     string
-	law      int // a law whose case must fail
+	law      int // the law whose cases must fail; 0: all cases must pass
 	override func(*overridden)
 }
 
-// lineMutants break the laws of order, life and claims.
+// brokenLines break the laws on order, expiry and claims.
 var brokenLines = []testEngine{
 	{"the second in line goes first", 2, func(engine *overridden) {
 		engine.leave = func(ctx context.Context, s *overriddenSession, c driver.Claim) error {
@@ -35,7 +36,7 @@ var brokenLines = []testEngine{
 			err := s.Session.Beat(ctx, live, out)
 			for i := range out {
 				if out[i].Gone && err == nil {
-					out[i], _ = s.Session.Enter(ctx, tried(live[i]))
+					out[i], _ = s.Session.Enter(ctx, withoutQueue(live[i]))
 				}
 			}
 			return err
@@ -182,7 +183,8 @@ var brokenLines = []testEngine{
 	}},
 }
 
-// foldNames makes every call see names through fold, and List show them so.
+// foldNames applies fold to the name in every call, so that List shows the folded
+// name.
 func foldNames(fold func(string) string) func(*overridden) {
 	return func(engine *overridden) {
 		claim := func(c driver.Claim) driver.Claim { c.Name = fold(c.Name); return c }

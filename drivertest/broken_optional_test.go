@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// extraMutants break what is optional.
+// brokenOptional break the optional interfaces.
 var brokenOptional = []testEngine{
 	{"store ignores the version", 10, func(engine *overridden) {
 		engine.store = func(ctx context.Context, key string, value []byte, _ uint64, keep time.Duration) (uint64, error) {

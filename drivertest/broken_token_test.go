@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// tokenMutants break the laws of tokens and limits.
+// brokenTokens break the laws on tokens and limits.
 var brokenTokens = []testEngine{
 	{"tokens repeat", 3, func(engine *overridden) {
 		mapTokens(engine, func(t uint64) uint64 { return (t + 1) / 2 })
@@ -118,7 +118,7 @@ func mapTokens(engine *overridden, to func(uint64) uint64) {
 	}
 }
 
-// foldClaims changes claims on their way in; List is left alone.
+// foldClaims applies fold to incoming claims. List is unchanged.
 func foldClaims(fold func(driver.Claim) driver.Claim) func(*overridden) {
 	return func(engine *overridden) {
 		engine.enter = func(ctx context.Context, s *overriddenSession, c driver.Claim) (driver.Standing, error) {
@@ -133,7 +133,7 @@ func foldClaims(fold func(driver.Claim) driver.Claim) func(*overridden) {
 	}
 }
 
-// endMutants break the laws of endings and of what operators see.
+// brokenEnds break the laws on ending claims and on what operators see.
 var brokenEnds = []testEngine{
 	{"evict breaks a changed claim", 14, func(engine *overridden) {
 		engine.evict = func(ctx context.Context, x driver.Entry) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// wakeMutants break the laws of waiting.
+// brokenWakes break the laws on waiting.
 var brokenWakes = []testEngine{
 	{"a push engine polls", 6, func(engine *overridden) {
 		engine.await = pollAwait
@@ -99,13 +99,13 @@ var brokenWakes = []testEngine{
 	}},
 }
 
-// tried returns c as a claim that does not stand in line.
-func tried(c driver.Claim) driver.Claim {
+// withoutQueue returns c as a claim that does not queue.
+func withoutQueue(c driver.Claim) driver.Claim {
 	c.Queue = false
 	return c
 }
 
-// nap looks only when Pause is over.
+// pollAwait ignores notices and checks only after Pause.
 func pollAwait(ctx context.Context, s *overriddenSession, c driver.Claim, last driver.Standing) (driver.Standing, error) {
 	pause := last.Pause
 	if pause == 0 {
@@ -119,7 +119,7 @@ func pollAwait(ctx context.Context, s *overriddenSession, c driver.Claim, last d
 	}
 }
 
-// keepAlive beats a claim that its client has forgotten, for a while.
+// keepAlive beats c for a while after its client has died.
 func keepAlive(s *overriddenSession, c driver.Claim, times int) {
 	time.AfterFunc(s.TTL()/2, func() {
 		out := make([]driver.Standing, 1)

@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// cancelCases are about a ctx that has ended.
+// cancelCases call the engine with a ctx that has ended or ends during the call.
 var cancelCases = []lawCase{
 	{name: "a call with an ended ctx comes back with its error", law: 10, run: endedCtx,
 		why: "The core tells its caller that the ctx ended; an engine that answers something else makes it report a fault of the store."},
 	{name: "Await ends with its ctx", law: 10, needs: needs{queue: true}, run: awaitEnds,
 		why: "ctx is cancelled in the middle of Await: it comes back at once with ctx's error."},
 	{name: "a cancelled Await does not cost the turn", law: 6, needs: needs{queue: true}, run: cancelKeepsTurn,
-		why: "B's Await is cancelled just as A leaves: the notice may be swallowed, the turn must be seen by the next Await at once."},
+		why: "B's Await is cancelled just as A leaves: the notice may be lost, but the next Await must see the turn at once."},
 	{name: "a wait that was given up can be left", law: 10, needs: needs{queue: true}, run: cancelThenLeave,
 		why: "B's wait is cancelled and B leaves: C, behind it, must not wait for B."},
 }
@@ -30,7 +30,7 @@ func endedCtx(f *fixture) {
 	calls := map[string]func() error{
 		"Open": func() error {
 			o, err := f.engine.Open(ctx, driver.SessionOptions{ID: newID(), TTL: f.ttl})
-			if err == nil { // there may be nothing to ask a store for
+			if err == nil { // a call that does not need the store may succeed
 				_ = o.Close(f.ctx)
 				return ctx.Err()
 			}
@@ -49,12 +49,13 @@ func endedCtx(f *fixture) {
 			}
 		})
 	}
-	// What was asked may or may not have been carried out; the next call tells.
+	// The store may or may not have carried the cancelled calls out; the next call
+	// settles it.
 	if st := a.mustEnter(ca); !st.Held {
 		f.Logf("Leave was carried out under an ended ctx")
 	}
-	_ = b.tryLeave(f.ctx, cb) // it may not have been entered
-	_ = a.tryLeave(f.ctx, ca) // held, unless another stood in its way just now
+	_ = b.tryLeave(f.ctx, cb) // the claim may not have been entered
+	_ = a.tryLeave(f.ctx, ca) // held, unless cb was held at that moment
 	f.expectLine("both have left")
 }
 
@@ -74,8 +75,8 @@ func awaitEnds(f *fixture) {
 	f.expectLine("B's waits were cancelled", ca, cb)
 }
 
-// stubborn awaits until there is an error, and fails the case if that comes much
-// later than the end of ctx.
+// awaitUntilError calls Await until it returns an error, and fails the case if that
+// happens much later than the end of ctx.
 func awaitUntilError(ctx context.Context, s *session, c driver.Claim, last driver.Standing) (err error) {
 	s.f.Helper()
 	s.f.promptly("Await whose ctx ends", func() {
@@ -93,19 +94,19 @@ func cancelKeepsTurn(f *fixture) {
 		a.mustHold(ca)
 		last := b.mustWait(cb)
 		ctx, cancel := context.WithCancel(f.ctx)
-		k := f.inBackground(func() error {
+		call := f.inBackground(func() error {
 			for {
 				if st, err := b.Await(ctx, cb, last); err != nil || st.Held {
-					return nil // which of the two came first is chance
+					return nil // the call and the cancellation race
 				}
 			}
 		})
 		if i%2 == 0 {
-			time.Sleep(time.Millisecond) // so that Await most likely waits
+			time.Sleep(time.Millisecond) // so that Await is probably blocked by now
 		}
 		left := f.inBackground(func() error { return a.tryLeave(f.ctx, ca) })
 		cancel()
-		k.wait("a cancelled Await")
+		call.wait("a cancelled Await")
 		left.wait("Leave")
 		b.mustGetTurn(cb, last)
 		b.mustLeave(cb)

@@ -6,17 +6,17 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lawCase is one sentence that an engine must keep.
+// A lawCase is one scenario that every engine must pass.
 type lawCase struct {
 	name  string
-	law   int    // 0: a promise of package pawl
-	why   string // the order of events it is about, and what goes wrong without it
+	law   int    // the law it checks; 0: a promise of package pawl
+	why   string // the order of events, and what goes wrong if the engine gets it wrong
 	needs needs
 	run   func(*fixture)
 
 	claimKind    claimKind
-	delayed      bool // a request is held up, see Harness.Late
-	losesReplies bool // every tenth reply is lost, and the case repeats its calls
+	delayed      bool // needs Harness.DelayEnter
+	losesReplies bool // one reply in ten is lost, and the case retries those calls
 }
 
 func (c lawCase) title() string {
@@ -30,23 +30,23 @@ func (c lawCase) title() string {
 	return title
 }
 
-// needs are the features without which a case has no meaning.
+// needs are the features that a case requires.
 type needs struct{ queue, push, shared, count, fencing bool }
 
 func (n needs) and(o needs) needs {
 	return needs{n.queue || o.queue, n.push || o.push, n.shared || o.shared, n.count || o.count, n.fencing || o.fencing}
 }
 
-// A kind is a sort of claim of which only one at a time can be held.
+// A claimKind describes claims of which only one can be held at a time.
 type claimKind struct {
 	name        string
 	need, limit int
-	taken       int // units that somebody else holds throughout
+	taken       int // units that another session holds throughout the case
 	needs       needs
 }
 
-// kinds are what the mutex cases run over. A semaphore of 1 is the mutex: the
-// claim is the same.
+// claimKinds are the variants that every mutex case runs with. A semaphore of size
+// 1 is missing because its claim is identical to the mutex.
 var claimKinds = []claimKind{
 	{name: "mutex", need: 1, limit: 1},
 	{name: "writer", need: driver.All, limit: driver.All, needs: needs{shared: true}},
@@ -67,10 +67,10 @@ func cases() []lawCase {
 		c.claimKind, c.losesReplies = claimKinds[0], true
 		all = append(all, c)
 	}
-	all = slices.Concat(all, wakeCases, cancelCases, sharedCases, limitCases, refuseCases,
+	all = slices.Concat(all, wakeCases, cancelCases, sharedCases, limitCases, featureCases,
 		tokenCases, beatCases, crashCases, listCases, evictCases, delayedCases, closeCases, nameCases,
-		recordCases, multiCases, watchCases, voterCases, randomCases)
-	for _, c := range clientCases { // last: when a law is broken, its own case says it better
+		recordCases, multiCases, watchCases, quorumNodeCases, randomCases)
+	for _, c := range clientCases { // last: if a law is broken, the law's own case explains it better
 		all = append(all, c)
 		c.losesReplies = true
 		all = append(all, c)

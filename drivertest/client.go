@@ -2,42 +2,39 @@ package drivertest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
-// clientCases go through package pawl, so that an engine is also seen as users
-// see it. They run twice: as it is, and with every tenth reply lost.
+// clientCases go through package pawl, so that an engine is also tested as users
+// see it. Each case runs twice: once unchanged, once with one reply in ten lost.
 var clientCases = []lawCase{
 	{name: "client: locks exclude each other", run: clientsExclude,
 		why: "Three clients with two goroutines each never hold the same lock at once, whichever kind it is."},
 	{name: "client: readers share and exclude a writer", needs: needs{shared: true}, run: clientReaders,
 		why: "Two RLocks hold beside each other, a TryLock does not; when both have unlocked, it does."},
 	{name: "client: a semaphore has as many permits as it says", needs: needs{count: true}, run: clientSemaphore,
-		why: "Permits add up over clients, whatever the number taken at once."},
+		why: "Permits of all clients count together, however many are taken at once."},
 	{name: "client: TryLock says who holds it", run: clientHeldBy,
-		why: "ErrHeld, and a HeldError with the holder's note where the engine tells it for free."},
+		why: "ErrHeld, and a HeldError with the holder's note if the engine reports the holder for free."},
 	{name: "client: a wait ends by WithWait or by ctx", run: clientWaitEnds,
-		why: "By WithWait it is ErrHeld; by ctx it is ctx's error and not ErrHeld; nothing is left in line either way."},
+		why: "WithWait returns ErrHeld; ctx returns its own error and not ErrHeld; in both cases no claim stays in line."},
 	{name: "client: an evicted holder is told", run: clientEvicted,
 		why: "The lease's context ends with cause ErrLost by itself, and Unlock says ErrLost."},
 	{name: "client: a lease is renewed past its TTL", run: clientRenewed,
-		why: "The keeper's beats are what an engine must answer in time."},
+		why: "The engine must answer the keeper's beats in time."},
 	{name: "client: Close gives everything back", run: clientClose,
-		why: "Contexts end with ErrClosed, who waits gets ErrClosed, and another client can lock at once."},
+		why: "Lease contexts end with cause ErrClosed, waiting calls return ErrClosed, and another client can lock at once."},
 	{name: "client: a lease ends once", run: clientLease,
 		why: "The hold outlives the ctx of Lock, ends with ErrReleased at Unlock, and a second Unlock is ErrNotHeld."},
 	{name: "client: Do holds the lock while its function runs", run: clientDo,
-		why: "The lock is given back also when the function fails, and its error comes out."},
+		why: "The lock is released even if the function fails, and Do returns the function's error."},
 	{name: "client: bad names are refused before any I/O", run: badNames,
-		why: "Empty, too long, not UTF-8, with control characters: ErrInvalidName, and the store is not asked."},
+		why: "Empty, too long, not UTF-8, with control characters: ErrInvalidName, without a call to the store."},
 	{name: "client: names that look alike do not block each other", run: alikeNames,
 		why: `"a", "a/", "A" and "a " are four locks.`},
 	{name: "client: bad options are refused before any I/O", run: badOptions,
@@ -48,106 +45,7 @@ var clientCases = []lawCase{
 		why: "Locking what one's own context holds would wait for ever: ErrReentry, or ErrUpgrade inside a reader."},
 }
 
-// client returns a client on the case's engine, or on its peer for every other;
-// the end of the case closes it.
-func (f *fixture) client(opts ...pawl.Option) *pawl.Client {
-	engine := f.engine
-	if f.peer != nil && len(f.clients)%2 == 1 {
-		engine = f.peer
-	}
-	c := pawl.New(engine, opts...)
-	f.clients = append(f.clients, c)
-	return c
-}
-
-// acquire is any of the methods that take a lock.
-type lockFunc func(context.Context) (*pawl.Lease, error)
-
-// patiently calls take again where the suite itself lost so many replies in a
-// row that the client gave up.
-func (f *fixture) retryLock(ctx context.Context, take lockFunc) (l *pawl.Lease, err error) {
-	err = retryLostReply(ctx, f.losesReplies, func() error {
-		l, err = f.lockUntil(ctx, take)
-		return err
-	})
-	return l, err
-}
-
-// bounded calls take and comes back soon after ctx has ended, also if an engine
-// that ignores it does not let take come back.
-func (f *fixture) lockUntil(ctx context.Context, take lockFunc) (*pawl.Lease, error) {
-	var l *pawl.Lease // the goroutine's until done is closed
-	k := f.inBackground(func() (err error) {
-		l, err = take(ctx)
-		return err
-	})
-	select {
-	case <-k.done:
-		return l, k.err
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(soon)
-	defer timer.Stop()
-	select {
-	case <-k.done:
-		return l, k.err
-	case <-timer.C:
-		return nil, fmt.Errorf("a call did not come back within %v of the end of its ctx", soon)
-	}
-}
-
-// lease takes a lock and fails the case if that fails. Where a client gave up
-// because replies were lost, what it asked for may have been granted, and is in
-// its own way until it has settled that.
-func (f *fixture) mustLock(take lockFunc) *pawl.Lease {
-	f.Helper()
-	unsure := false
-	for start := time.Now(); ; time.Sleep(time.Millisecond) {
-		l, err := f.lockUntil(f.ctx, take)
-		unsure = unsure || f.losesReplies && errors.Is(err, pawl.ErrUnreachable)
-		switch {
-		case err == nil:
-			return l
-		case unsure && time.Since(start) < soon && (errors.Is(err, pawl.ErrUnreachable) || errors.Is(err, pawl.ErrHeld)):
-			continue
-		}
-		f.Fatalf("taking a lock that is free: %v", err)
-	}
-}
-
-// expectErr fails unless taking a lock fails with want.
-func (f *fixture) expectErr(what string, take lockFunc, want ...error) {
-	f.Helper()
-	l, err := f.retryLock(f.ctx, take)
-	for _, w := range want {
-		if !errors.Is(err, w) {
-			f.Errorf("%s: %v, not %q", what, err, w)
-		}
-	}
-	if err == nil {
-		f.unlock(l)
-	} else if strings.ContainsAny(err.Error(), "\r\n") {
-		f.Errorf("%s: an error of several lines: %q", what, err.Error())
-	}
-}
-
-func (f *fixture) unlock(l *pawl.Lease) {
-	f.Helper()
-	if err := f.unlockErr(l); err != nil {
-		f.Errorf("Unlock: %v", err)
-	}
-}
-
-// giveBack unlocks a lease that is held. Where replies are lost, Unlock may not learn
-// whether it was in time; the lock is given back all the same.
-func (f *fixture) unlockErr(l *pawl.Lease) error {
-	if err := l.Unlock(); !f.losesReplies || !errors.Is(err, pawl.ErrUnknown) {
-		return err
-	}
-	return nil
-}
-
-// A sort is one of the user's kinds of lock that one holder has at a time.
+// An exclusiveLock is a lock of package pawl that has one holder at a time.
 type exclusiveLock struct {
 	name      string
 	able      bool
@@ -180,7 +78,7 @@ func (f *fixture) exclusiveLocks() []exclusiveLock {
 	}
 }
 
-// clientsExclude judges by a counter of its own.
+// clientsExclude counts the holders itself instead of relying on the engine.
 func clientsExclude(f *fixture) {
 	clients := []*pawl.Client{f.client(), f.client(), f.client()}
 	for _, k := range f.exclusiveLocks() {
@@ -208,7 +106,7 @@ func (f *fixture) contest(k exclusiveLock, name string, clients []*pawl.Client) 
 		inside atomic.Int32
 		mu     sync.Mutex // guards tokens
 		tokens []uint64
-		calls  []*background
+		calls  []*backgroundCall
 	)
 	for i := range 2 * len(clients) {
 		take := k.lock(clients[i%len(clients)], name)
@@ -275,16 +173,4 @@ func clientSemaphore(f *fixture) {
 	f.unlock(f.mustLock(try(b, 2)))
 	f.unlock(one)
 	f.unlock(f.mustLock(try(a, 3)))
-}
-
-// until waits for what a client does by itself.
-func (f *fixture) until(what string, done <-chan struct{}, within time.Duration) {
-	f.Helper()
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		f.Fatalf("%s: not within %v", what, within)
-	}
 }

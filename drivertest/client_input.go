@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// untouched counts the sessions that are opened: nothing reaches a store
-// without one.
+// openCounter counts opened sessions. Without a session, no lock request reaches
+// the store.
 type openCounter struct {
 	driver.Engine
 	opened atomic.Int32
@@ -25,7 +25,7 @@ func (u *openCounter) Open(ctx context.Context, o driver.SessionOptions) (driver
 	return u.Engine.Open(ctx, o)
 }
 
-// guarded returns a client on an engine that counts.
+// countingClient returns a client on an engine that counts its sessions.
 func (f *fixture) countingClient(opts ...pawl.Option) (*pawl.Client, *openCounter) {
 	u := &openCounter{Engine: f.engine}
 	c := pawl.New(u, opts...)
@@ -33,7 +33,7 @@ func (f *fixture) countingClient(opts ...pawl.Option) (*pawl.Client, *openCounte
 	return c, u
 }
 
-// takes are all ways to take a lock of one name.
+// lockFuncs returns every way to take a lock on one name.
 func lockFuncs(c *pawl.Client, name string, opts ...pawl.Option) map[string]lockFunc {
 	m, rw, sem := c.Mutex(name, opts...), c.RWMutex(name, opts...), c.Semaphore(name, 3, opts...)
 	return map[string]lockFunc{
@@ -98,7 +98,7 @@ func badOptions(f *fixture) {
 			f.Errorf("%s: the store was asked %d times", about, n)
 		}
 	}
-	// So short a lease may be lost at once on a real machine, and is then not given.
+	// Such a short lease may expire before Lock returns, which is then an error.
 	c := f.client(pawl.WithTTL(time.Nanosecond))
 	ctx, cancel := context.WithTimeout(f.ctx, soon)
 	defer cancel()
@@ -107,9 +107,10 @@ func badOptions(f *fixture) {
 		f.Errorf("a TTL of 1 ns: %v; it should be rounded up", err)
 	}
 	if err == nil {
-		_ = l.Unlock() // may be lost by now
+		_ = l.Unlock() // may have expired by now
 	}
-	// What could not be given back, as where that reply was lost too, ends by its expiry.
+	// A lease that could not be released, for example because that reply was lost
+	// too, expires.
 	f.eventually(3*f.ttl+soon, "the end of a lease of 1 ns", func() bool { return len(f.line()) == 0 })
 }
 

@@ -31,7 +31,7 @@ func clientWaitEnds(f *fixture) {
 	const wait = 50 * time.Millisecond
 	a, b := f.client(), f.client()
 	l := f.mustLock(a.Mutex(f.name).Lock)
-	f.mustLock(b.Mutex(f.name + "/warm").Lock) // the first contact of a client has rules of its own
+	f.mustLock(b.Mutex(f.name + "/warm").Lock) // the first call of a client fails fast instead of waiting
 	start := time.Now()
 	_, err := f.lockUntil(f.ctx, b.Mutex(f.name, pawl.WithWait(wait)).Lock)
 	if !errors.Is(err, pawl.ErrHeld) || errors.Is(err, context.DeadlineExceeded) {
@@ -56,8 +56,8 @@ func clientWaitEnds(f *fixture) {
 	f.unlock(f.mustLock(b.Mutex(f.name).Lock))
 }
 
-// waitsInVain waits for a lock that somebody holds, until ctx ends. A store that had
-// no time to say so is given more.
+// waitsUntilTimeout waits for a held lock until ctx ends. If the store was too slow
+// to report the holder within wait, it tries again with a longer wait.
 func (f *fixture) waitsUntilTimeout(m *pawl.Mutex, wait time.Duration) {
 	ctx, cancel := context.WithTimeout(f.ctx, wait)
 	defer cancel()
@@ -66,7 +66,7 @@ func (f *fixture) waitsUntilTimeout(m *pawl.Mutex, wait time.Duration) {
 	switch {
 	case !errors.Is(err, context.DeadlineExceeded), errors.Is(err, pawl.ErrHeld):
 		f.Errorf("a wait that ctx ended: %v, not ctx's error", err)
-	case errors.As(err, &held), f.losesReplies: // with its last reply lost, the client has another thing to say
+	case errors.As(err, &held), f.losesReplies: // if its last reply was lost, the client reports that instead
 	case wait < time.Second:
 		f.waitsUntilTimeout(m, 3*wait)
 	default:
@@ -74,13 +74,14 @@ func (f *fixture) waitsUntilTimeout(m *pawl.Mutex, wait time.Duration) {
 	}
 }
 
-// clientEvicted waits once for the keeper to find out, and once unlocks at once.
+// clientEvicted checks twice: once the keeper discovers the eviction, once Unlock
+// does.
 func clientEvicted(f *fixture) {
 	ttl := max(f.ttl, time.Second)
 	a, b := f.client(pawl.WithTTL(ttl)), f.client()
 	l := f.mustLock(a.Mutex(f.name).Lock)
 	f.evictLease(b, l)
-	f.until("the end of an evicted lease", l.Context().Done(), ttl+soon)
+	f.waitClosed("the end of an evicted lease", l.Context().Done(), ttl+soon)
 	if cause := context.Cause(l.Context()); !errors.Is(cause, pawl.ErrLost) || !errors.Is(l.Err(), pawl.ErrLost) {
 		f.Errorf("an evicted lease ended with cause %v, Err %v, not ErrLost", cause, l.Err())
 	}
@@ -90,12 +91,12 @@ func clientEvicted(f *fixture) {
 	l = f.mustLock(b.Mutex(f.name).Lock)
 	f.evictLease(a, l)
 	err := l.Unlock()
-	if lostReply := f.losesReplies && errors.Is(err, pawl.ErrUnknown); !errors.Is(err, pawl.ErrLost) && !lostReply { // gone at a repeated Leave says nothing
+	if lostReply := f.losesReplies && errors.Is(err, pawl.ErrUnknown); !errors.Is(err, pawl.ErrLost) && !lostReply { // ErrGone in answer to a repeated Leave is ambiguous
 		f.Errorf("Unlock just after an eviction: %v, not ErrLost", err)
 	}
 }
 
-// evictThrough breaks l as an operator does: it lists and evicts.
+// evictLease breaks l as an operator would: with List and Evict.
 func (f *fixture) evictLease(c *pawl.Client, l *pawl.Lease) {
 	f.Helper()
 	evict := func() error {
@@ -123,8 +124,8 @@ func (f *fixture) evictLease(c *pawl.Client, l *pawl.Lease) {
 	}
 }
 
-// clientRenewed may lose a lease on a machine that stalls, and is then right to: the
-// next is longer, and one of three attempts must do.
+// clientRenewed makes three attempts with increasing TTLs: on a machine that
+// stalls, losing the lease is correct.
 func clientRenewed(f *fixture) {
 	ttl := f.ttl
 	for range 3 {
@@ -143,7 +144,7 @@ func clientRenewed(f *fixture) {
 		if l.Err() == nil && !errors.Is(err, pawl.ErrHeld) {
 			f.Errorf("TryLock beside a lease that is renewed: %v, not ErrHeld", err)
 		}
-		if err == nil { // l was lost, on a machine that stood still: this one is not to be in the way
+		if err == nil { // l was lost because the machine stalled; release this one for the next attempt
 			f.unlock(other)
 		}
 		if l.Token() != token {
@@ -171,7 +172,7 @@ func clientClose(f *fixture) {
 		}
 		return nil
 	})
-	time.Sleep(20 * time.Millisecond) // so that it most likely waits; before, it is ErrClosed too
+	time.Sleep(20 * time.Millisecond) // so that Lock is probably waiting; if it is not, it returns ErrClosed as well
 	if err := f.closeClient(a); err != nil {
 		f.Errorf("Close: %v", err)
 	}

@@ -8,16 +8,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// closeCases are about the ends of sessions and engines.
+// closeCases end sessions and engines.
 var closeCases = []lawCase{
 	{name: "closing a session ends its claims and no others", law: 14, run: closeSession,
-		why: "Two sessions hold and wait; one is closed: what it held is free, what it waited for has one less in line."},
+		why: "Two sessions hold and wait; one is closed: its hold is free and its place in line is gone, the other's claims stay."},
 	{name: "closing a session with expired claims in line harms nobody", law: 14, needs: needs{queue: true}, run: closeAmongDead,
-		why: "A dead claim stands ahead of the session's own when it is closed: only the dead and its own go."},
+		why: "A session is closed while an expired claim is ahead of its own: only these two go."},
 	{name: "a closed session refuses to enter", law: 14, run: enterClosed,
 		why: "ErrGone tells the core to open a new session; a claim in a closed one would never be beaten."},
 	{name: "closing an old session leaves the claim in the new one", law: 14, run: closeOld,
-		why: "A session was given up, its claim entered again with the next Try in a new one, and only then is the old one closed."},
+		why: "The core gives a session up and enters its claim with the next Try in a new one; only then the old session is closed."},
 	{name: "closing a session twice is once", law: 14, run: closeTwice,
 		why: "The reply to Close was lost; the second must not end what began since."},
 	{name: "closing an engine ends no other engine's claims", law: 14, run: closeEngine,
@@ -50,14 +50,14 @@ func closeSession(f *fixture) {
 }
 
 func closeAmongDead(f *fixture) {
-	dead, a, b := f.openTTL(max(f.ttl, 2*time.Second)), f.open(), f.open() // so that all stand in line before its time is over
+	dead, a, b := f.openTTL(max(f.ttl, 2*time.Second)), f.open(), f.open() // long enough for all three to be in line before it expires
 	c1, c2, c3, c4 := f.claim(), f.claim(), f.claim(), f.claim()
 	dead.mustHold(c1)
 	a.mustWait(c2)
 	last := b.mustWait(c3)
 	a.mustWait(c4)
 	dead.crash()
-	time.Sleep(dead.TTL() + dead.TTL()/10) // nobody looks, so an engine may not have noticed
+	time.Sleep(dead.TTL() + dead.TTL()/10) // no call reaches the engine meanwhile, so it may not have noticed the expiry
 	a.close()
 	if _, err := b.awaitHeld(f.ctx, c3, last); err != nil {
 		f.Fatalf("Await after the session ahead was closed: %v", err)
@@ -109,15 +109,15 @@ func closeTwice(f *fixture) {
 	f.expectLine("A was closed twice", c)
 }
 
-// closeEngine needs a second engine to mean something; without one it only
-// shows that an engine with live claims can be closed.
+// closeEngine is only meaningful with a peer. Without one it just shows that an
+// engine with live claims can be closed.
 func closeEngine(f *fixture) {
 	if f.peer == nil {
 		f.open().mustHold(f.claim())
 		return
 	}
 	third := f.h.Peer(f.T, f.store)
-	if err := third.Close(); err != nil { // the same engine with nothing in it
+	if err := third.Close(); err != nil { // an engine without claims
 		f.Fatalf("closing an engine: %v", err)
 	}
 	a := f.open()
@@ -142,7 +142,8 @@ func closeEngine(f *fixture) {
 	}
 }
 
-// noGoroutinePerClaim allows for ten: a pool may grow, but not with the claims.
+// noGoroutinePerClaim tolerates ten extra goroutines: a pool may grow, but not with
+// the number of claims.
 func noGoroutinePerClaim(f *fixture) {
 	a := f.open()
 	for i := range 10 {
@@ -154,7 +155,7 @@ func noGoroutinePerClaim(f *fixture) {
 	}
 	stacks, after := goroutines(f.label, f.h.Stays)
 	for began := time.Now(); after > before+10 && time.Since(began) < ourGrace; time.Sleep(maxCheckPause) {
-		stacks, after = goroutines(f.label, f.h.Stays) // a call that is no longer waited for may still be under way
+		stacks, after = goroutines(f.label, f.h.Stays) // an abandoned call may still be running
 	}
 	if after > before+10 {
 		f.Errorf("%d goroutines with 10 claims held, %d with 110:\n%s", before, after, stacks)

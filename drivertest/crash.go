@@ -6,20 +6,20 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// crashCases are about clients that die without a word.
+// crashCases end clients without a Close.
 var crashCases = []lawCase{
 	{name: "a dead holder ends at its expiry", law: 2, run: deadHolder,
-		why: "A dies holding; B, who only tries, and C, who waits, both get past it, and not before its time."},
+		why: "A crashes while holding; B, without queueing, and C, in line, both hold later, but not before A's expiry."},
 	{name: "a dead waiter at the head ends at its expiry", law: 2, needs: needs{queue: true}, run: deadWaiter,
 		why: "B waits and dies, A leaves: the turn is B's until its expiry, then it is C's."},
 	{name: "a dead waiter does not keep out those who only try", law: 2, needs: needs{queue: true}, run: deadWaiterTry,
-		why: "The mark of a dead waiter that nobody in line removes would keep out those who only try for ever."},
+		why: "If nobody removes the crashed waiter's place, claims that do not queue would be refused for ever."},
 	{name: "a dead writer in line does not keep readers out", law: 2, needs: needs{queue: true, shared: true}, run: deadWriterInLine,
-		why: "A reader holds throughout, a writer waits and dies: readers who only try come in again at its expiry, though nobody leaves."},
+		why: "A reader holds throughout, a writer waits and crashes: after its expiry, readers that do not queue hold again, although nobody leaves."},
 	{name: "the death of one session costs no other", law: 14, run: deathAlone,
 		why: "Two sessions of one client: one dies, the other's claims live on."},
 	{name: "a dead client's units come back", law: 2, needs: needs{count: true}, run: deadUnits,
-		why: "Two of three units are held by a dead client: both are there again after its expiry, and the living one keeps its own."},
+		why: "Two of three units are held by a dead client: both are available again after its expiry, and the living one keeps its own."},
 }
 
 func deadHolder(f *fixture) {

@@ -7,23 +7,24 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// enterCases are about asking, asking again and giving back.
+// enterCases enter, repeat the Enter, and leave.
 var enterCases = []lawCase{
 	{name: "one holds it at a time", law: 2, run: oneAtATime,
 		why: "A holds, B is denied; A leaves, B holds and A is denied."},
 	{name: "a repeated Enter of a holder answers the same", law: 1, run: repeatedEnterHolder,
-		why: "The reply to Enter was lost and the core asks again: it must not get in its own way, nor get another token."},
+		why: "The reply to Enter was lost and the core asks again: the claim must not block itself or get another token."},
 	{name: "a repeated Enter of a waiter keeps its place", law: 1, needs: needs{queue: true}, run: repeatedEnterWaiter,
-		why: "B and C wait; B's Enter is repeated: it stands where it stood, once."},
+		why: "B and C wait; B's Enter is repeated: B keeps its place and is listed once."},
 	{name: "a repeated Enter prolongs as the first did", law: 1, run: repeatedEnterProlongs,
 		why: "The core counts a deadline from the repeated Enter, so the store must too: A enters, enters again at half its TTL, and is still there when the first would have ended."},
 	{name: "a repeated Leave does nothing more", law: 1, run: repeatedLeave,
 		why: "A's Leave was carried out, B holds, and A's Leave comes again: B still holds."},
 	{name: "a late Enter can be left again", law: 1, run: lateEnterSameTry,
-		why: "Enter is delayed in the network, Leave overtakes it and finds nothing, then Enter lands: the core repeats Leave, which must end what landed."},
+		why: "Enter is delayed in the network, Leave overtakes it and finds nothing, then Enter arrives: the core repeats Leave, which must end the late claim."},
 }
 
-// oneAtATime also shows that Leave frees at once, for those who only try.
+// oneAtATime also checks that the name is free for claims that do not queue right
+// after Leave.
 func oneAtATime(f *fixture) {
 	a, b := f.open(), f.open()
 	ca, cb := f.claim(), f.claim()
@@ -72,8 +73,8 @@ func repeatedEnterWaiter(f *fixture) {
 	c.mustGetTurn(cc, driver.Standing{})
 }
 
-// repeatedEnterProlongs judges only what was answered before the promise ran
-// out, so that a stalled machine cannot make it fail.
+// repeatedEnterProlongs only judges answers that arrived before the promised
+// expiry, so that a stalled machine cannot fail it.
 func repeatedEnterProlongs(f *fixture) {
 	a, b := f.openShort(), f.open()
 	c := f.claim()
@@ -83,7 +84,7 @@ func repeatedEnterProlongs(f *fixture) {
 	sent := time.Now()
 	second, err := a.tryEnter(f.ctx, c)
 	if errors.Is(err, driver.ErrGone) && time.Since(a.opened) > a.TTL() {
-		return // stalled beyond the TTL
+		return // the machine stalled for longer than the TTL
 	}
 	if err != nil {
 		f.Fatalf("Enter, repeated: %v", err)
@@ -92,7 +93,7 @@ func repeatedEnterProlongs(f *fixture) {
 		f.Errorf("the first Enter promised %v, the repeated one %v", first.Valid, second.Valid)
 	}
 	if !second.Held || second.Valid == 0 {
-		return // stalled beyond the TTL, or the session's beat is what prolongs
+		return // the machine stalled for longer than the TTL, or only Beat prolongs
 	}
 	time.Sleep(time.Until(answered.Add(a.TTL() + a.TTL()/4)))
 	st := b.mustEnter(withoutQueue(f.claim()))
@@ -124,7 +125,7 @@ func repeatedLeave(f *fixture) {
 	b.mustLeave(cb)
 }
 
-// lateEnterSameTry leaves open whether the late Enter lands or is refused.
+// lateEnterSameTry accepts both outcomes: the late Enter is carried out or refused.
 func lateEnterSameTry(f *fixture) {
 	a, b := f.open(), f.open()
 	c := f.claim()

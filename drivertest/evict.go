@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// evictCases are about an operator who breaks a claim.
+// evictCases break claims as an operator does.
 var evictCases = []lawCase{
 	{name: "Evict breaks exactly the claim it was shown", law: 14, run: evictExact,
-		why: "The holder is evicted: it learns it at its next beat, its other claims stay, and the name is free."},
+		why: "The holder is evicted: its next Beat says so, its other claims stay, and the name is free."},
 	{name: "word of an earlier grant is not the repeated claim's", law: 1, needs: needs{queue: true}, run: earlierGrant,
-		why: "B waits, but the answer to its Enter is lost. A leaves, B is let in and told, and its hold ends unused. C holds. B's core repeats the Enter, and B waits anew: what it was told before says nothing of now."},
+		why: "B waits, but the answer to its Enter is lost. A leaves, B is let in and told, and its hold ends unused. C holds. B's core repeats the Enter, and B waits anew: the earlier notice must not count for the new claim."},
 	{name: "Evict lets the next one in", law: 7, needs: needs{queue: true}, run: evictWakes,
-		why: "The holder is evicted while B waits: B is told as if the holder had left."},
+		why: "The holder is evicted while B waits: B is woken as if the holder had left."},
 	{name: "an evicted waiter is told and those behind it move up", law: 14, needs: needs{queue: true}, run: evictWaiter,
 		why: "B waits in Await and is evicted: Await says gone, and C is next."},
 	{name: "Evict is refused when the claim has changed", law: 14, run: evictChanged,
@@ -24,7 +24,7 @@ var evictCases = []lawCase{
 		why: "The core of the evicted holder enters anew: it gets a new grant, and a repeated eviction of the old one does not touch it."},
 }
 
-// evict breaks e, which must be there.
+// evict breaks e, which must exist.
 func (f *fixture) evict(e driver.Entry) {
 	f.Helper()
 	if err := f.engine.Evict(f.ctx, e); err != nil {
@@ -32,7 +32,7 @@ func (f *fixture) evict(e driver.Entry) {
 	}
 }
 
-// evictNothing calls Evict for a claim that is not there as e shows it.
+// evictNothing calls Evict for an entry that does not match any claim.
 func (f *fixture) evictNothing(why string, e driver.Entry) {
 	f.Helper()
 	if err := f.engine.Evict(f.ctx, e); !errors.Is(err, driver.ErrGone) {
@@ -63,13 +63,13 @@ func evictWakes(f *fixture) {
 	ca, cb := f.claim(), f.claim()
 	a.mustHold(ca)
 	last := b.mustWait(cb)
-	k := f.inBackground(func() error {
+	call := f.inBackground(func() error {
 		_, err := b.awaitHeld(f.ctx, cb, last)
 		return err
 	})
-	time.Sleep(20 * time.Millisecond) // so that Await most likely waits; if not, the case is only easier
+	time.Sleep(20 * time.Millisecond) // so that Await is probably blocked; if it is not, the case is merely easier
 	f.evict(f.entry(ca))
-	f.promptly("a handoff by eviction", func() { k.wait("Await") })
+	f.promptly("a handoff by eviction", func() { call.wait("Await") })
 }
 
 func evictWaiter(f *fixture) {
@@ -90,7 +90,7 @@ func evictWaiter(f *fixture) {
 			last = st
 		}
 	})
-	time.Sleep(20 * time.Millisecond) // so that Await most likely waits; if not, the case is only easier
+	time.Sleep(20 * time.Millisecond) // so that Await is probably blocked; if it is not, the case is merely easier
 	f.evict(f.entry(cb))
 	f.promptly("telling an evicted waiter", func() { told.wait("Await") })
 	f.expectLine("B was evicted", ca, cc)
@@ -158,10 +158,10 @@ func earlierGrant(f *fixture) {
 	a.mustHold(ca)
 	last := b.mustWait(cb)
 	listens, cancel := context.WithTimeout(f.ctx, 50*time.Millisecond)
-	_, _ = b.Await(listens, cb, last) // an engine that pushes is told from now on
+	_, _ = b.Await(listens, cb, last) // an engine that pushes subscribes here at the latest
 	cancel()
 	a.mustLeave(ca)
-	time.Sleep(20 * time.Millisecond) // so that the word most likely has come; if not, the case is only easier
+	time.Sleep(20 * time.Millisecond) // so that the notice has probably arrived; if it has not, the case is merely easier
 	f.evict(f.entry(cb))
 	mark := c.mustHold(cc).Token
 	last = b.mustWait(cb)

@@ -6,15 +6,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// refuseCases are about what an engine says it cannot do.
-var refuseCases = []lawCase{
+// featureCases check that an engine refuses the features that it declares absent.
+var featureCases = []lawCase{
 	{name: "what the features lack is refused", law: 12, run: refusesAbsent,
-		why: "A reader that is silently a writer, or a semaphore that is silently a mutex, is found out in production."},
+		why: "A reader that is silently a writer, or a semaphore that is silently a mutex, is only discovered in production."},
 	{name: "tokens are there where fencing is declared, and nowhere else", law: 12, run: fencingAsDeclared,
-		why: "A caller that checks tokens must be able to trust that there are some."},
+		why: "A caller that checks tokens relies on getting one."},
 }
 
-// able reports whether the engine has all features of n. For one that is absent
+// supports reports whether the engine has all features of n. For an absent feature
 // it checks that the engine refuses it.
 func (f *fixture) supports(n needs) bool {
 	able := true
@@ -23,12 +23,12 @@ func (f *fixture) supports(n needs) bool {
 			return
 		}
 		able = false
-		f.Logf("the engine declares that it has no %s", what)
+		f.Logf("the engine declares no %s", what)
 		s := f.open()
 		for _, c := range refused {
 			if st, err := s.tryEnter(f.ctx, c); !errors.Is(err, driver.ErrUnsupported) {
 				f.Errorf("Enter of %d of %d (queue %v) without %s: %+v, %v, not ErrUnsupported", c.Need, c.Limit, c.Queue, what, st, err)
-				_ = s.tryLeave(f.ctx, c) // the failure is reported
+				_ = s.tryLeave(f.ctx, c) // the failure is already reported
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// limitCases are about claims that do not agree on what the name is.
+// limitCases enter claims that disagree on the limit of a name.
 var limitCases = []lawCase{
 	{name: "shared claims of another limit are refused", law: 11, needs: needs{count: true}, run: otherLimit,
 		why: "One process thinks that the semaphore has 3 units, another 5: together they would hand out too many."},
@@ -17,12 +17,12 @@ var limitCases = []lawCase{
 	{name: "a limit ends with the line", law: 11, needs: needs{count: true}, run: limitEnds,
 		why: "A semaphore is made larger when nobody uses it: the old limit must not be kept for ever."},
 	{name: "exclusive claims exclude each other whatever their limit", law: 11, needs: needs{shared: true, count: true}, run: exclusiveLimits,
-		why: "A mutex, a writer and a whole semaphore of one name are all alone with it, also against shared claims of any limit."},
+		why: "A mutex, a writer and a whole semaphore of one name exclude each other, and shared claims of any limit."},
 	{name: "exclusive claims of different limits wait in one line", law: 11, needs: needs{queue: true, shared: true, count: true}, run: exclusiveLine,
-		why: "Those that exclude each other must also wait for each other, in order."},
+		why: "Claims that exclude each other must also wait for each other, in order."},
 }
 
-// expectLimit enters c, which must be refused.
+// expectLimit enters c, which must be refused with ErrLimit.
 func expectLimit(s *session, c driver.Claim) {
 	s.f.Helper()
 	for _, c := range []driver.Claim{c, withoutQueue(nextTry(c))} {

@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// honest are engines that can do less and say so: the suite must pass on them.
+// limitedEngines lack features and declare it: the suite must pass on them.
 var limitedEngines = []testEngine{
 	{"all that memlock can", 0, func(*overridden) {}},
 	{"no push", 0, func(engine *overridden) {
@@ -35,9 +35,9 @@ var limitedEngines = []testEngine{
 	}},
 	{"no line", 0, func(engine *overridden) {
 		engine.features = func(f driver.Features) driver.Features { f.Queue, f.Push = false, false; return f }
-		refuse(engine, "a place in line", func(c driver.Claim) bool { return c.Queue })
+		refuseClaims(engine, "a place in line", func(c driver.Claim) bool { return c.Queue })
 		engine.await = func(ctx context.Context, _ *overriddenSession, _ driver.Claim, _ driver.Standing) (driver.Standing, error) {
-			select { // the hint of an engine that knows nothing
+			select { // without notices, Await only paces the retries
 			case <-time.After(5 * time.Millisecond):
 				return driver.Standing{Ahead: -1}, nil
 			case <-ctx.Done():
@@ -47,11 +47,11 @@ var limitedEngines = []testEngine{
 	}},
 	{"no readers", 0, func(engine *overridden) {
 		engine.features = func(f driver.Features) driver.Features { f.Shared = false; return f }
-		refuse(engine, "a reader", func(c driver.Claim) bool { return c.Limit == driver.All && !c.Exclusive() })
+		refuseClaims(engine, "a reader", func(c driver.Claim) bool { return c.Limit == driver.All && !c.Exclusive() })
 	}},
 	{"no semaphores", 0, func(engine *overridden) {
 		engine.features = func(f driver.Features) driver.Features { f.Count = false; return f }
-		refuse(engine, "a permit", func(c driver.Claim) bool { return c.Limit > 1 && c.Limit < driver.All })
+		refuseClaims(engine, "a permit", func(c driver.Claim) bool { return c.Limit > 1 && c.Limit < driver.All })
 	}},
 	{"no tokens", 0, func(engine *overridden) {
 		engine.features = func(f driver.Features) driver.Features { f.Fencing = driver.None; return f }
@@ -60,14 +60,14 @@ var limitedEngines = []testEngine{
 	{"a session's life is all", 0, func(engine *overridden) {
 		engine.enter = func(ctx context.Context, s *overriddenSession, c driver.Claim) (driver.Standing, error) {
 			st, err := s.Session.Enter(ctx, c)
-			st.Valid = 0 // the promise is Open's and Beat's; that this engine keeps more is its own affair
+			st.Valid = 0 // only Open and Beat promise time; memlock keeps the claim for longer, which is allowed
 			return st, err
 		}
 	}},
 }
 
-// refuse makes b refuse the claims that it has no feature for.
-func refuse(engine *overridden, what string, absent func(driver.Claim) bool) {
+// refuse makes the engine refuse claims that need an absent feature.
+func refuseClaims(engine *overridden, what string, absent func(driver.Claim) bool) {
 	engine.enter = func(ctx context.Context, s *overriddenSession, c driver.Claim) (driver.Standing, error) {
 		if absent(c) {
 			return driver.Standing{}, fmt.Errorf("%s: %w", what, driver.ErrUnsupported)

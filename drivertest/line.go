@@ -4,10 +4,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// lineCases are about the order in which claims are held.
+// lineCases check the order in which claims are held.
 var lineCases = []lawCase{
 	{name: "first come, first held", law: 2, needs: needs{queue: true}, run: firstComeFirstHeld,
-		why: "Five wait; each Leave lets in the one that came first, and nobody else."},
+		why: "Five wait; each Leave admits the first of them and no other."},
 	{name: "a waiter that leaves lets up those behind it", law: 2, needs: needs{queue: true}, run: waiterLeaves,
 		why: "B and C wait, B gives up, A leaves: C holds."},
 	{name: "a claim that does not queue comes last", law: 2, needs: needs{queue: true}, run: tryComesLast,
@@ -15,7 +15,7 @@ var lineCases = []lawCase{
 	{name: "a claim that does not queue leaves no trace", law: 5, run: noTrace,
 		why: "Twenty attempts while A holds: they are not in line, and the first attempt after A's Leave holds."},
 	{name: "a turn that came before Await is seen at once", law: 6, needs: needs{queue: true}, run: turnBeforeAwait,
-		why: "A leaves between B's Enter and B's Await: a notice was sent when nobody listened."},
+		why: "A leaves between B's Enter and B's Await: the notice was sent before B was listening."},
 	{name: "Await of an unknown claim says gone", law: 10, needs: needs{queue: true}, run: awaitUnknown,
 		why: "A waiter whose place was ended must not wait for ever."},
 }

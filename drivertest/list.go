@@ -7,7 +7,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// listCases are about what operators see.
+// listCases check what operators see.
 var listCases = []lawCase{
 	{name: "List shows the claim that was made", law: 10, run: listFields,
 		why: "An operator decides by what List shows, and Evict compares with it: every field is the claim's own."},
@@ -198,7 +198,7 @@ func listBreak(f *fixture) {
 	}
 }
 
-// listTimes allows a tenth of the TTL for clocks that tick in whole steps.
+// listTimes tolerates a tenth of the TTL, for clocks with coarse ticks.
 func listTimes(f *fixture) {
 	a := f.open()
 	c := f.claim()

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -11,13 +12,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Lossy returns an engine that carries every call out and loses one reply in
-// ten, at random: the caller gets driver.ErrUnreachable instead of the answer
-// and cannot tell what happened. The same seed loses the same replies to the
-// same order of calls. It offers the optional interfaces that e offers.
+// LoseReplies returns an engine that carries out every call but loses one reply in
+// ten, at random: the caller gets driver.ErrUnreachable and cannot tell what
+// happened. For the same sequence of calls, the same seed loses the same replies.
+// The engine has the optional interfaces that e has.
 //
-// A session whose opening was not answered is closed at once, since nobody has
-// it, and also when the caller's time is over by then; a notice (Lost, Watch) is never lost.
+// If the reply to Open is lost, nobody has the session, so it is closed at once,
+// even if the caller's ctx has ended. Notices (Lost, Watch) are never lost.
 func LoseReplies(e driver.Engine, seed uint64) driver.Engine {
 	l := &lossyEngine{Engine: e, rand: rand.New(rand.NewPCG(seed, 0))}
 	records, hasRecords := e.(driver.Records)
@@ -50,7 +51,7 @@ type lossyEngine struct {
 	rand *rand.Rand
 }
 
-// lost decides whether this reply is lost, and is called once per call.
+// lost decides whether this reply is lost. It is called once per call.
 func (l *lossyEngine) lost(call string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +124,7 @@ type lossySession struct {
 	l *lossyEngine
 }
 
-// inner returns the engine's own session.
+// unwrapped returns the engine's own session.
 func unwrapped(s driver.Session) driver.Session {
 	if l, ok := s.(interface{ unwrap() driver.Session }); ok {
 		return l.unwrap()
@@ -159,7 +160,7 @@ func (s *lossySession) Leave(ctx context.Context, c driver.Claim) error {
 
 func (s *lossySession) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
 	if lost := s.l.lost("Beat"); lost != nil {
-		_ = s.Session.Beat(ctx, live, make([]driver.Standing, len(out))) // nobody hears the answer
+		_ = s.Session.Beat(ctx, live, make([]driver.Standing, len(out))) // the answer is the lost reply
 		return lost
 	}
 	return s.Session.Beat(ctx, live, out)
@@ -218,4 +219,19 @@ func (r lossyRecords) Store(ctx context.Context, key string, value []byte, ifVer
 		return 0, lost
 	}
 	return version, err
+}
+
+func (s *session) retryLostReply(ctx context.Context, call func() error) error {
+	return retryLostReply(ctx, s.f.losesReplies, call)
+}
+
+// retryLostReply repeats a call whose reply the suite itself dropped. An
+// unreachable store fails the case.
+func retryLostReply(ctx context.Context, lossy bool, call func() error) error {
+	for {
+		err := call()
+		if !lossy || !errors.Is(err, driver.ErrUnreachable) || ctx.Err() != nil {
+			return err
+		}
+	}
 }

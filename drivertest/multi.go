@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// multiCases are about several claims in one step, in sessions that can.
+// multiCases enter several claims in one step, on engines whose sessions are a
+// driver.Multi.
 var multiCases = []lawCase{
 	{name: "EnterAll holds all or none", law: 5, run: enterAllOrNone,
 		why: "One of three names is held: the other two are not kept, and nothing is left in their lines."},
@@ -20,7 +21,7 @@ var multiCases = []lawCase{
 		why: "One asks for a and b, another for b and a: in one atomic step neither can stand before the other in one line and behind it in the other."},
 }
 
-// all returns claims for the case's names with these endings.
+// all returns one claim for each of these suffixes of the case's name.
 func (f *fixture) all(tails ...string) []driver.Claim {
 	var cs []driver.Claim
 	for _, tail := range tails {
@@ -110,7 +111,7 @@ func enterAllRefused(f *fixture) {
 func enterAllOpposite(f *fixture) {
 	const rounds = 10
 	var holders atomic.Int32
-	var calls []*background
+	var calls []*backgroundCall
 	for i := range 2 {
 		s := f.open()
 		m, ok := s.multi()
@@ -130,8 +131,8 @@ func enterAllOpposite(f *fixture) {
 			return nil
 		}))
 	}
-	for _, k := range calls {
-		k.wait("asking for two names in opposite orders")
+	for _, call := range calls {
+		call.wait("asking for two names in opposite orders")
 	}
 }
 

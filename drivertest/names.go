@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// nameCases are about names that look alike.
+// nameCases use names that look alike.
 var nameCases = []lawCase{
 	{name: "different names never block each other", law: 13, run: namesApart,
 		why: "Some thirty names that a store, a file system, a pattern or a case folding would take for one another are all held at once."},
@@ -16,8 +16,9 @@ var nameCases = []lawCase{
 		why: "Names of 255 bytes that differ in the last one, or only in the case of one letter, are different."},
 }
 
-// nasty returns names that differ only in what a careless engine drops or
-// interprets. word is unique to the case and holds lower-case letters.
+// similarNames returns names that differ only in details that a careless engine
+// drops or interprets. word must be unique to the case and contain lower-case
+// letters.
 func similarNames(word string) []string {
 	return []string{
 		word, strings.ToUpper(word), strings.ToUpper(word[:1]) + word[1:],
@@ -31,7 +32,7 @@ func similarNames(word string) []string {
 	}
 }
 
-// letters returns a unique word with letters in it.
+// uniqueWord returns a word with letters that no other case uses.
 func (f *fixture) uniqueWord() string { return "name" + f.name }
 
 func namesApart(f *fixture) {

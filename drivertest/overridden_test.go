@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A bent engine is memlock with some of its calls replaced, to break one law.
+// An overridden engine is memlock with some calls replaced.
 type overridden struct {
 	*memlock.Engine
-	stop chan struct{} // of goroutines that a mutant starts
+	stop chan struct{} // ends the goroutines that an override starts
 
-	mu       sync.Mutex // guards the sessions, and what a mutant keeps
+	mu       sync.Mutex // guards sessions and the state of the overrides
 	sessions map[string]*overriddenSession
 
 	features func(driver.Features) driver.Features

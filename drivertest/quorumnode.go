@@ -8,9 +8,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// voterCases are about nodes of a quorum, in sessions that can be one. They are
-// one case, because what a node knows of its quorum is one for the whole store.
-var voterCases = []lawCase{
+// quorumNodeCases test nodes of a quorum, on engines whose sessions are a
+// driver.Voter. They form a single case because a store has only one quorum
+// membership.
+var quorumNodeCases = []lawCase{
 	{name: "a quorum's node votes only for what it remembers", law: 3, needs: needs{fencing: true, shared: true}, run: quorumNodeVotes,
 		why: "Two holders of a name share a node. If it confirms a grant that no longer stands, or forgets a mark, both get the same token."},
 }
@@ -50,11 +51,11 @@ func (v *quorumCase) mark() (high, epoch uint64) {
 	return high, epoch
 }
 
-// joins: an enlisted session enters only where the node votes. It reports whether
-// the store can be a node at all.
+// joins checks that an enlisted session can enter only if the node votes. It
+// returns false if the store cannot be a node.
 func (v *quorumCase) joins() bool {
 	v.Helper()
-	roll, err := v.va.Enlist(v.ctx, quorumList)
+	membership, err := v.va.Enlist(v.ctx, quorumList)
 	if errors.Is(err, driver.ErrUnsupported) {
 		v.Logf("Enlist: %v", err)
 		return false
@@ -69,10 +70,10 @@ func (v *quorumCase) joins() bool {
 	if err != nil {
 		v.Fatalf("Enlist: %v", err)
 	}
-	if roll.Store == "" || roll.Store != peer.Store {
-		v.Errorf("one store calls itself %q and %q: two names of it would have two votes", roll.Store, peer.Store)
+	if membership.Store == "" || membership.Store != peer.Store {
+		v.Errorf("one store calls itself %q and %q: two names of it would have two votes", membership.Store, peer.Store)
 	}
-	if !roll.Votes {
+	if !membership.Votes {
 		if _, err := v.a.Enter(v.ctx, withoutQueue(v.claim())); !errors.Is(err, driver.ErrNoVote) {
 			v.Errorf("Enter at a node that does not vote: %v, not ErrNoVote", err)
 		}
@@ -88,15 +89,16 @@ func (v *quorumCase) joins() bool {
 		v.Errorf("Rejoin in an epoch that has begun: %v, not ErrConflict", err)
 	}
 	if err := v.vb.Rejoin(v.ctx, 0, epoch+2); !errors.Is(err, driver.ErrConflict) {
-		v.Errorf("Rejoin of a node whose epoch another has raised since it was looked at: %v, not ErrConflict", err)
+		v.Errorf("Rejoin of a node whose epoch another has raised since this session's Enlist: %v, not ErrConflict", err)
 	}
-	if roll, err := v.vb.Enlist(v.ctx, quorumList); err != nil || !roll.Votes {
-		v.Errorf("Enlist after Rejoin: %+v, %v", roll, err)
+	if membership, err := v.vb.Enlist(v.ctx, quorumList); err != nil || !membership.Votes {
+		v.Errorf("Enlist after Rejoin: %+v, %v", membership, err)
 	}
 	return true
 }
 
-// proposes: the token is the proposal where it may be, and no mark is run away with.
+// proposes checks that the token is the proposed one where that is allowed, and
+// that a proposal far in the future does not raise the mark.
 func (v *quorumCase) proposes() {
 	v.Helper()
 	high, epoch := v.mark()
@@ -167,16 +169,17 @@ func (v *quorumCase) confirms() {
 	}
 }
 
-// confirmsReaders: they hold beside each other, so a node confirms each token once.
+// confirmsReaders checks that a node confirms a token to only one of several
+// readers.
 func (v *quorumCase) confirmsReaders() {
 	v.Helper()
 	one, two := withoutQueue(v.claimOf(1, driver.All)), withoutQueue(v.claimOf(1, driver.All))
 	first, second := v.a.mustHold(one), v.b.mustHold(two)
 	if v.confirm(v.va, one, first.Token, second.Token) {
-		v.Errorf("confirmed to a reader the token of another")
+		v.Errorf("confirmed one reader's token to another reader")
 	}
 	if !v.confirm(v.va, one, first.Token, second.Token+5) || v.confirm(v.vb, two, second.Token, second.Token+5) {
-		v.Errorf("one token was confirmed to none or both of two readers")
+		v.Errorf("one token was confirmed to neither or to both of two readers")
 	}
 	if !v.confirm(v.vb, two, second.Token, second.Token) {
 		v.Errorf("a reader's own token is not confirmed")
@@ -185,7 +188,7 @@ func (v *quorumCase) confirmsReaders() {
 	v.b.mustLeave(two)
 }
 
-// raisesTheEpoch: what was granted before is confirmed no more.
+// raisesTheEpoch checks that grants of an earlier epoch are no longer confirmed.
 func (v *quorumCase) raisesTheEpoch() {
 	v.Helper()
 	var c driver.Claim
@@ -196,7 +199,7 @@ func (v *quorumCase) raisesTheEpoch() {
 			v.Fatalf("Rejoin: %v", err)
 		}
 		if v.confirm(v.va, c, st.Token, st.Token+1) {
-			v.Errorf("confirmed a grant of an earlier epoch, to one who needs %d of %d", c.Need, c.Limit)
+			v.Errorf("confirmed a grant of an earlier epoch to a claim of %d of %d", c.Need, c.Limit)
 		}
 		if out := v.a.mustBeat(c); !out[0].Held {
 			v.Errorf("a new epoch ended a hold: %+v", out[0])

@@ -12,7 +12,7 @@ import (
 // randomCases compare an engine step by step with driver.Place.
 var randomCases = []lawCase{
 	{name: "a random history of a mutex follows Place", law: 2, run: history([][2]int{{1, 1}}),
-		why: "Whatever is entered, left, evicted, closed or dies: who holds is what Place says of the line."},
+		why: "Whatever is entered, left, evicted, closed or dies: the holders are those that Place computes from the line."},
 	{name: "a random history of readers and writers follows Place", law: 2, needs: needs{shared: true},
 		run: history([][2]int{{1, driver.All}, {1, driver.All}, {driver.All, driver.All}}),
 		why: "As for a mutex, with claims that share."},
@@ -24,13 +24,13 @@ var randomCases = []lawCase{
 		why: "As for a mutex, with exclusive claims of several limits among shared ones of one."},
 }
 
-// A model is what the line must be.
+// A model computes the expected line.
 type model struct {
 	f       *fixture
 	sizes   [][2]int
 	rand    *rand.Rand
 	line    []modelEntry
-	crashes int // sessions that may still die: expiry takes real time
+	crashes int // how many sessions may still crash: each expiry takes real time
 	tokens  map[string]uint64
 }
 
@@ -44,7 +44,7 @@ func history(sizes [][2]int) func(*fixture) {
 		f.Logf("seed %d", f.seed)
 		m := &model{f: f, sizes: sizes, rand: rand.New(rand.NewPCG(f.seed, 0)), crashes: 1, tokens: map[string]uint64{}}
 		if f.h.Around != nil {
-			m.crashes = 10 // time is free in a bubble
+			m.crashes = 10 // in a synctest bubble time costs nothing
 		}
 		sessions := []*session{f.open(), f.open(), f.open()}
 		for step := range 80 {
@@ -56,7 +56,7 @@ func history(sizes [][2]int) func(*fixture) {
 	}
 }
 
-// step does one thing to the engine and to the model.
+// step applies one random operation to the engine and the model.
 func (m *model) step(sessions []*session) string {
 	s := sessions[m.rand.IntN(len(sessions))]
 	n := m.rand.IntN(100)
@@ -92,7 +92,7 @@ func (m *model) end(how string, i int) string {
 	return what
 }
 
-// enter asks for a new claim and compares the answer with Place.
+// enter enters a new claim and compares the answer with Place.
 func (m *model) enter(s *session, queue bool) string {
 	c := m.claim(queue)
 	st := s.mustEnter(c)
@@ -108,7 +108,7 @@ func (m *model) enter(s *session, queue bool) string {
 	return what
 }
 
-// again repeats an Enter: nothing may change.
+// repeatEnter repeats an Enter, which must not change anything.
 func (m *model) repeatEnter() string {
 	i := m.rand.IntN(len(m.line))
 	x := m.line[i]
@@ -119,8 +119,7 @@ func (m *model) repeatEnter() string {
 	return fmt.Sprintf("enter of %d again", i)
 }
 
-// expire enters a claim in a session of its own, which dies; a holder or a
-// waiter as it comes.
+// crash enters a claim, held or waiting, in a session of its own that then crashes.
 func (m *model) crash() string {
 	m.crashes--
 	s := m.f.openShort()
@@ -148,13 +147,13 @@ func (m *model) entries() []driver.Entry {
 	return line
 }
 
-// check compares what is listed with the model.
+// check compares List with the model.
 func (m *model) check(when string) bool {
 	want, got := m.entries(), m.f.line()
 	for i := range want {
 		want[i].Held, _, _, _ = driver.Place(want, want[i].ID)
 	}
-	if !m.f.can.Queue { // without a line there is no order
+	if !m.f.can.Queue { // without a line, entries have no order
 		byID := func(a, b driver.Entry) int { return cmp.Compare(a.ID, b.ID) }
 		slices.SortFunc(want, byID)
 		slices.SortFunc(got, byID)
@@ -169,7 +168,8 @@ func (m *model) check(when string) bool {
 	return m.checkTokens(when, got)
 }
 
-// checkTokens: a token stays while its claim holds and is nobody else's.
+// checkTokens checks that a held claim keeps its token and that no token is given
+// twice.
 func (m *model) checkTokens(when string, got []driver.Entry) bool {
 	if m.f.can.Fencing == driver.None {
 		return true

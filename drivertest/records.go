@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// recordCases are about small versioned values, on engines that keep them.
+// recordCases store small versioned values, on engines that are a driver.Records.
 var recordCases = []lawCase{
 	{name: "a record is written only over the version that was read", law: 10, run: recordVersions,
 		why: "Two read the same version and write: one gets ErrConflict with the version that stands, and nothing of its value."},
@@ -34,7 +34,7 @@ func (f *fixture) records() (driver.Records, bool) {
 	return r, ok
 }
 
-// put stores and fails the case on an error.
+// mustStore stores value or fails the case.
 func (f *fixture) mustStore(r driver.Records, value []byte, ifVersion uint64, keep time.Duration) uint64 {
 	f.Helper()
 	version, err := r.Store(f.ctx, f.name, value, ifVersion, keep)
@@ -47,7 +47,7 @@ func (f *fixture) mustStore(r driver.Records, value []byte, ifVersion uint64, ke
 	return version
 }
 
-// expectRecord compares what is loaded; a nil want is no record.
+// expectRecord compares the stored record with want; nil means no record.
 func (f *fixture) expectRecord(r driver.Records, want []byte, version uint64) {
 	f.Helper()
 	got, v, err := r.Load(f.ctx, f.name)
@@ -116,7 +116,7 @@ func recordNeverReused(f *fixture) {
 	f.mustStore(r, nil, second, 0)
 }
 
-// expectEnded waits for the record's end.
+// expectEnded waits until the record has ended.
 func (f *fixture) expectEnded(r driver.Records, keep time.Duration) {
 	f.Helper()
 	for start := time.Now(); ; time.Sleep(f.ttl / 20) {
@@ -153,7 +153,7 @@ func recordKeep(f *fixture) {
 		f.Errorf("a record to be kept for %v ended %v too early", keep, early)
 	}
 	var next uint64
-	for range 5 { // again if the machine stalled until the record had ended
+	for range 5 { // retried if the record ended because the machine stalled
 		version = f.mustStore(r, []byte("short"), 0, keep)
 		if next, err = r.Store(f.ctx, f.name, []byte("for ever"), version, 0); !errors.Is(err, driver.ErrConflict) || next != 0 {
 			break
@@ -190,7 +190,7 @@ func recordRace(f *fixture) {
 		return
 	}
 	const writers, steps = 8, 5
-	var tasks []*background
+	var tasks []*backgroundCall
 	for range writers {
 		tasks = append(tasks, f.inBackground(func() error {
 			for done := 0; done < steps; {
@@ -209,8 +209,8 @@ func recordRace(f *fixture) {
 			return nil
 		}))
 	}
-	for _, k := range tasks {
-		k.wait("a writer")
+	for _, call := range tasks {
+		call.wait("a writer")
 	}
 	value, version, err := r.Load(f.ctx, f.name)
 	if err != nil || len(value) != writers*steps {

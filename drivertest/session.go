@@ -1,29 +1,28 @@
 package drivertest
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A player is one session of a case. Its methods in the first half fail the
-// case and belong to the test's goroutine; those that return an error can be
-// called by any. All repeat a call whose reply was lost, as the core does.
+// A session is one session of a case. The methods in this file fail the case and
+// belong to the test's goroutine; those in session_calls.go return an error and can
+// be called by any goroutine. All of them retry calls whose reply was lost, as the
+// core does.
 type session struct {
 	driver.Session
 	f      *fixture
 	engine driver.Engine
 	id     string
-	ttl    time.Duration // asked for
+	ttl    time.Duration // as requested
 	opened time.Time     // just before Open was sent
-	used   bool          // it has entered something
+	used   bool          // something was entered
 	dead   bool
 }
 
-// join opens a session in which nothing expires while the case lasts.
+// open opens a session whose claims do not expire during the case.
 func (f *fixture) open() *session {
 	f.Helper()
 	if limit := f.h.MaxTTL; limit > 0 {
@@ -32,13 +31,13 @@ func (f *fixture) open() *session {
 	return f.openTTL(longTTL)
 }
 
-// joinBriefly opens a session with the shortest TTL.
+// openShort opens a session with the shortest TTL.
 func (f *fixture) openShort() *session {
 	f.Helper()
 	return f.openTTL(f.ttl)
 }
 
-// twice is a TTL twice as long, as far as the engine goes.
+// doubled returns 2*ttl, limited by Harness.MaxTTL.
 func (f *fixture) doubled(ttl time.Duration) time.Duration {
 	if limit := f.h.MaxTTL; limit > 0 {
 		return min(2*ttl, limit)
@@ -61,15 +60,15 @@ func (f *fixture) openTTL(ttl time.Duration) *session {
 	return s
 }
 
-// openings is how often a session is opened that a machine which stalled had no
-// time to open: an engine may bound that by the TTL, which is short here.
-const openings = 3
+// maxOpens is how often Open is tried. An engine may bound Open by the TTL, which
+// is so short here that a stalled machine can exceed it.
+const maxOpens = 3
 
-// open opens p's session.
+// open opens the engine's session.
 func (s *session) open() {
 	s.f.Helper()
 	var err error
-	for range openings {
+	for range maxOpens {
 		err = s.retryLostReply(s.f.ctx, func() (err error) {
 			s.id, s.opened = newID(), time.Now()
 			s.Session, err = s.engine.Open(s.f.ctx, driver.SessionOptions{ID: s.id, TTL: s.ttl, Note: "drivertest"})
@@ -85,7 +84,7 @@ func (s *session) open() {
 	}
 }
 
-// die lets the session's client vanish.
+// crash kills the session's client.
 func (s *session) crash() {
 	s.dead = true
 	if s.f.h.Crash != nil {
@@ -93,8 +92,8 @@ func (s *session) crash() {
 	}
 }
 
-// enter asks for c and fails the case on any error. A session whose time was over
-// before it was used, because the machine stalled, is opened anew, as the core does.
+// mustEnter enters c and fails the case on any error. If the session expired before
+// its first use because the machine stalled, it is reopened, as the core does.
 func (s *session) mustEnter(c driver.Claim) driver.Standing {
 	s.f.Helper()
 	st, err := s.tryEnter(s.f.ctx, c)
@@ -109,7 +108,7 @@ func (s *session) mustEnter(c driver.Claim) driver.Standing {
 	return st
 }
 
-// hold asks for c, which must be held at once.
+// mustHold enters c, which must be held at once.
 func (s *session) mustHold(c driver.Claim) driver.Standing {
 	s.f.Helper()
 	st := s.mustEnter(c)
@@ -119,7 +118,7 @@ func (s *session) mustHold(c driver.Claim) driver.Standing {
 	return st
 }
 
-// stand asks for c, which must be put in the line and not be held.
+// mustWait enters c, which must be placed in the line and not be held.
 func (s *session) mustWait(c driver.Claim) driver.Standing {
 	s.f.Helper()
 	st := s.mustEnter(c)
@@ -129,7 +128,7 @@ func (s *session) mustWait(c driver.Claim) driver.Standing {
 	return st
 }
 
-// denied asks for c without standing in line; it must not be held.
+// mustNotHold enters c without queueing. c must not be held.
 func (s *session) mustNotHold(c driver.Claim) driver.Standing {
 	s.f.Helper()
 	st := s.mustEnter(withoutQueue(c))
@@ -139,7 +138,7 @@ func (s *session) mustNotHold(c driver.Claim) driver.Standing {
 	return st
 }
 
-// turn waits for c's turn, which must have come already or be on its way.
+// mustGetTurn waits for c's turn, which must come without a delay.
 func (s *session) mustGetTurn(c driver.Claim, last driver.Standing) driver.Standing {
 	s.f.Helper()
 	var st driver.Standing
@@ -152,7 +151,7 @@ func (s *session) mustGetTurn(c driver.Claim, last driver.Standing) driver.Stand
 	return st
 }
 
-// leave gives c back, which must be there.
+// mustLeave leaves c, which must exist.
 func (s *session) mustLeave(c driver.Claim) {
 	s.f.Helper()
 	if err := s.tryLeave(s.f.ctx, c); err != nil {
@@ -160,7 +159,7 @@ func (s *session) mustLeave(c driver.Claim) {
 	}
 }
 
-// leaveNothing calls Leave for a claim that is not there.
+// mustLeaveNothing leaves c, which must not exist.
 func (s *session) mustLeaveNothing(c driver.Claim) {
 	s.f.Helper()
 	err := s.retryLostReply(s.f.ctx, func() error { return s.Leave(s.f.ctx, c) })
@@ -169,7 +168,7 @@ func (s *session) mustLeaveNothing(c driver.Claim) {
 	}
 }
 
-// beat prolongs cs and returns the answers.
+// mustBeat beats cs and returns the answers.
 func (s *session) mustBeat(cs ...driver.Claim) []driver.Standing {
 	s.f.Helper()
 	out, err := s.tryBeat(s.f.ctx, cs...)
@@ -179,8 +178,7 @@ func (s *session) mustBeat(cs ...driver.Claim) []driver.Standing {
 	return out
 }
 
-// ended reports whether c is over for its own session: Beat answers for the
-// claim, or that the whole session has ended.
+// ended reports whether Beat answers that c or its whole session has ended.
 func (s *session) ended(c driver.Claim) bool {
 	s.f.Helper()
 	out, err := s.tryBeat(s.f.ctx, c)
@@ -193,124 +191,10 @@ func (s *session) ended(c driver.Claim) bool {
 	return out[0].Gone
 }
 
-// shut closes the session.
+// close closes the session.
 func (s *session) close() {
 	s.f.Helper()
 	if err := s.retryLostReply(s.f.ctx, func() error { return s.Session.Close(s.f.ctx) }); err != nil {
 		s.f.Fatalf("Session.Close: %v", err)
-	}
-}
-
-// promise returns until when at least a claim lives after st was answered to a
-// call sent at sent: an answer that promises nothing leaves it to the session.
-func (s *session) validUntil(sent time.Time, st driver.Standing) time.Time {
-	if st.Valid > 0 {
-		return sent.Add(st.Valid)
-	}
-	return s.opened.Add(s.TTL())
-}
-
-// ask is Enter.
-func (s *session) tryEnter(ctx context.Context, c driver.Claim) (st driver.Standing, err error) {
-	err = s.retryLostReply(ctx, func() error {
-		st, err = s.Enter(ctx, c)
-		return err
-	})
-	return st, err
-}
-
-// until calls Await until c is held.
-func (s *session) awaitHeld(ctx context.Context, c driver.Claim, last driver.Standing) (driver.Standing, error) {
-	for !last.Held {
-		err := s.retryLostReply(ctx, func() error {
-			st, err := s.Await(ctx, c, last)
-			if err == nil {
-				last = st
-			}
-			return err
-		})
-		if err != nil {
-			return last, err
-		}
-		if last.Gone {
-			return last, fmt.Errorf("claim %s waited and is gone", c.ID)
-		}
-	}
-	return last, nil
-}
-
-// take acquires c as the core does: in line where the engine has one, else by
-// trying again with the next Try. It returns the claim that is held.
-func (s *session) acquire(ctx context.Context, c driver.Claim) (driver.Claim, driver.Standing, error) {
-	st, err := s.tryEnter(ctx, c)
-	if err == nil && c.Queue {
-		st, err = s.awaitHeld(ctx, c, st)
-		return c, st, err
-	}
-	for err == nil && !st.Held {
-		if err = s.awaitHint(ctx, c, st); err != nil {
-			break
-		}
-		c = nextTry(c)
-		st, err = s.tryEnter(ctx, c)
-	}
-	return c, st, err
-}
-
-// hint waits for a sign that a name may be free, where the engine gives one, and
-// never for long: it may be missed.
-func (s *session) awaitHint(ctx context.Context, c driver.Claim, last driver.Standing) error {
-	pause := s.f.ttl / 10
-	if last.Pause > 0 {
-		pause = min(pause, last.Pause)
-	}
-	wait, cancel := context.WithTimeout(ctx, pause)
-	defer cancel()
-	if s.f.can.Queue { // one who only tries has nothing to await there
-		<-wait.Done()
-		return ctx.Err()
-	}
-	_, err := s.Await(wait, c, last)
-	if wait.Err() != nil || s.f.losesReplies && errors.Is(err, driver.ErrUnreachable) {
-		return ctx.Err()
-	}
-	return err
-}
-
-// quit is Leave; that a repeat finds nothing shows that the first was heard.
-func (s *session) tryLeave(ctx context.Context, c driver.Claim) error {
-	lost := false
-	return s.retryLostReply(ctx, func() error {
-		err := s.Leave(ctx, c)
-		if lost && errors.Is(err, driver.ErrGone) {
-			return nil
-		}
-		lost = errors.Is(err, driver.ErrUnreachable)
-		return err
-	})
-}
-
-// pulse is Beat.
-func (s *session) tryBeat(ctx context.Context, cs ...driver.Claim) ([]driver.Standing, error) {
-	out := make([]driver.Standing, len(cs))
-	err := s.retryLostReply(ctx, func() error {
-		clear(out)
-		return s.Beat(ctx, cs, out)
-	})
-	return out, err
-}
-
-func (s *session) retryLostReply(ctx context.Context, call func() error) error {
-	return retryLostReply(ctx, s.f.losesReplies, call)
-}
-
-// again repeats a call whose reply the suite itself has lost. A store that is
-// really out of reach fails the case.
-func retryLostReply(ctx context.Context, lossy bool, call func() error) error {
-	for {
-		err := call()
-		if !lossy || !errors.Is(err, driver.ErrUnreachable) || ctx.Err() != nil {
-			return err
-		}
 	}
 }

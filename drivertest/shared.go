@@ -2,7 +2,7 @@ package drivertest
 
 import "github.com/pawl-go/pawl/driver"
 
-// sharedCases are about claims that hold beside each other.
+// sharedCases enter claims that can be held at the same time.
 var sharedCases = []lawCase{
 	{name: "readers hold beside each other and keep a writer out", law: 2, needs: needs{shared: true}, run: readersBeside,
 		why: "Two readers hold, a writer is denied until both have left."},
@@ -84,8 +84,8 @@ func largeNotStarved(f *fixture) {
 	f.expectLine("the first left", large, small)
 }
 
-// sumInTheWay lets the claim in the middle leave last, so that an engine that
-// watches only one of those ahead is found out.
+// sumInTheWay makes the claim in the middle leave last, which exposes engines that
+// watch only one of the claims ahead.
 func sumInTheWay(f *fixture) {
 	for stays := range 3 {
 		a, b := f.open(), f.open()
@@ -96,7 +96,7 @@ func sumInTheWay(f *fixture) {
 		}
 		two := f.claimOf(2, 3)
 		last := b.mustWait(two)
-		k := f.inBackground(func() error {
+		call := f.inBackground(func() error {
 			_, err := b.awaitHeld(f.ctx, two, last)
 			return err
 		})
@@ -105,7 +105,7 @@ func sumInTheWay(f *fixture) {
 				a.mustLeave(ones[i])
 			}
 		}
-		f.promptly("a handoff after two of three have left", func() { k.wait("Await") })
+		f.promptly("a handoff after two of three have left", func() { call.wait("Await") })
 		b.mustLeave(two)
 		a.mustLeave(ones[stays])
 	}

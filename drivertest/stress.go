@@ -9,24 +9,24 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// stressCases are about many at once. What happened is judged by the test's own
-// counters, not by what the engine says.
+// stressCases run many sessions at once. They judge by their own counters, not by
+// the engine's answers.
 var stressCases = []lawCase{
 	{name: "six contenders never overlap and keep their order", law: 2, run: contenders,
-		why: "Six sessions take the name eight times each: never two at once, tokens in the order of holding, and whoever had an answer before another asked holds before it."},
+		why: "Six sessions take the name eight times each: never two at once, tokens in the order of holding, and a claim that was in line before another was entered holds before it."},
 }
 
-// A visit is one hold as the test saw it. Moments come from one counter.
+// holdTimes are the events of one hold, numbered by a common counter.
 type holdTimes struct {
 	sent, answered, held int64
 	token                uint64
 }
 
-// An arena records visits and fails on overlap.
+// A holdRecorder records holds and detects overlaps.
 type holdRecorder struct {
 	clock  atomic.Int64
 	inside atomic.Int32
-	mu     sync.Mutex // guards visits
+	mu     sync.Mutex // guards holds
 	holds  []holdTimes
 }
 
@@ -34,7 +34,7 @@ func contenders(f *fixture) {
 	const n, rounds = 6, 8
 	var (
 		a     holdRecorder
-		calls []*background
+		calls []*backgroundCall
 	)
 	for range n {
 		s := f.open()
@@ -47,11 +47,11 @@ func contenders(f *fixture) {
 			return nil
 		}))
 	}
-	for _, k := range calls {
-		k.wait("a contender")
+	for _, call := range calls {
+		call.wait("a contender")
 	}
 	if len(a.holds) != n*rounds {
-		f.Fatalf("%d visits of %d", len(a.holds), n*rounds)
+		f.Fatalf("%d holds of %d", len(a.holds), n*rounds)
 	}
 	a.check(f, f.claim().Exclusive())
 }
@@ -72,7 +72,7 @@ func (a *holdRecorder) hold(s *session, c driver.Claim) error {
 		return err
 	}
 	if inside := a.inside.Add(1); inside != 1 {
-		return fmt.Errorf("%d hold it at the same time", inside)
+		return fmt.Errorf("%d claims are held at the same time", inside)
 	}
 	v.held, v.token = a.clock.Add(1), st.Token
 	a.mu.Lock()
@@ -82,15 +82,16 @@ func (a *holdRecorder) hold(s *session, c driver.Claim) error {
 	return s.tryLeave(s.f.ctx, c)
 }
 
-// check compares the order of holding with that of tokens and, where there is a
-// line, with that of asking: who was answered before another asked comes first.
+// check compares the order of holds with the order of their tokens and, if the
+// engine has lines, with the order of entering: a claim that was in line before
+// another was sent must hold first.
 func (a *holdRecorder) check(f *fixture, exclusive bool) {
 	f.Helper()
 	slices.SortFunc(a.holds, func(x, y holdTimes) int { return int(x.held - y.held) })
 	for i, later := range a.holds {
 		for _, earlier := range a.holds[:i] {
 			if f.can.Queue && later.answered < earlier.sent {
-				f.Errorf("one that was in line at %d held after one that asked at %d", later.answered, earlier.sent)
+				f.Errorf("a claim in line since event %d held after a claim entered at event %d", later.answered, earlier.sent)
 			}
 			if f.can.Fencing != driver.None && (later.token == earlier.token || exclusive && later.token < earlier.token) {
 				f.Errorf("token %d was held after token %d", later.token, earlier.token)

@@ -16,10 +16,11 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// mutantVar names the mutant that a child process runs the suite on.
+// engineVar is the environment variable with the name of the engine that a child
+// process tests.
 const engineVar = "PAWL_DRIVERTEST_ENGINE"
 
-// goroutinesEnd is the law that every case checks at its end.
+// goroutinesEnd is the law that the teardown of every case checks.
 const goroutinesEnd = 9
 
 func testEngines() []testEngine {
@@ -57,11 +58,11 @@ func TestOneEngine(t *testing.T) {
 	}
 }
 
-// TestSuiteFindsBrokenLaws shows that every check can fail: each mutant breaks
-// one law, and a case of that law must fail on it and name the law; no other case is
-// run, nor what comes after the first to fail. The honest ones break none, can do
-// less or more, and must pass all cases. A process each, since a failed test cannot
-// be taken back.
+// TestSuiteFindsBrokenLaws shows that every check can fail. Each broken engine
+// violates one law; a case of that law must fail and print the law. Only the cases
+// of that law run, up to the first failure. The limited engines keep all laws and
+// must pass all cases. Each engine runs in a process of its own because a test
+// cannot expect a subtest to fail.
 func TestSuiteFindsBrokenLaws(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process per engine")

@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// tokenCases are about the numbers that order grants.
+// tokenCases check tokens.
 var tokenCases = []lawCase{
 	{name: "exclusive tokens grow in the order of holding", law: 3, needs: needs{fencing: true}, run: tokensGrow,
 		why: "However a hold ends (left, closed, evicted), the next has a larger token, whoever it is and whichever kind."},
@@ -114,11 +114,12 @@ func tokenStays(f *fixture) {
 			expect("Await", a.mustGetTurn(c, driver.Standing{}).Token)
 		}
 		expect("List", f.entry(c).Fence)
-		time.Sleep(2 * time.Millisecond) // a token made of a clock would have moved on
+		time.Sleep(2 * time.Millisecond) // a token taken from a clock would differ by now
 	}
 }
 
-// between holds before, then all of within at once, then after, and compares.
+// holdAround holds before, then all of within at the same time, then after, and
+// compares the tokens.
 func (f *fixture) holdAround(before driver.Claim, within []driver.Claim, after driver.Claim) {
 	f.Helper()
 	a, b := f.open(), f.open()

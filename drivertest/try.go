@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// tryCases are about calls that arrive late, after a later one of the same claim.
+// tryCases send calls that arrive after a later Try of the same claim.
 var tryCases = []lawCase{
 	{name: "a late Leave of an earlier Try ends nothing", law: 14, run: lateLeave,
 		why: "Leave of try 1 is stalled in the network, try 2 holds, the Leave arrives: with it a rival would hold beside try 2."},
@@ -83,8 +83,8 @@ func lateEnterWaiting(f *fixture) {
 	b.mustGetTurn(two, st)
 }
 
-// expectNotHeld enters a Try that is over. Nobody reads the answer to such a
-// call, so all that is asked is that it does not say held.
+// expectNotHeld enters an outdated Try. Nobody reads the answer to such a call, so
+// any answer but held is accepted.
 func expectNotHeld(s *session, c driver.Claim) {
 	s.f.Helper()
 	st, err := s.tryEnter(s.f.ctx, c)

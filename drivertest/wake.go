@@ -8,10 +8,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// wakeCases are about who is told of a turn, and when.
+// wakeCases check which waiters are woken, and when.
 var wakeCases = []lawCase{
 	{name: "a handoff does not wait for Pause", law: 6, needs: needs{queue: true, push: true}, run: handoffWithoutPause,
-		why: "The engine says that it pushes, so a waiter must not find its turn by looking: the time from Leave to Await's return is a small part of Pause."},
+		why: "The engine says that it pushes, so a waiter must not discover its turn by polling: the time from Leave to Await's return is a small part of Pause."},
 	{name: "a handoff needs no more than Pause", law: 6, needs: needs{queue: true}, run: handoffWithinPause,
 		why: "Whatever happens to notices, Await comes back after Pause and sees its turn."},
 	{name: "Leave wakes the next and nobody else", law: 7, needs: needs{queue: true}, run: wakesTheNext,
@@ -19,10 +19,10 @@ var wakeCases = []lawCase{
 	{name: "Leave wakes all readers up to the next writer", law: 7, needs: needs{queue: true, shared: true}, run: wakesReaders,
 		why: "A writer leaves; three readers, a writer and another reader wait: three come in, two wait on."},
 	{name: "the expiry of a holder wakes the next", law: 6, needs: needs{queue: true}, run: expiryWakes,
-		why: "Nobody tells of a death, so Await itself must look when the holder's time is over."},
+		why: "A crash sends no notice, so Await itself must check when the holder expires."},
 }
 
-// handoffs times five handoffs between two claims and returns the median, with
+// handoffs measures five handoffs between two sessions. It returns the median and
 // the shortest Pause that the engine asked for.
 func handoffs(f *fixture) (median, pause time.Duration) {
 	a, b := f.open(), f.open()
@@ -37,15 +37,15 @@ func handoffs(f *fixture) (median, pause time.Duration) {
 			pause = min(pause, last.Pause)
 		}
 		got := make(chan time.Time, 1)
-		k := f.inBackground(func() error {
+		call := f.inBackground(func() error {
 			_, err := b.awaitHeld(f.ctx, cb, last)
 			got <- time.Now()
 			return err
 		})
-		time.Sleep(20 * time.Millisecond) // so that Await most likely waits; if not, the handoff is only easier
+		time.Sleep(20 * time.Millisecond) // so that Await is probably blocked; if it is not, the handoff is merely easier
 		left := time.Now()
 		a.mustLeave(ca)
-		k.wait("Await")
+		call.wait("Await")
 		took = append(took, (<-got).Sub(left))
 		a, b, ca = b, a, cb
 	}
@@ -53,16 +53,16 @@ func handoffs(f *fixture) (median, pause time.Duration) {
 	return took[len(took)/2], pause
 }
 
-// handoffWithoutPause cannot tell a push from a look where Pause is close to
-// what a round trip takes on a busy machine.
+// handoffWithoutPause cannot distinguish push from polling if Pause is about as
+// short as a round trip on a busy machine.
 func handoffWithoutPause(f *fixture) {
 	took, pause := handoffs(f)
 	if pause < 200*time.Millisecond {
-		f.Logf("Pause is %v: too short to tell a push from a look", pause)
+		f.Logf("Pause is %v: too short to distinguish push from polling", pause)
 		return
 	}
 	if bound := min(pause/2, soon); took > bound {
-		f.Errorf("a handoff took %v with a Pause of %v: the waiter was not told, it looked", took, pause)
+		f.Errorf("a handoff took %v with a Pause of %v: the waiter was not notified, it polled", took, pause)
 	}
 }
 
@@ -73,9 +73,9 @@ func handoffWithinPause(f *fixture) {
 	}
 }
 
-// awaiter awaits one claim and counts the returns that brought nothing before
-// Pause was over.
-func awaiter(s *session, c driver.Claim, last driver.Standing, early *atomic.Int32) *background {
+// awaitInBackground awaits one claim. It counts in early how often Await returned
+// without a grant before Pause was over.
+func awaitInBackground(s *session, c driver.Claim, last driver.Standing, early *atomic.Int32) *backgroundCall {
 	return s.f.inBackground(func() error {
 		for !last.Held {
 			start := time.Now()
@@ -92,26 +92,27 @@ func awaiter(s *session, c driver.Claim, last driver.Standing, early *atomic.Int
 	})
 }
 
-// inVain allows for two early returns, which a contract that says "may return early"
-// cannot forbid, and for more where the machine is slow: a waiter that does not listen
-// yet when the first Leave comes has to look. So one try of three must do.
+// wakesFew tolerates two early returns, because the contract allows them, and makes
+// three attempts, because a waiter on a slow machine may not be subscribed yet when
+// the first Leave comes, and then has to poll.
 func wakesFew(f *fixture, try func(early *atomic.Int32)) {
 	const allowed, tries = 2, 3
 	for n := 1; ; n++ {
 		var early atomic.Int32
 		try(&early)
 		v := early.Load()
-		if v <= allowed || !f.can.Push { // without a push, Leave wakes nobody
+		if v <= allowed || !f.can.Push { // without push, Leave wakes nobody
 			return
 		}
 		if n == tries {
-			f.Errorf("%d waits were ended in vain, as in the %d tries before", v, n-1)
+			f.Errorf("Await returned %d times without a grant, and too often in the %d attempts before", v, n-1)
 			return
 		}
 	}
 }
 
-// wakesTheNext: a herd of eight makes 28.
+// wakesTheNext fails an engine that wakes all waiters: eight of them make 28 early
+// returns.
 func wakesTheNext(f *fixture) {
 	wakesFew(f, func(early *atomic.Int32) { eightInTurn(f, early) })
 }
@@ -124,13 +125,13 @@ func eightInTurn(f *fixture, early *atomic.Int32) {
 	var (
 		sessions [n]*session
 		cs       [n]driver.Claim
-		calls    [n]*background
+		calls    [n]*backgroundCall
 	)
 	for i := range n {
 		sessions[i], cs[i] = f.open(), f.claim()
-		calls[i] = awaiter(sessions[i], cs[i], sessions[i].mustWait(cs[i]), early)
+		calls[i] = awaitInBackground(sessions[i], cs[i], sessions[i].mustWait(cs[i]), early)
 	}
-	time.Sleep(20 * time.Millisecond) // so that they most likely wait
+	time.Sleep(20 * time.Millisecond) // so that they are probably blocked
 	a.mustLeave(ca)
 	for i := range n {
 		calls[i].wait("Await")
@@ -141,12 +142,13 @@ func eightInTurn(f *fixture, early *atomic.Int32) {
 	}
 }
 
-// expectWaiting fails if a waiter holds while somebody ahead of it does.
-func expectWaiting(f *fixture, k *background) {
+// expectWaiting fails the case if a waiter holds before the claims ahead of it have
+// left.
+func expectWaiting(f *fixture, call *backgroundCall) {
 	f.Helper()
 	select {
-	case <-k.done:
-		f.Fatalf("a waiter's Await ended (%v) before the holder left", k.err)
+	case <-call.done:
+		f.Fatalf("a waiter's Await ended (%v) before the holder left", call.err)
 	default:
 	}
 }
@@ -162,17 +164,17 @@ func readersBeforeAWriter(f *fixture, early *atomic.Int32) {
 	cs := []driver.Claim{f.reader(), f.reader(), f.reader(), f.writer(), f.reader()}
 	var (
 		sessions []*session
-		calls    []*background
+		calls    []*backgroundCall
 	)
 	for i, c := range cs {
 		sessions = append(sessions, f.open())
-		calls = append(calls, awaiter(sessions[i], c, sessions[i].mustWait(c), early))
+		calls = append(calls, awaitInBackground(sessions[i], c, sessions[i].mustWait(c), early))
 	}
-	time.Sleep(20 * time.Millisecond) // so that they most likely wait
+	time.Sleep(20 * time.Millisecond) // so that they are probably blocked
 	w.mustLeave(cw)
 	f.promptly("waking three readers", func() {
-		for _, k := range calls[:3] {
-			k.wait("a reader's Await")
+		for _, call := range calls[:3] {
+			call.wait("a reader's Await")
 		}
 	})
 	expectWaiting(f, calls[3])
@@ -197,7 +199,7 @@ func expiryWakes(f *fixture) {
 		a.mustHold(ca)
 		answered := time.Now()
 		last := b.mustEnter(cb)
-		if last.Held && time.Since(sent) >= a.TTL() { // the holder's time was over before the other came
+		if last.Held && time.Since(sent) >= a.TTL() { // the holder expired before the waiter entered
 			b.close()
 			a.close()
 			return false

@@ -7,12 +7,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// watchCases are about engines that tell of departures to those without a claim.
+// watchCases watch departures without a claim, on engines that are a
+// driver.Watcher.
 var watchCases = []lawCase{
 	{name: "Watch tells of departures", law: 6, run: watchTells,
-		why: "A quorum's waiters stand in no line: without the notice they would look again and again."},
+		why: "A quorum's waiters stand in no line: without the notice they would have to poll."},
 	{name: "Watch ends with its ctx", law: 9, run: watchEnds,
-		why: "The channel is closed when ctx ends, so that who reads it comes back."},
+		why: "The channel is closed when ctx ends, so that its reader returns."},
 }
 
 func (f *fixture) watcher() (driver.Watcher, bool) {
@@ -49,7 +50,7 @@ func watchTells(f *fixture) {
 				f.Fatal("the channel was closed while ctx is alive")
 			}
 		case <-time.After(soon):
-			f.Fatalf("nobody was told of a departure %v ago", time.Since(left))
+			f.Fatalf("no notice of a departure %v ago", time.Since(left))
 		}
 		c = nextTry(c)
 	}
@@ -78,7 +79,7 @@ func watchEnds(f *fixture) {
 	if f.h.Clean == nil {
 		return
 	}
-	// What the watch has in the store is taken back behind the reader's back.
+	// The engine removes the watch's data from the store asynchronously.
 	for start := time.Now(); f.h.Clean(f.T, f.store) != nil && time.Since(start) < soon; {
 		time.Sleep(5 * time.Millisecond)
 	}
