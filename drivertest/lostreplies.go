@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -11,47 +12,47 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Lossy returns an engine that carries every call out and loses one reply in
-// ten, at random: the caller gets driver.ErrUnreachable instead of the answer
-// and cannot tell what happened. The same seed loses the same replies to the
-// same order of calls. It offers the optional interfaces that e offers.
+// LoseReplies returns an engine that carries out every call but loses one reply in
+// ten, at random: the caller gets driver.ErrUnreachable and cannot tell what
+// happened. For the same sequence of calls, the same seed loses the same replies.
+// The engine has the optional interfaces that e has.
 //
-// A session whose opening was not answered is closed at once, since nobody has
-// it, and also when the caller's time is over by then; a notice (Lost, Watch) is never lost.
-func Lossy(e driver.Engine, seed uint64) driver.Engine {
-	l := &lossy{Engine: e, rand: rand.New(rand.NewPCG(seed, 0))}
+// If the reply to Open is lost, nobody has the session, so it is closed at once,
+// even if the caller's ctx has ended. Notices (Lost, Watch) are never lost.
+func LoseReplies(e driver.Engine, seed uint64) driver.Engine {
+	l := &lossyEngine{Engine: e, rand: rand.New(rand.NewPCG(seed, 0))}
 	records, hasRecords := e.(driver.Records)
 	watcher, hasWatcher := e.(driver.Watcher)
 	r := lossyRecords{records, l}
 	switch {
 	case hasRecords && hasWatcher:
 		return struct {
-			*lossy
+			*lossyEngine
 			driver.Records
 			driver.Watcher
 		}{l, r, watcher}
 	case hasRecords:
 		return struct {
-			*lossy
+			*lossyEngine
 			driver.Records
 		}{l, r}
 	case hasWatcher:
 		return struct {
-			*lossy
+			*lossyEngine
 			driver.Watcher
 		}{l, watcher}
 	}
 	return l
 }
 
-type lossy struct {
+type lossyEngine struct {
 	driver.Engine
 	mu   sync.Mutex // guards rand
 	rand *rand.Rand
 }
 
-// lost decides whether this reply is lost, and is called once per call.
-func (l *lossy) lost(call string) error {
+// lost decides whether this reply is lost. It is called once per call.
+func (l *lossyEngine) lost(call string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.rand.IntN(10) > 0 {
@@ -60,13 +61,13 @@ func (l *lossy) lost(call string) error {
 	return fmt.Errorf("the reply to %s was lost: %w", call, driver.ErrUnreachable)
 }
 
-func (l *lossy) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+func (l *lossyEngine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
 	s, err := l.Engine.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	if err := l.lost("Open"); err != nil {
-		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), teardownTimeout)
 		defer cancel()
 		_ = s.Close(call) // its outcome is as unknown as the session's
 		return nil, err
@@ -96,21 +97,21 @@ func (l *lossy) Open(ctx context.Context, o driver.SessionOptions) (driver.Sessi
 	return ls, nil
 }
 
-func (l *lossy) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+func (l *lossyEngine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	if err := l.lost("List"); err != nil {
 		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, err) }
 	}
 	return l.Engine.List(ctx, prefix)
 }
 
-func (l *lossy) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+func (l *lossyEngine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
 	if err := l.lost("Line"); err != nil {
 		return nil, err
 	}
 	return l.Engine.Line(ctx, name)
 }
 
-func (l *lossy) Evict(ctx context.Context, e driver.Entry) error {
+func (l *lossyEngine) Evict(ctx context.Context, e driver.Entry) error {
 	err := l.Engine.Evict(ctx, e)
 	if lost := l.lost("Evict"); lost != nil {
 		return lost
@@ -120,11 +121,11 @@ func (l *lossy) Evict(ctx context.Context, e driver.Entry) error {
 
 type lossySession struct {
 	driver.Session
-	l *lossy
+	l *lossyEngine
 }
 
-// inner returns the engine's own session.
-func inner(s driver.Session) driver.Session {
+// unwrapped returns the engine's own session.
+func unwrapped(s driver.Session) driver.Session {
 	if l, ok := s.(interface{ unwrap() driver.Session }); ok {
 		return l.unwrap()
 	}
@@ -159,7 +160,7 @@ func (s *lossySession) Leave(ctx context.Context, c driver.Claim) error {
 
 func (s *lossySession) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
 	if lost := s.l.lost("Beat"); lost != nil {
-		_ = s.Session.Beat(ctx, live, make([]driver.Standing, len(out))) // nobody hears the answer
+		_ = s.Session.Beat(ctx, live, make([]driver.Standing, len(out))) // the answer is the lost reply
 		return lost
 	}
 	return s.Session.Beat(ctx, live, out)
@@ -175,7 +176,7 @@ func (s *lossySession) Close(ctx context.Context) error {
 
 type lossyMulti struct {
 	driver.Multi
-	l *lossy
+	l *lossyEngine
 }
 
 func (m lossyMulti) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
@@ -188,7 +189,7 @@ func (m lossyMulti) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.S
 
 type lossyVoter struct {
 	driver.Voter
-	l *lossy
+	l *lossyEngine
 }
 
 func (v lossyVoter) Confirm(ctx context.Context, c driver.Claim, granted, token uint64) (bool, error) {
@@ -201,7 +202,7 @@ func (v lossyVoter) Confirm(ctx context.Context, c driver.Claim, granted, token 
 
 type lossyRecords struct {
 	driver.Records
-	l *lossy
+	l *lossyEngine
 }
 
 func (r lossyRecords) Load(ctx context.Context, key string) ([]byte, uint64, error) {
@@ -218,4 +219,19 @@ func (r lossyRecords) Store(ctx context.Context, key string, value []byte, ifVer
 		return 0, lost
 	}
 	return version, err
+}
+
+func (s *session) retryLostReply(ctx context.Context, call func() error) error {
+	return retryLostReply(ctx, s.f.losesReplies, call)
+}
+
+// retryLostReply repeats a call whose reply the suite itself dropped. An
+// unreachable store fails the case.
+func retryLostReply(ctx context.Context, lossy bool, call func() error) error {
+	for {
+		err := call()
+		if !lossy || !errors.Is(err, driver.ErrUnreachable) || ctx.Err() != nil {
+			return err
+		}
+	}
 }

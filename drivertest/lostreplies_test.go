@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// enterMany enters n claims of n names through an engine that loses replies, and
+// enterMany enters n claims on n names through an engine that loses replies. It
 // returns which replies were lost.
 func enterMany(t *testing.T, e driver.Engine, n int) (lost []int) {
 	t.Helper()
@@ -37,10 +37,10 @@ func enterMany(t *testing.T, e driver.Engine, n int) (lost []int) {
 	return lost
 }
 
-func TestLossyCarriesOutAndLosesOneReplyInTen(t *testing.T) {
+func TestLoseRepliesCarriesEachCallOutAndLosesOneReplyInTen(t *testing.T) {
 	const n = 1000
 	e := memlock.New()
-	lost := enterMany(t, drivertest.Lossy(e, 1), n)
+	lost := enterMany(t, drivertest.LoseReplies(e, 1), n)
 	if len(lost) < n/20 || len(lost) > n/5 {
 		t.Errorf("%d of %d replies were lost", len(lost), n)
 	}
@@ -53,9 +53,9 @@ func TestLossyCarriesOutAndLosesOneReplyInTen(t *testing.T) {
 	}
 }
 
-func TestLossyRepeatsItselfWithItsSeed(t *testing.T) {
-	once := enterMany(t, drivertest.Lossy(memlock.New(), 5), 100)
-	again := enterMany(t, drivertest.Lossy(memlock.New(), 5), 100)
+func TestLoseRepliesIsDeterminedByItsSeed(t *testing.T) {
+	once := enterMany(t, drivertest.LoseReplies(memlock.New(), 5), 100)
+	again := enterMany(t, drivertest.LoseReplies(memlock.New(), 5), 100)
 	if len(once) == 0 || len(once) != len(again) {
 		t.Fatalf("lost %v, then %v", once, again)
 	}
@@ -66,7 +66,7 @@ func TestLossyRepeatsItselfWithItsSeed(t *testing.T) {
 	}
 }
 
-func TestLossyOffersWhatTheEngineOffers(t *testing.T) {
+func TestLoseRepliesKeepsTheOptionalInterfaces(t *testing.T) {
 	offers := func(e driver.Engine) (records, watcher bool) {
 		_, records = e.(driver.Records)
 		_, watcher = e.(driver.Watcher)
@@ -86,31 +86,31 @@ func TestLossyOffersWhatTheEngineOffers(t *testing.T) {
 		}{full, full},
 	} {
 		wantRecords, wantWatcher := offers(e)
-		if records, watcher := offers(drivertest.Lossy(e, 1)); records != wantRecords || watcher != wantWatcher {
+		if records, watcher := offers(drivertest.LoseReplies(e, 1)); records != wantRecords || watcher != wantWatcher {
 			t.Errorf("%s: records %v, watcher %v; the engine %v, %v", about, records, watcher, wantRecords, wantWatcher)
 		}
 	}
 }
 
-// late answers an Open when its caller's time has just run out.
-type late struct {
+// slowOpen answers Open just after the caller's ctx has ended.
+type slowOpen struct {
 	driver.Engine
 	open int
 }
 
-type lateSession struct {
+type slowOpenSession struct {
 	driver.Session
-	e *late
+	e *slowOpen
 }
 
-func (e *late) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
-	s, err := e.Engine.Open(context.WithoutCancel(ctx), o) // however late it is
+func (e *slowOpen) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+	s, err := e.Engine.Open(context.WithoutCancel(ctx), o) // succeeds although ctx ends
 	<-ctx.Done()
 	e.open++
-	return lateSession{s, e}, err
+	return slowOpenSession{s, e}, err
 }
 
-func (s lateSession) Close(ctx context.Context) error {
+func (s slowOpenSession) Close(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -118,9 +118,9 @@ func (s lateSession) Close(ctx context.Context) error {
 	return s.Session.Close(ctx)
 }
 
-func TestLossyClosesASessionThatNobodyGotAlsoWhenItsCallIsOver(t *testing.T) {
-	e := &late{Engine: memlock.New()}
-	lossy := drivertest.Lossy(e, 1)
+func TestLoseRepliesClosesASessionWhoseOpenReplyWasLostEvenAfterItsCtxEnded(t *testing.T) {
+	e := &slowOpen{Engine: memlock.New()}
+	lossy := drivertest.LoseReplies(e, 1)
 	lost := 0
 	for range 100 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

@@ -16,32 +16,33 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// mutantVar names the mutant that a child process runs the suite on.
-const mutantVar = "PAWL_DRIVERTEST_MUTANT"
+// engineVar is the environment variable with the name of the engine that a child
+// process tests.
+const engineVar = "PAWL_DRIVERTEST_ENGINE"
 
-// goroutinesEnd is the law that every case checks at its end.
+// goroutinesEnd is the law that the teardown of every case checks.
 const goroutinesEnd = 9
 
-func mutants() []mutant {
-	return slices.Concat(honest, lineMutants, wakeMutants, nameMutants, tokenMutants, endMutants, extraMutants)
+func testEngines() []testEngine {
+	return slices.Concat(limitedEngines, brokenLines, brokenWakes, brokenNames, brokenTokens, brokenEnds, brokenOptional)
 }
 
-// TestMutant is what the child processes of TestSuiteFindsBrokenLaws run.
-func TestMutant(t *testing.T) {
-	name := os.Getenv(mutantVar)
+// TestOneEngine is what the child processes of TestSuiteFindsBrokenLaws run.
+func TestOneEngine(t *testing.T) {
+	name := os.Getenv(engineVar)
 	if name == "" {
 		return
 	}
-	i := slices.IndexFunc(mutants(), func(m mutant) bool { return m.name == name })
+	i := slices.IndexFunc(testEngines(), func(m testEngine) bool { return m.name == name })
 	if i < 0 {
-		t.Fatalf("no mutant %q", name)
+		t.Fatalf("no engine %q", name)
 	}
-	m := mutants()[i]
+	m := testEngines()[i]
 	h := drivertest.Harness{
 		Open: func(*testing.T) driver.Engine {
-			b := &bent{Engine: memlock.New()}
-			m.bend(b)
-			return b
+			engine := &overridden{Engine: memlock.New()}
+			m.override(engine)
+			return engine
 		},
 		Around: synctest.Test,
 		MinTTL: time.Second,
@@ -57,20 +58,20 @@ func TestMutant(t *testing.T) {
 	}
 }
 
-// TestSuiteFindsBrokenLaws shows that every check can fail: each mutant breaks
-// one law, and a case of that law must fail on it and name the law; no other case is
-// run, nor what comes after the first to fail. The honest ones break none, can do
-// less or more, and must pass all cases. A process each, since a failed test cannot
-// be taken back.
+// TestSuiteFindsBrokenLaws shows that every check can fail. Each broken engine
+// violates one law; a case of that law must fail and print the law. Only the cases
+// of that law run, up to the first failure. The limited engines keep all laws and
+// must pass all cases. Each engine runs in a process of its own because a test
+// cannot expect a subtest to fail.
 func TestSuiteFindsBrokenLaws(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts a process per mutant")
+		t.Skip("starts a process per engine")
 	}
-	for _, m := range mutants() {
+	for _, m := range testEngines() {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMutant$", "-test.failfast", "-test.timeout=60s")
-			cmd.Env = append(os.Environ(), mutantVar+"="+m.name)
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOneEngine$", "-test.failfast", "-test.timeout=60s")
+			cmd.Env = append(os.Environ(), engineVar+"="+m.name)
 			out, err := cmd.CombinedOutput()
 			failed := failedCases(string(out))
 			switch {
@@ -87,7 +88,7 @@ func TestSuiteFindsBrokenLaws(t *testing.T) {
 	}
 }
 
-var failedCase = regexp.MustCompile(`(?m)^\s+--- FAIL: TestMutant/(\S+)`)
+var failedCase = regexp.MustCompile(`(?m)^\s+--- FAIL: TestOneEngine/(\S+)`)
 
 func failedCases(out string) (names []string) {
 	for _, m := range failedCase.FindAllStringSubmatch(out, -1) {
