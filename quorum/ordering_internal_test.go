@@ -43,9 +43,7 @@ func TestAWatchForgetsClaimsThatGaveUp(t *testing.T) {
 			}
 			_ = s.Leave(t.Context(), c)
 		}
-		e.mu.Lock()
-		w := e.watches["name"]
-		e.mu.Unlock()
+		w := e.watches.find("name")
 		w.mu.Lock()
 		n := len(w.seen)
 		w.mu.Unlock()
@@ -137,26 +135,25 @@ func TestATokenIsNotAgreedOnAcrossEpochs(t *testing.T) {
 	grant := func(node int, token, epoch uint64) vote {
 		return vote{node: node, st: driver.Standing{Held: true, Token: token, Epoch: epoch}}
 	}
-	y := tally{nodes: 5, majority: 3, votes: []vote{grant(0, 7, 1), grant(1, 7, 2), grant(2, 9, 2), grant(3, 7, 2)}}
-	if !y.won() {
+	vs := votes{nodes: 5, majority: 3, all: []vote{grant(0, 7, 1), grant(1, 7, 2), grant(2, 9, 2), grant(3, 7, 2)}}
+	if !vs.won() {
 		t.Error("a majority of one epoch has not won")
 	}
-	if token, agreed := token(y.grants(), y.majority); agreed || token != 9 {
+	if token, agreed := vs.token(); agreed || token != 9 {
 		t.Errorf("token %d, agreed %t: it has to be the highest, and confirmed", token, agreed)
 	}
-	y.votes = y.votes[:3]
-	if y.won() {
+	vs.all = vs.all[:3]
+	if vs.won() {
 		t.Error("a majority across epochs has won")
 	}
 }
 
 func TestAHoldIsListedForAsLongAsAMajorityHasIt(t *testing.T) {
-	e := &Engine{majority: 2}
 	at := func(left time.Duration) driver.Entry {
 		return driver.Entry{Claim: driver.Claim{ID: "aa", Try: 1, Name: "name"}, Held: true, Fence: 1, Left: left}
 	}
 	for _, group := range [][]driver.Entry{{at(9), at(1), at(5)}, {at(9), at(5)}} {
-		if got := e.combine(group).Left; got != 5 {
+		if got := combine(group, 2).Left; got != 5 {
 			t.Errorf("of %d nodes that have it the second last forgets it after 5, and it is listed for %d more", len(group), got)
 		}
 	}

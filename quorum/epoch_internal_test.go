@@ -112,7 +112,7 @@ func raise(t *testing.T, e *Engine, at *memlock.Engine, high uint64) uint64 {
 		t.Fatal(err)
 	}
 	v := m.(driver.Voter)
-	if _, err := v.Enlist(t.Context(), e.list); err != nil {
+	if _, err := v.Enlist(t.Context(), e.set.ID); err != nil {
 		t.Fatal(err)
 	}
 	_, epoch, _ := v.Mark(t.Context())
