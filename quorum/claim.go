@@ -20,10 +20,10 @@ type claimState struct {
 	inFlight   int             // calls
 	rest       canceler        // will ask the remaining nodes; nil: all were asked, or will not be
 	left       bool
-	notEntered bool // the session was told to leave it and never entered it: any node may have it
+	notEntered bool // this session leaves it and never entered it: any node may have it
 }
 
-// A canceler is the ballot of a claim, which is told that the claim was left.
+// A canceler is the ballot of a claim, as far as leaving the claim has to end it.
 type canceler interface{ cancelLocked() }
 
 // atNode is the claim as it is sent to the nodes, without a proposal from earlier.

@@ -1,7 +1,6 @@
 package quorum_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -12,21 +11,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func (s *hookedSession) Close(ctx context.Context) error {
-	if err := s.h.before("close", nil); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err // a store is not asked any more
-	}
-	return s.Session.Close(ctx)
-}
-
-// A store ends all that a session has in a call or two, where Leave would need a
-// round trip for each claim.
-func TestCloseGivesBackManyClaimsOverALongWay(t *testing.T) {
+// A store ends all claims of a session in a call or two, where Leave would take a round
+// trip for each claim.
+func TestCloseGivesBackManyClaimsOverASlowNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mem, all := hook(5, func(_ int, op string, _ *driver.Claim) error {
+		mem, all := hookNodes(5, func(_ int, op string, _ *driver.Claim) error {
 			time.Sleep(30 * time.Millisecond)
 			return nil
 		})
@@ -50,11 +39,11 @@ func TestCloseGivesBackManyClaimsOverALongWay(t *testing.T) {
 	})
 }
 
-func TestCloseSaysThatAMajorityDidNotAnswer(t *testing.T) {
+func TestCloseReportsThatAMajorityDidNotAnswer(t *testing.T) {
 	for silent, want := range []error{nil, nil, nil, driver.ErrUnreachable} {
 		synctest.Test(t, func(t *testing.T) {
 			var cut atomic.Bool
-			_, all := hook(5, func(i int, _ string, _ *driver.Claim) error {
+			_, all := hookNodes(5, func(i int, _ string, _ *driver.Claim) error {
 				if cut.Load() && i < silent {
 					return driver.ErrUnreachable
 				}

@@ -26,7 +26,7 @@
 //
 // A node that has lost its data, or may have, does not vote (see driver.Voter). After it
 // has been silent for longer than any lease can last, any client lets it vote again:
-// the client raises the epoch on so many other nodes that every majority contains one
+// the client raises the epoch on enough other nodes that every majority contains one
 // of them, reads the highest mark among them, and lets the node vote with this mark in
 // the new epoch. Votes of different epochs are never combined, and a node confirms no
 // grant of an earlier epoch, so an acquire that was in flight across the loss fails.

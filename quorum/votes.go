@@ -87,8 +87,8 @@ func (vs *votes) won() bool { return vs.grants() >= vs.majority }
 // lost reports whether no majority can grant any more.
 func (vs *votes) lost() bool { return vs.grants()+vs.pending() < vs.majority }
 
-// refused reports whether the claim is lost to rivals and not to nodes that failed: so
-// many nodes refuse that no majority can grant, or a majority has answered.
+// refused reports whether the claim is lost to rivals and not to nodes that failed:
+// enough nodes refuse that no majority can grant, or a majority has answered.
 func (vs *votes) refused() bool {
 	return vs.gaveUp || vs.lost() && (vs.refusals() > vs.nodes-vs.majority || vs.answered() >= vs.majority)
 }

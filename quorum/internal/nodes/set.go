@@ -86,8 +86,8 @@ func (s *Set) SharedStore() error {
 	return nil
 }
 
-// setStore records the store that answers at node i and refuses one that answers at
-// another node as well. A refused store is recorded too: after two addresses were
+// setStore records the store that answers at node i and refuses a store that also answers at
+// another node. A refused store is recorded too: after two addresses were
 // swapped, the other node can then connect to its new store.
 func (s *Set) setStore(i int, store string) error {
 	s.mu.Lock()
