@@ -48,7 +48,7 @@ type slot struct {
 	checkStore func(store string) error // refuses a store that another node uses
 	needRepair func()
 
-	opening chan struct{} // holds one element while a caller opens the session
+	opening chan struct{} // holds one element while a caller opens or closes the session
 	session atomic.Pointer[Session]
 	calls   sync.WaitGroup // calls that were started and have not returned
 
@@ -117,11 +117,19 @@ func (k *slot) call(ctx context.Context, f func(context.Context, *Session) error
 	return Timeout(err)
 }
 
-// drop closes a session that the node has ended, unless that was done before.
+// drop closes a session that the node has ended, unless that was done before. The next
+// session has the same ID and enters the same claims, so it is opened only after the
+// Close, which could end them otherwise.
 func (k *slot) drop(s *Session) {
+	ctx, cancel := context.WithTimeout(k.ctx, k.limit)
+	defer cancel()
+	select {
+	case k.opening <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-k.opening }()
 	if k.session.CompareAndSwap(s, nil) {
-		ctx, cancel := context.WithTimeout(k.ctx, k.limit)
-		defer cancel()
 		_ = s.Close(ctx) // it has ended at the node; this frees what its client keeps
 	}
 }
