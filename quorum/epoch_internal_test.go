@@ -11,13 +11,14 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-type gated struct {
+// A gatedNode blocks Enter and fails Confirm as a test tells it.
+type gatedNode struct {
 	*memlock.Engine
-	enter   chan struct{} // Enter waits for it; nil: at once
+	enter   chan struct{} // Enter waits until it is closed; nil: Enter does not wait
 	confirm error
 }
 
-func (g *gated) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+func (g *gatedNode) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
 	s, err := g.Engine.Open(ctx, o)
 	if err != nil {
 		return nil, err
@@ -28,7 +29,7 @@ func (g *gated) Open(ctx context.Context, o driver.SessionOptions) (driver.Sessi
 type gatedSession struct {
 	driver.Session
 	driver.Voter
-	g *gated
+	g *gatedNode
 }
 
 func (s *gatedSession) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
@@ -49,9 +50,9 @@ func (s *gatedSession) Confirm(ctx context.Context, c driver.Claim, granted, tok
 func TestALateGrantOfAnotherEpochConfirmsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var nodes []Node
-		var at []*gated
+		var at []*gatedNode
 		for i := range 3 {
-			at = append(at, &gated{Engine: memlock.New()})
+			at = append(at, &gatedNode{Engine: memlock.New()})
 			nodes = append(nodes, Node{Name: fmt.Sprint("n", i+1), Engine: at[i]})
 		}
 		e, err := New(nodes)
@@ -65,22 +66,22 @@ func TestALateGrantOfAnotherEpochConfirmsNothing(t *testing.T) {
 		}
 		synctest.Wait()
 		plain, _ := at[1].Engine.Open(t.Context(), driver.SessionOptions{ID: "p", TTL: time.Second})
-		for k := range 5 { // n2 counts further than the others
+		for k := range 5 { // n2's mark is above the others'
 			c := driver.Claim{ID: fmt.Sprintf("%02x", k), Try: 1, Name: "other", Need: 1, Limit: 1}
 			if _, err := plain.Enter(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
 			_ = plain.Leave(t.Context(), c)
 		}
-		at[1].confirm = driver.ErrUnreachable // n2's confirm is lost
-		at[2].enter = make(chan struct{})     // n3 hears of the claim late
+		at[1].confirm = driver.ErrUnreachable // n2's confirmation is lost
+		at[2].enter = make(chan struct{})     // the Enter reaches n3 late
 		got := make(chan driver.Standing, 1)
 		go func() {
 			st, _ := s.Enter(t.Context(), driver.Claim{ID: "aa", Try: 1, Name: "name", Need: 1, Limit: 1})
 			got <- st
 		}()
 		synctest.Wait()
-		epoch := raise(t, e, at[2].Engine, 0) // a mender raises n3 first
+		epoch := raise(t, e, at[2].Engine, 0) // a repairer raises n3 first
 		close(at[2].enter)
 		if st := <-got; st.Held {
 			t.Errorf("held, though n1 confirmed in epoch %d and n3 in %d", epoch, epoch+1)
@@ -88,7 +89,7 @@ func TestALateGrantOfAnotherEpochConfirmsNothing(t *testing.T) {
 	})
 }
 
-// threeNodes opens an engine over three nodes in memory.
+// threeNodes opens an engine on three nodes in memory.
 func threeNodes(t *testing.T, options ...Option) (*Engine, []*memlock.Engine) {
 	t.Helper()
 	var nodes []Node
@@ -104,7 +105,7 @@ func threeNodes(t *testing.T, options ...Option) (*Engine, []*memlock.Engine) {
 	return e, mem
 }
 
-// raise has one node begin the next epoch with a mark, and returns the epoch before.
+// raise moves one node to the next epoch, sets its mark, and returns the previous epoch.
 func raise(t *testing.T, e *Engine, at *memlock.Engine, high uint64) uint64 {
 	t.Helper()
 	m, err := at.Open(t.Context(), driver.SessionOptions{ID: "m", TTL: time.Second})
@@ -112,7 +113,7 @@ func raise(t *testing.T, e *Engine, at *memlock.Engine, high uint64) uint64 {
 		t.Fatal(err)
 	}
 	v := m.(driver.Voter)
-	if _, err := v.Enlist(t.Context(), e.list); err != nil {
+	if _, err := v.Enlist(t.Context(), e.set.ID); err != nil {
 		t.Fatal(err)
 	}
 	_, epoch, _ := v.Mark(t.Context())
@@ -122,9 +123,9 @@ func raise(t *testing.T, e *Engine, at *memlock.Engine, high uint64) uint64 {
 	return epoch
 }
 
-// A mender has died when it had raised the epoch of one node of three: grants of that
-// one and of another never come together, and whoever meets them has the nodes levelled.
-func TestNodesThatWereLeftInDifferentEpochsAreMended(t *testing.T) {
+// A repairer died after it had raised the epoch of one node of three. Grants of that node
+// and of another are never combined, and a claim that gets both wakes the repairer.
+func TestNodesThatWereLeftInDifferentEpochsAreRepaired(t *testing.T) {
 	for raised := range 3 { // two of them are asked first for the name
 		synctest.Test(t, func(t *testing.T) {
 			e, mem := threeNodes(t)
@@ -142,15 +143,15 @@ func TestNodesThatWereLeftInDifferentEpochsAreMended(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 			if err != nil || !st.Held {
-				t.Errorf("n%d is in an epoch of its own, and the name is not to be had: %+v, %v", raised+1, st, err)
+				t.Errorf("n%d has an epoch of its own, and the name cannot be locked: %+v, %v", raised+1, st, err)
 			}
 		})
 	}
 }
 
-// The marks are ahead of every clock, as clocks that were set back leave them, and the
-// nodes lose their data one after the other.
-func TestMarksAreHandedOnToNodesThatHaveLostThem(t *testing.T) {
+// The marks are ahead of all clocks, as after clocks were set back, and the nodes lose
+// their data one after the other.
+func TestNodesThatLostTheirMarkGetItFromTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = time.Second
 		e, mem := threeNodes(t, WithMaxTTL(ttl))

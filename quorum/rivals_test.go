@@ -12,16 +12,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// comesBack enters a claim, ends it while that is under way, and expects Enter to
-// find out.
-func comesBack(t *testing.T, s driver.Session, end func()) {
+// returnsSoon fails if an Enter does not return soon after end was called meanwhile.
+func returnsSoon(t *testing.T, s driver.Session, end func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	begun, done := time.Now(), make(chan time.Duration, 1)
+	start, done := time.Now(), make(chan time.Duration, 1)
 	go func() {
 		_, _ = s.Enter(ctx, mutex("aa", "name"))
-		done <- time.Since(begun)
+		done <- time.Since(start)
 	}()
 	time.Sleep(time.Millisecond / 4)
 	end()
@@ -30,11 +29,11 @@ func comesBack(t *testing.T, s driver.Session, end func()) {
 	}
 }
 
-func TestEnterComesBackWhenTheSessionIsClosedBeforeTheRestAreAsked(t *testing.T) {
-	poll(t, func(t *testing.T, p *polled) {
-		first, _ := p.preferred(t, "name")
+func TestEnterReturnsWhenTheSessionIsClosedBeforeTheRestAreAsked(t *testing.T) {
+	withRig(t, func(t *testing.T, r *rig) {
+		first, _ := r.split(t, "name")
 		for _, i := range first {
-			p.let(i, func(op string) error {
+			r.hook(i, func(op string) error {
 				if op == "enter" {
 					time.Sleep(time.Millisecond / 2)
 					return driver.ErrUnreachable
@@ -42,11 +41,11 @@ func TestEnterComesBackWhenTheSessionIsClosedBeforeTheRestAreAsked(t *testing.T)
 				return nil
 			})
 		}
-		comesBack(t, p, func() { _ = p.Close(t.Context()) })
+		returnsSoon(t, r, func() { _ = r.Close(t.Context()) })
 	})
 }
 
-func TestEnterComesBackWhenItIsConfirmedAndNobodyWantsItAnyMore(t *testing.T) {
+func TestEnterReturnsWhenItsClaimEndsDuringTheConfirmation(t *testing.T) {
 	for how, end := range map[string]func(context.Context, driver.Session) error{
 		"left":   func(ctx context.Context, s driver.Session) error { return s.Leave(ctx, mutex("aa", "name")) },
 		"closed": func(ctx context.Context, s driver.Session) error { return s.Close(ctx) },
@@ -54,12 +53,12 @@ func TestEnterComesBackWhenItIsConfirmedAndNobodyWantsItAnyMore(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var denied atomic.Bool
-				_, all := hook(5, func(i int, op string, c *driver.Claim) error {
+				_, all := hookNodes(5, func(i int, op string, c *driver.Claim) error {
 					switch op {
 					case "enter":
-						c.Propose = uint64(time.Now().UnixMicro()) + uint64(i) // no two agree
+						c.Propose = uint64(time.Now().UnixMicro()) + uint64(i) // no two nodes grant the same token
 					case "confirm":
-						if denied.CompareAndSwap(false, true) { // the others do, and one more is needed
+						if denied.CompareAndSwap(false, true) { // the others confirm, and one more is needed
 							time.Sleep(time.Millisecond / 2)
 							return driver.ErrUnreachable
 						}
@@ -69,40 +68,40 @@ func TestEnterComesBackWhenItIsConfirmedAndNobodyWantsItAnyMore(t *testing.T) {
 				e := open(t, all)
 				defer e.Close()
 				s := sessionOf(t, e, "s", 10*time.Second)
-				comesBack(t, s, func() { _ = end(t.Context(), s) }) // what it says is of no interest
+				returnsSoon(t, s, func() { _ = end(t.Context(), s) })
 			})
 		})
 	}
 }
 
 func TestOfThreeNodesASilentOneDoesNotHoldUpARefusal(t *testing.T) {
-	pollOf(t, 3, func(t *testing.T, p *polled) {
-		first, rest := p.preferred(t, "name")
-		p.occupy(t, "name", first[0], rest[0])
-		p.let(first[1], func(string) error { // until the call's limit
+	withRigOf(t, 3, func(t *testing.T, r *rig) {
+		first, rest := r.split(t, "name")
+		r.occupy(t, "name", first[0], rest[0])
+		r.hook(first[1], func(string) error { // until the call's limit
 			time.Sleep(2 * time.Second)
 			return context.DeadlineExceeded
 		})
-		begun := time.Now()
-		st, err := p.Enter(t.Context(), mutex("aa", "name"))
-		if took := time.Since(begun); err != nil || st.Held || took > 600*time.Millisecond {
+		start := time.Now()
+		st, err := r.Enter(t.Context(), mutex("aa", "name"))
+		if took := time.Since(start); err != nil || st.Held || took > 600*time.Millisecond {
 			t.Errorf("%+v, %v after %v", st, err, took)
 		}
 	})
 }
 
 func TestTheRestAreNotAskedForATryThatWasReplaced(t *testing.T) {
-	poll(t, func(t *testing.T, p *polled) {
+	withRig(t, func(t *testing.T, r *rig) {
 		c := mutex("aa", "name")
-		p.enter(t, c)
+		r.enter(t, c)
 		time.Sleep(time.Millisecond / 2)
 		c.Try = 2
-		p.enter(t, c)
-		if err := p.Leave(t.Context(), c); err != nil {
+		r.enter(t, c)
+		if err := r.Leave(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Millisecond)
-		for i, m := range p.mem {
+		for i, m := range r.mem {
 			for e := range m.List(t.Context(), "") {
 				t.Errorf("node %d still has %+v", i, e)
 			}
@@ -110,20 +109,20 @@ func TestTheRestAreNotAskedForATryThatWasReplaced(t *testing.T) {
 	})
 }
 
-// One of five nodes does not answer, and each of two rivals is nearer to two of the
-// others: they have to let go, and must not come back at the same time for ever.
-func TestTwoRivalsGetPastEachOtherWhereANodeIsSilent(t *testing.T) {
+// One of five nodes does not answer, and each of two rivals is closer to two of the
+// others. Both must give up, and must not retry at the same time forever.
+func TestOneOfTwoRivalsWinsWhileANodeIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var silent atomic.Bool
-		near := map[string][]int{"aa": {1, 3}, "bb": {2, 4}}
-		_, all := hook(5, func(i int, op string, c *driver.Claim) error {
+		closeTo := map[string][]int{"aa": {1, 3}, "bb": {2, 4}}
+		_, all := hookNodes(5, func(i int, op string, c *driver.Claim) error {
 			switch {
 			case i == 0 && silent.Load():
 				time.Sleep(2 * time.Second)
 				return context.DeadlineExceeded
-			case op == "enter" && !slices.Contains(near[c.ID], i):
+			case op == "enter" && !slices.Contains(closeTo[c.ID], i):
 				time.Sleep(100 * time.Microsecond)
-			case op == "leave" && c.ID == "bb": // so they are never gone at the same time
+			case op == "leave" && c.ID == "bb": // so that the rivals never leave at the same time
 				time.Sleep(700 * time.Microsecond)
 			}
 			return nil
@@ -131,17 +130,17 @@ func TestTwoRivalsGetPastEachOtherWhereANodeIsSilent(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		held := make(chan time.Duration, 2)
-		start, begun := make(chan struct{}), time.Now()
-		for id := range near {
+		begin, start := make(chan struct{}), time.Now()
+		for id := range closeTo {
 			e := open(t, all)
 			defer e.Close()
 			s := sessionOf(t, e, id, 10*time.Second)
 			go func() { // as the core does
-				<-start
+				<-begin
 				for c := mutex(id, "name"); ctx.Err() == nil; c.Try++ {
 					st, err := s.Enter(ctx, c)
 					if err == nil && st.Held {
-						held <- time.Since(begun)
+						held <- time.Since(start)
 						return
 					}
 					_, _ = s.Await(ctx, c, st)
@@ -150,7 +149,7 @@ func TestTwoRivalsGetPastEachOtherWhereANodeIsSilent(t *testing.T) {
 			}()
 		}
 		silent.Store(true)
-		close(start)
+		close(begin)
 		if took := min(<-held, <-held); took > 10*time.Second {
 			t.Errorf("two rivals were in each other's way for %v", took)
 		}
@@ -158,28 +157,28 @@ func TestTwoRivalsGetPastEachOtherWhereANodeIsSilent(t *testing.T) {
 }
 
 func TestANodeThatHasBeenSilentIsNotWaitedForAgain(t *testing.T) {
-	poll(t, func(t *testing.T, p *polled) {
-		first, rest := p.preferred(t, "name")
-		p.occupy(t, "name", first[1], rest[1])
-		defer p.mute(first[2])()
-		p.refused(t, mutex("aa", "name")) // this one waits
+	withRig(t, func(t *testing.T, r *rig) {
+		first, rest := r.split(t, "name")
+		r.occupy(t, "name", first[1], rest[1])
+		defer r.mute(first[2])()
+		r.refused(t, mutex("aa", "name")) // this claim waits for the silent node
 		time.Sleep(time.Second)
-		atOnce(t, func() { p.refused(t, mutex("cc", "name")) })
+		atOnce(t, func() { r.refused(t, mutex("cc", "name")) })
 	})
 }
 
-func TestARefusalAmongFailuresIsAFailure(t *testing.T) {
-	poll(t, func(t *testing.T, p *polled) {
-		first, rest := p.preferred(t, "name")
-		p.occupy(t, "name", first[0])
+func TestOneRefusalAmongFailuresIsReportedAsAFailure(t *testing.T) {
+	withRig(t, func(t *testing.T, r *rig) {
+		first, rest := r.split(t, "name")
+		r.occupy(t, "name", first[0])
 		for _, i := range []int{first[1], first[2], rest[0]} {
-			p.let(i, func(string) error { return driver.ErrUnreachable })
+			r.hook(i, func(string) error { return driver.ErrUnreachable })
 		}
-		p.let(rest[1], func(string) error { // until the call's limit
+		r.hook(rest[1], func(string) error { // until the call's limit
 			time.Sleep(2 * time.Second)
 			return context.DeadlineExceeded
 		})
-		if st, err := p.Enter(t.Context(), mutex("aa", "name")); !errors.Is(err, driver.ErrUnreachable) {
+		if st, err := r.Enter(t.Context(), mutex("aa", "name")); !errors.Is(err, driver.ErrUnreachable) {
 			t.Errorf("%+v, %v; one of five has answered", st, err)
 		}
 	})

@@ -13,22 +13,22 @@ import (
 	"github.com/pawl-go/pawl/quorum"
 )
 
-// A net is the network between clients and nodes, in a bubble: calls take time,
-// get lost before or after the node has heard them, or are heard twice.
-type net struct {
+// A network is between clients and nodes, in a synctest bubble: calls take time, are
+// lost before or after the node received them, or are delivered twice.
+type network struct {
 	nodes []*memlock.Engine
-	delay time.Duration // at most, each way
-	loss  float64       // of a request, and of a reply
-	twice float64       // of an Enter that is delivered again later
+	delay time.Duration // the longest, each way
+	loss  float64       // probability that a request, or a reply, is lost
+	twice float64       // probability that an Enter is delivered again later
 
 	mu   sync.Mutex // guards what follows
 	rand *rand.Rand
-	down []bool // nothing gets through to it, nor back
+	down []bool // by node: requests and replies are lost
 	late sync.WaitGroup
 }
 
-func newNet(n int, seed uint64) *net {
-	w := &net{rand: rand.New(rand.NewPCG(seed, 1)), down: make([]bool, n)}
+func newNetwork(n int, seed uint64) *network {
+	w := &network{rand: rand.New(rand.NewPCG(seed, 1)), down: make([]bool, n)}
 	for range n {
 		w.nodes = append(w.nodes, memlock.New())
 	}
@@ -36,20 +36,20 @@ func newNet(n int, seed uint64) *net {
 }
 
 // client returns the nodes as one client sees them.
-func (w *net) client() (all []quorum.Node) {
+func (w *network) client() (all []quorum.Node) {
 	for i, e := range w.nodes {
 		all = append(all, quorum.Node{Name: string(rune('a' + i)), Engine: &link{w, i, e}})
 	}
 	return all
 }
 
-func (w *net) roll(p float64) bool {
+func (w *network) chance(p float64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return p > 0 && w.rand.Float64() < p
 }
 
-func (w *net) latency() time.Duration {
+func (w *network) latency() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.delay == 0 {
@@ -58,21 +58,21 @@ func (w *net) latency() time.Duration {
 	return time.Duration(w.rand.Int64N(int64(w.delay)))
 }
 
-func (w *net) cut(i int, down bool) {
+func (w *network) cut(i int, down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.down[i] = down
 }
 
-func (w *net) isDown(i int) bool {
+func (w *network) isDown(i int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.down[i]
 }
 
-// travel takes one way of a call; it comes back with ctx's error when the
-// message is lost, as a client does that gets no answer.
-func (w *net) travel(ctx context.Context, i int) error {
+// travel delivers one message of a call. If the message is lost, it returns when ctx
+// ends, as a client does that gets no answer.
+func (w *network) travel(ctx context.Context, i int) error {
 	if d := w.latency(); d > 0 {
 		select {
 		case <-time.After(d):
@@ -80,16 +80,16 @@ func (w *net) travel(ctx context.Context, i int) error {
 			return ctx.Err()
 		}
 	}
-	if w.isDown(i) || w.roll(w.loss) {
+	if w.isDown(i) || w.chance(w.loss) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	return nil
 }
 
-// A link is one client's way to one node.
+// A link is one client's connection to one node.
 type link struct {
-	net  *net
+	net  *network
 	i    int
 	node *memlock.Engine
 }
@@ -114,7 +114,7 @@ func (l *link) Open(ctx context.Context, o driver.SessionOptions) (driver.Sessio
 	if err != nil {
 		return nil, err
 	}
-	return &linked{Session: s, Voter: s.(driver.Voter), l: l}, nil
+	return &linkSession{Session: s, Voter: s.(driver.Voter), l: l}, nil
 }
 
 func (l *link) Line(ctx context.Context, name string) (line []driver.Entry, err error) {
@@ -150,16 +150,16 @@ func (l *link) Watch(ctx context.Context, name string) (<-chan struct{}, error) 
 	return l.node.Watch(ctx, name)
 }
 
-// linked is a session over a link.
-type linked struct {
+// A linkSession is a session over a link.
+type linkSession struct {
 	driver.Session
 	driver.Voter
 	l *link
 }
 
-func (s *linked) Enter(ctx context.Context, c driver.Claim) (st driver.Standing, err error) {
-	if s.l.net.roll(s.l.net.twice) {
-		s.l.net.late.Go(func() { // a client library that repeats by itself, or a network that does
+func (s *linkSession) Enter(ctx context.Context, c driver.Claim) (st driver.Standing, err error) {
+	if s.l.net.chance(s.l.net.twice) {
+		s.l.net.late.Go(func() { // a client library or a network that repeats a request
 			time.Sleep(4 * s.l.net.latency())
 			_, _ = s.Session.Enter(context.Background(), c)
 		})
@@ -171,11 +171,11 @@ func (s *linked) Enter(ctx context.Context, c driver.Claim) (st driver.Standing,
 	return st, err
 }
 
-func (s *linked) Leave(ctx context.Context, c driver.Claim) error {
+func (s *linkSession) Leave(ctx context.Context, c driver.Claim) error {
 	return s.l.call(ctx, func(ctx context.Context) error { return s.Session.Leave(ctx, c) })
 }
 
-func (s *linked) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
+func (s *linkSession) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
 	got := make([]driver.Standing, len(out))
 	err := s.l.call(ctx, func(ctx context.Context) error { return s.Session.Beat(ctx, live, got) })
 	if err == nil {
@@ -184,7 +184,7 @@ func (s *linked) Beat(ctx context.Context, live []driver.Claim, out []driver.Sta
 	return err
 }
 
-func (s *linked) Enlist(ctx context.Context, list string) (r driver.Membership, err error) {
+func (s *linkSession) Enlist(ctx context.Context, list string) (r driver.Membership, err error) {
 	err = s.l.call(ctx, func(ctx context.Context) (err error) {
 		r, err = s.Voter.Enlist(ctx, list)
 		return err
@@ -192,7 +192,7 @@ func (s *linked) Enlist(ctx context.Context, list string) (r driver.Membership, 
 	return r, err
 }
 
-func (s *linked) Confirm(ctx context.Context, c driver.Claim, granted, token uint64) (ok bool, err error) {
+func (s *linkSession) Confirm(ctx context.Context, c driver.Claim, granted, token uint64) (ok bool, err error) {
 	err = s.l.call(ctx, func(ctx context.Context) (err error) {
 		ok, err = s.Voter.Confirm(ctx, c, granted, token)
 		return err
@@ -200,7 +200,7 @@ func (s *linked) Confirm(ctx context.Context, c driver.Claim, granted, token uin
 	return ok, err
 }
 
-func (s *linked) Mark(ctx context.Context) (high, epoch uint64, err error) {
+func (s *linkSession) Mark(ctx context.Context) (high, epoch uint64, err error) {
 	err = s.l.call(ctx, func(ctx context.Context) (err error) {
 		high, epoch, err = s.Voter.Mark(ctx)
 		return err
@@ -208,6 +208,6 @@ func (s *linked) Mark(ctx context.Context) (high, epoch uint64, err error) {
 	return high, epoch, err
 }
 
-func (s *linked) Rejoin(ctx context.Context, high, epoch uint64) error {
+func (s *linkSession) Rejoin(ctx context.Context, high, epoch uint64) error {
 	return s.l.call(ctx, func(ctx context.Context) error { return s.Voter.Rejoin(ctx, high, epoch) })
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,18 +14,9 @@ import (
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
-func seat(t *testing.T, e driver.Engine, id string, ttl time.Duration) driver.Session {
-	t.Helper()
-	s, err := e.Open(t.Context(), driver.SessionOptions{ID: id, TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func TestServersThatAllLostTheirDataAreSilentForEveryOldLease(t *testing.T) {
+func TestServersThatAllLostTheirDataDoNotVoteDuringOldLeases(t *testing.T) {
 	t.Parallel()
-	f := newOwnField(t, 3, brief)
+	f := newOwnCluster(t, 3, shortMaxTTL)
 	l := lock(t, f.client(t, pawl.WithTTL(4*time.Second)), "name")
 	for _, s := range f.servers {
 		s.Kill()
@@ -46,18 +36,18 @@ func TestServersThatAllLostTheirDataAreSilentForEveryOldLease(t *testing.T) {
 	}
 }
 
-func TestAClientThatWasForgottenCannotVoteInAnotherQuorum(t *testing.T) {
+func TestAClientOfAnOldQuorumGetsNoVotesOfTheNewOne(t *testing.T) {
 	t.Parallel()
 	const ttl = 4 * time.Second
-	f := newField(t, 5, brief)
+	f := newCluster(t, 5, shortMaxTTL)
 	direct := addrs(f.servers) // the new quorum reaches servers without the proxies
 	three := open(t, f.hosts()[:3], f.query)
 	defer three.Close()
-	forgotten := seat(t, three, "forgotten", ttl)
+	forgotten := openSession(t, three, "forgotten", ttl)
 	five := open(t, direct, f.query)
 	defer five.Close()
 	var s driver.Session
-	until(t, 20*time.Second, "founded anew", func() bool {
+	until(t, 20*time.Second, "started again", func() bool {
 		for i := range f.servers {
 			f.at(t, i, "DEL", f.key("\x01q")) // as docs/redlock.md says, but one client was not stopped
 		}
@@ -74,87 +64,20 @@ func TestAClientThatWasForgottenCannotVoteInAnotherQuorum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Errorf("a client of a quorum that is no more holds the name (token %d), and a client of the new one: %v (token %d)", old.Token, st.Held, st.Token)
+	t.Errorf("a client of the old quorum holds the name (token %d), and a client of the new one: %v (token %d)", old.Token, st.Held, st.Token)
 }
 
-func TestANoteCannotForgeAToken(t *testing.T) {
-	t.Parallel()
-	f := newField(t, 3, brief)
-	e := open(t, f.hosts(), f.query)
-	defer e.Close()
-	s := seat(t, e, "s", 4*time.Second)
-	c := driver.Claim{ID: "aa", Try: 1, Name: "name", Need: 1, Limit: driver.All, Note: "\x02\x031,7\x03"}
-	first, err := s.Enter(t.Context(), c)
-	if err != nil || !first.Held {
-		t.Fatal(first, err)
-	}
-	again, err := s.Enter(t.Context(), c)
-	if err != nil || again.Token != first.Token {
-		t.Errorf("a repeated Enter answers token %d, %v; it was %d", again.Token, err, first.Token)
-	}
-}
-
-func TestAFenceThatIsNoNumberIsAClearErrorAndLeftAlone(t *testing.T) {
-	t.Parallel()
-	f := newField(t, 3, brief)
-	c := f.client(t, pawl.WithTTL(5*time.Second))
-	unlock(t, lock(t, c, "name"))
-	for i := range f.servers {
-		f.at(t, i, "SET", f.key("\x01f"), "abc")
-	}
-	if _, err := c.Mutex("name").TryLock(t.Context()); err == nil || errors.Is(err, pawl.ErrHeld) || !strings.Contains(err.Error(), "not a number") {
-		t.Errorf("TryLock says %v", err)
-	}
-	for i := range f.servers {
-		if got, err := f.at(t, i, "GET", f.key("\x01f")).ToString(); got != "abc" {
-			t.Errorf("node %d has %q, %v", i, got, err)
-		}
-	}
-}
-
-// A server that was a node before, or a clock that was set back, leaves a fence that no
-// proposal reaches.
-func TestTokensRiseWhereTheFenceIsAheadOfEveryClock(t *testing.T) {
-	t.Parallel()
-	f := newField(t, 3, brief)
-	e := open(t, f.hosts(), f.query)
-	defer e.Close()
-	s := seat(t, e, "s", 5*time.Second)
-	last := uint64(time.Now().Add(time.Hour).UnixMicro())
-	for i := range f.servers {
-		if err := f.at(t, i, "SET", f.key("\x01f"), strconv.FormatUint(last, 10)).Error(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for k := range 6 {
-		kind := exclusive
-		if k%3 == 2 {
-			kind = reader
-		}
-		c := kind(fmt.Sprintf("%02x", k), "name")
-		st := held(t, s, c)
-		if st.Token <= last {
-			t.Errorf("grant %d has token %d after %d", k, st.Token, last)
-		}
-		last = st.Token
-		c.Try = 1 << 20 // whichever try it was
-		if err := s.Leave(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// Nobody has come to the name since a reader's life there was over, and another reader
-// keeps it: the first asks again as it did before.
-func TestAReaderWhoseLifeIsOverIsGrantedAnew(t *testing.T) {
+// A reader's hold has expired, no request has removed it since, and another reader keeps
+// the name in use. The first reader then repeats its Enter.
+func TestAnExpiredReaderIsGrantedAnew(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
-	f := newField(t, 3, brief)
+	f := newCluster(t, 3, shortMaxTTL)
 	e := open(t, f.hosts(), f.query)
 	defer e.Close()
-	s := seat(t, e, "s", ttl)
+	s := openSession(t, e, "s", ttl)
 	c := reader("aa", "name")
-	enters := func() (st driver.Standing) { // the same try, until it is answered
+	enters := func() (st driver.Standing) { // repeats the same try until it is answered
 		t.Helper()
 		until(t, 20*time.Second, "held", func() bool {
 			var err error
@@ -163,24 +86,24 @@ func TestAReaderWhoseLifeIsOverIsGrantedAnew(t *testing.T) {
 		})
 		return st
 	}
-	first, began := enters(), time.Now()
+	first, start := enters(), time.Now()
 	held(t, s, reader("bb", "name"))
 	for i := range f.servers {
 		until(t, 20*time.Second, "held everywhere", func() bool {
 			n, err := f.at(t, i, "HEXISTS", f.key("\x01hname"), c.ID).ToInt64()
-			return err == nil && n == 1 || time.Since(began) > ttl // or it has died by itself
+			return err == nil && n == 1 || time.Since(start) > ttl // or it has expired by itself
 		})
 		if err := f.at(t, i, "ZADD", f.key("\x01hname\x01l"), "XX", "1", c.ID).Error(); err != nil { // long past
 			t.Fatal(err)
 		}
 	}
 	if again := enters(); again.Token <= first.Token {
-		t.Errorf("its life was over, and it holds again: %+v; the token was %d", again, first.Token)
+		t.Errorf("it had expired, and it holds again: %+v; the token was %d", again, first.Token)
 	}
 }
 
-// enlisted opens a session on one server alone, as a voter of a list.
-func (f *field) enlisted(t *testing.T, i int, id string) (driver.Session, driver.Voter) {
+// enlisted opens a session on a single server and enlists it for a quorum.
+func (f *cluster) enlisted(t *testing.T, i int, id string) (driver.Session, driver.Voter) {
 	t.Helper()
 	client, err := f.direct(t, i)
 	if err != nil {
@@ -188,7 +111,7 @@ func (f *field) enlisted(t *testing.T, i int, id string) (driver.Session, driver
 	}
 	e := rueidis.New(client, redislock.Prefix(f.prefix))
 	t.Cleanup(func() { e.Close() })
-	s := seat(t, e, id, 20*time.Second)
+	s := openSession(t, e, id, 20*time.Second)
 	v := s.(driver.Voter)
 	if _, err := v.Enlist(t.Context(), "list"); err != nil {
 		t.Fatal(err)
@@ -196,10 +119,10 @@ func (f *field) enlisted(t *testing.T, i int, id string) (driver.Session, driver
 	return s, v
 }
 
-// Nobody has come to the name since, and another reader keeps it.
-func TestAReaderWhoseLifeIsOverIsConfirmedNothing(t *testing.T) {
+// The expired hold was not removed yet, and another reader keeps the name in use.
+func TestAnExpiredReaderGetsNoConfirmation(t *testing.T) {
 	t.Parallel()
-	f := newField(t, 1, brief)
+	f := newCluster(t, 1, shortMaxTTL)
 	s, v := f.enlisted(t, 0, "s")
 	if err := v.Rejoin(t.Context(), 1, 1); err != nil {
 		t.Fatal(err)
@@ -212,21 +135,21 @@ func TestAReaderWhoseLifeIsOverIsConfirmedNothing(t *testing.T) {
 	if st, err := s.Enter(t.Context(), reader("bb", "name")); err != nil || !st.Held {
 		t.Fatal(st, err)
 	}
-	for _, dead := range []bool{false, true} {
-		if dead {
+	for _, expired := range []bool{false, true} {
+		if expired {
 			f.at(t, 0, "ZADD", f.key("\x01hname\x01l"), "XX", "1", c.ID) // long past
 		}
-		if ok, err := v.Confirm(t.Context(), c, st.Token, st.Token); err != nil || ok == dead {
-			t.Errorf("dead %t, confirmed %t, %v", dead, ok, err)
+		if ok, err := v.Confirm(t.Context(), c, st.Token, st.Token); err != nil || ok == expired {
+			t.Errorf("expired %t, confirmed %t, %v", expired, ok, err)
 		}
 	}
 }
 
-// One client sees a server that may vote again and is slow to say so; another does, the
-// server votes, and is emptied once more.
+// Two clients see a server that may vote again. One lets it vote, the server is emptied
+// once more, and then the Rejoin of the other arrives.
 func TestALateRejoinDoesNotLetAServerVoteThatWasEmptiedSince(t *testing.T) {
 	t.Parallel()
-	f := newField(t, 1, brief)
+	f := newCluster(t, 1, shortMaxTTL)
 	_, slow := f.enlisted(t, 0, "slow")
 	_, other := f.enlisted(t, 0, "other")
 	if err := other.Rejoin(t.Context(), 1, 1); err != nil {
@@ -244,18 +167,18 @@ func TestALateRejoinDoesNotLetAServerVoteThatWasEmptiedSince(t *testing.T) {
 	}
 }
 
-func TestAClockThatWasSetBackDoesNotSilenceANodeForEver(t *testing.T) {
+func TestAClockThatWasSetBackDoesNotSilenceANodeForever(t *testing.T) {
 	t.Parallel()
-	f := newOwnField(t, 3, "max-ttl=2s")
+	f := newOwnCluster(t, 3, "max-ttl=2s")
 	c := f.client(t, pawl.WithTTL(2*time.Second))
 	unlock(t, lock(t, c, "name"))
 	f.at(t, 0, "FLUSHALL")
-	unlock(t, lock(t, c, "name")) // finds it out
+	unlock(t, lock(t, c, "name")) // finds that server 0 does not vote
 	until(t, 30*time.Second, "enlisted", func() bool {
 		n, err := f.at(t, 0, "HEXISTS", f.key("\x01q"), "since").ToInt64()
 		return err == nil && n == 1
 	})
-	// What a clock that was a day ahead when the loss was noticed has left behind.
+	// As if the clock had been a day ahead when the loss was noticed.
 	f.at(t, 0, "HSET", f.key("\x01q"), "since", strconv.FormatInt(time.Now().Add(24*time.Hour).UnixMilli(), 10))
 	until(t, 30*time.Second, "voting again", func() bool {
 		unlock(t, lock(t, c, "name"))
@@ -263,14 +186,14 @@ func TestAClockThatWasSetBackDoesNotSilenceANodeForEver(t *testing.T) {
 	})
 }
 
-// A server that came back with an older state shows a hold that was evicted.
+// A server that restarted with an older state has a hold that was evicted.
 func TestABeatAtANodeThatDoesNotVoteDoesNotCount(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
-	f := newSavedField(t, 3, brief)
+	f := newSavedCluster(t, 3, shortMaxTTL)
 	a := open(t, f.hosts(), f.query)
 	defer a.Close()
-	s := seat(t, a, "s", ttl)
+	s := openSession(t, a, "s", ttl)
 	x := driver.Claim{ID: "aa", Try: 1, Name: "name", Need: 1, Limit: 1}
 	if st, err := s.Enter(t.Context(), x); err != nil || !st.Held {
 		t.Fatal(st, err)
@@ -286,14 +209,14 @@ func TestABeatAtANodeThatDoesNotVoteDoesNotCount(t *testing.T) {
 	if err := f.at(t, 0, "SAVE").Error(); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 2 { // an operator evicts it; server 3 is out of the operator's reach
+	for i := range 2 { // an operator evicts it, without server 2
 		f.at(t, i, "DEL", f.key("name"))
 	}
 	y := driver.Claim{ID: "bb", Try: 1, Name: "name", Need: 1, Limit: 1}
 	b := open(t, f.hosts(), f.query)
 	defer b.Close()
-	rival := seat(t, b, "rival", ttl)
-	until(t, ttl/2, "held by the rival", func() bool { // one try gives way where a node is slow to grant and another refuses
+	rival := openSession(t, b, "rival", ttl)
+	until(t, ttl/2, "held by the rival", func() bool { // one try may lose if a node is slow to grant and another refuses
 		st, err := rival.Enter(t.Context(), y)
 		if err != nil {
 			t.Fatal(err)
@@ -304,8 +227,8 @@ func TestABeatAtANodeThatDoesNotVoteDoesNotCount(t *testing.T) {
 	f.servers[0].Kill()
 	f.servers[0].Restart() // with the snapshot
 	out := make([]driver.Standing, 1)
-	for began := time.Now(); time.Since(began) < 2*time.Second && out[0].Valid == 0; time.Sleep(20 * time.Millisecond) {
-		_ = s.Beat(t.Context(), []driver.Claim{x}, out) // what was not learnt is not learnt
+	for start := time.Now(); time.Since(start) < 2*time.Second && out[0].Valid == 0; time.Sleep(20 * time.Millisecond) {
+		_ = s.Beat(t.Context(), []driver.Claim{x}, out) // out says what is known
 	}
 	if out[0].Held {
 		t.Errorf("the evicted claim was renewed for %v by a node that does not vote, while another holds it: %s", out[0].Valid, fmt.Sprint(out[0]))
