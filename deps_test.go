@@ -35,12 +35,14 @@ var rows = map[string]row{
 	"driverkit": {ours: "driver", stdOnly: true},
 
 	"memlock":   {ours: "driver driverkit", stdOnly: true, engine: true},
-	"quorum":    {ours: "driver driverkit", stdOnly: true, engine: true},
+	"quorum":    {ours: "quorum/internal/nodes driver driverkit", stdOnly: true, engine: true},
 	"redislock": {ours: "driver driverkit", engine: true},
 	"etcdlock":  {ours: "driver driverkit", engine: true},
 	"zklock":    {ours: "driver driverkit", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
 	"sqllock": {ours: "driver driverkit once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
+
+	"quorum/internal/nodes": {ours: "driver driverkit", stdOnly: true, engine: true},
 
 	"redislock/goredis": {ours: "redislock driver driverkit", engine: true},
 	"redislock/rueidis": {ours: "redislock driver driverkit", engine: true},
@@ -67,6 +69,7 @@ var rows = map[string]row{
 	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
 
 	"internal/stalltest":  {stdOnly: true},
+	"internal/callorder":  {stdOnly: true},
 	"internal/canary":     {stdOnly: true},
 	"internal/claimset":   {ours: "driver", stdOnly: true}, // the state of claims, apart from all that calls and waits
 	"internal/faultproxy": {},
@@ -75,6 +78,7 @@ var rows = map[string]row{
 	"internal/recipe":     {ours: "pawl driver internal/recordenc", stdOnly: true},
 	"internal/recipetest": {ours: "pawl driver engines internal/faultproxy internal/testserver"},
 	"internal/testserver": {},
+	"scripts/callorder":   {ours: "internal/callorder", stdOnly: true},
 	"scripts/testreport":  {stdOnly: true},
 }
 
