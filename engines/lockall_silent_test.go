@@ -32,7 +32,7 @@ func heal(proxies []*faultproxy.Proxy) {
 // is not called held.
 func TestASilentStoreIsUnreachableAndNothingOnItIsHeld(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // it is a file: it answers
 		}
@@ -66,7 +66,7 @@ func TestASilentStoreIsUnreachableAndNothingOnItIsHeld(t *testing.T) {
 
 func TestTheWaitIsBoundedAlsoWhereTheStoreIsSilent(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // it is a file: it answers
 		}
@@ -93,7 +93,7 @@ func TestTheWaitIsBoundedAlsoWhereTheStoreIsSilent(t *testing.T) {
 // caller gives up: it is not kept until the store has answered for each of the four.
 func TestACallerThatGivesUpIsNotKeptByASilentStore(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // it is a file: it answers
 		}

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(recipetest.MainBeside(m, 32))
+	os.Exit(recipetest.MainParallel(m, 32))
 }
 
 // says checks an error: of which kind it is, that it is one line, and what is in it.
@@ -66,7 +66,7 @@ func taken(t *testing.T, l *pawl.Lease, err error) *pawl.Lease {
 // What a caller did wrong, or met, is told in one line that names it, on every store.
 func TestARefusalSaysWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		ctx := t.Context()
 		ana, bob := open(t, pawl.WithNote("ana")), open(t, pawl.WithNote("bob"))
 		try := func(l *pawl.Lease, err error) error { return refused(t, l, err) }
@@ -127,7 +127,7 @@ func TestARefusalSaysWhatIsInTheWay(t *testing.T) {
 // A lease says why it ended: as it was asked for, or not.
 func TestALeaseSaysWhyItEnded(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		ctx := t.Context()
 		c := open(t, pawl.WithTTL(4*time.Second))
 		ended := func(l *pawl.Lease) error {
@@ -179,7 +179,7 @@ func TestALeaseSaysWhyItEnded(t *testing.T) {
 // A store that does not answer is told in one line, however many servers it has.
 func TestASilentStoreIsOneLine(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // it is a file: it answers
 		}
@@ -194,7 +194,7 @@ func TestASilentStoreIsOneLine(t *testing.T) {
 	})
 }
 
-func oneLineWithout(t *testing.T, s *recipetest.Site, fault func(*faultproxy.Proxy)) {
+func oneLineWithout(t *testing.T, s *recipetest.Store, fault func(*faultproxy.Proxy)) {
 	ctx := t.Context()
 	through, proxies := s.Through(t)
 	waits := make(chan struct{}, 1)

@@ -13,7 +13,7 @@ import (
 // unlocks: it may be told that it has lost or that nobody knows, never that all is well.
 func TestUnlockOfAnEvictedLeaseOverACutLinkIsNoSuccess(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // there is no link to cut
 		}
