@@ -71,7 +71,7 @@ func (s *session) enterLocked(ctx context.Context, c driver.Claim, now time.Time
 			return driver.Standing{}, driver.ErrLimit
 		}
 	}
-	p, err := s.claims.Add(ctx, c, place{})
+	p, _, err := s.claims.Add(ctx, c, place{})
 	if err != nil {
 		return driver.Standing{}, err
 	}
