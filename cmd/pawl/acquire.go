@@ -14,9 +14,9 @@ import (
 
 // obtain opens the store and takes the lock. A signal ends it, whatever it waits
 // for.
-func (j *job) obtain(ctx context.Context, signals *signals) (c *pawl.Client, lease *pawl.Lease, err error) {
+func (j *job) openAndAcquire(ctx context.Context, signals *signals) (c *pawl.Client, lease *pawl.Lease, err error) {
 	ctx, calm := signals.interrupts(ctx)
-	if c, err = j.open(ctx, j.store, pawl.WithTTL(j.ttl), pawl.WithNote(j.me.note())); err == nil {
+	if c, err = j.openStore(ctx, j.store, pawl.WithTTL(j.ttl), pawl.WithNote(j.me.note())); err == nil {
 		lease, err = j.acquire(ctx, c)
 	}
 	calm()
@@ -33,7 +33,7 @@ func (j *job) obtain(ctx context.Context, signals *signals) (c *pawl.Client, lea
 
 // acquire takes the lock: at once, or after a wait that can be seen.
 func (j *job) acquire(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {
-	lease, err := j.takeFresh(ctx, c, true)
+	lease, err := j.takeWithTimeLeft(ctx, c, true)
 	if err == nil || !errors.Is(err, pawl.ErrHeld) {
 		return j.acquired(lease, "", err)
 	}
@@ -41,20 +41,20 @@ func (j *job) acquire(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) 
 	if err := j.deadlock(ctx, c); err != nil {
 		return nil, err
 	}
-	if j.now || j.waits && j.wait == 0 {
+	if j.now || j.waitGiven && j.wait == 0 {
 		return nil, err
 	}
 	j.events.add(event{Event: "waiting", Name: j.name})
-	if j.waits {
+	if j.waitGiven {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, j.wait, errWaited)
+		ctx, stop = context.WithTimeoutCause(ctx, j.wait, errWaitOver)
 		defer stop()
 	}
-	view := j.view(ctx, c, false)
-	lease, err = j.takeFresh(ctx, c, false)
+	view := j.showWait(ctx, c, false)
+	lease, err = j.takeWithTimeLeft(ctx, c, false)
 	took := view.close()
-	if err != nil && errors.Is(context.Cause(ctx), errWaited) {
-		err = heldAfterAll(err, busy)
+	if err != nil && errors.Is(context.Cause(ctx), errWaitOver) {
+		err = waitTimedOut(err, busy)
 	}
 	return j.acquired(lease, took, err)
 }
@@ -64,7 +64,7 @@ func (j *job) acquired(lease *pawl.Lease, waited string, err error) (*pawl.Lease
 	if err != nil {
 		return nil, err
 	}
-	number := j.own(lease).Token()
+	number := j.partOfName(lease).Token()
 	j.events.add(event{Event: "acquired", Name: j.name, Token: token(number)})
 	switch {
 	case waited != "" && !j.quiet:
@@ -78,8 +78,8 @@ func (j *job) acquired(lease *pawl.Lease, waited string, err error) (*pawl.Lease
 // explain says in the command's words what the library says of a lock.
 func (j *job) explain(err error) error {
 	if l, ok := errors.AsType[*pawl.LimitError](err); ok && l.Other != nil {
-		return &coded{exitUsage, fmt.Errorf("%q: another limit is in use: %s, by %s; this asks for %s: use the same, or another name",
-			j.name, flagOf(l.Other.Limit), holderOf(l.Other.Note), flagOf(l.Limit))}
+		return &exitError{exitUsage, fmt.Errorf("%q: another limit is in use: %s, by %s; this asks for %s: use the same, or another name",
+			j.name, flagOf(l.Other.Limit), parseNote(l.Other.Note), flagOf(l.Limit))}
 	}
 	if text := err.Error(); errors.Is(err, pawl.ErrUnreachable) && !strings.Contains(text, j.store.shown) {
 		return fmt.Errorf("store %s: %w", j.store.shown, err)
@@ -95,12 +95,12 @@ func flagOf(limit int) string {
 	return fmt.Sprintf("--slots %d", limit)
 }
 
-var errWaited = errors.New("waited long enough")
+var errWaitOver = errors.New("waited long enough")
 
 // heldAfterAll makes the end of our own wait what it is: a lock that is held,
 // unless the store could not be asked any more. A short wait may end before it
 // learns by whom, which busy, from before it, says too.
-func heldAfterAll(err, busy error) error {
+func waitTimedOut(err, busy error) error {
 	if errors.Is(err, pawl.ErrUnreachable) {
 		return err
 	}
@@ -116,7 +116,7 @@ func heldAfterAll(err, busy error) error {
 // takeFresh takes the lock with more life left than it takes to stop the command.
 // A grant at the end of an outage has little, or none, until it is renewed; a
 // command that began then would be stopped at once.
-func (j *job) takeFresh(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, error) {
+func (j *job) takeWithTimeLeft(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, error) {
 	for {
 		lease, err := j.take(ctx, c, try)
 		if err != nil {
@@ -177,7 +177,7 @@ func (j *job) deadlock(ctx context.Context, c *pawl.Client) error {
 	for i, name := range append([]string{j.name}, j.also...) {
 		line := name
 		if i == 0 {
-			line = j.line
+			line = j.lockName
 		}
 		held, err := holders(ctx, c, line)
 		if err != nil {
@@ -190,7 +190,7 @@ func (j *job) deadlock(ctx context.Context, c *pawl.Client) error {
 			}
 			// With slots there is a way out as long as a stranger has one of them.
 			if units += e.Need; j.slots == 0 || units >= j.slots || e.Exclusive() {
-				return &coded{j.busyCode, fmt.Errorf("%q is held by your own parent%s, which waits for this command: neither would ever end; take %[1]q in only one of the two, or use another name", name, whichParent(e))}
+				return &exitError{j.busyCode, fmt.Errorf("%q is held by your own parent%s, which waits for this command: neither would ever end; take %[1]q in only one of the two, or use another name", name, whichParent(e))}
 			}
 		}
 	}
@@ -200,19 +200,9 @@ func (j *job) deadlock(ctx context.Context, c *pawl.Client) error {
 // whichParent is " pid 17 (make on ci-7)", or nothing for a candidate, whose note has no
 // process. The host is said because a command in a container may inherit its parent too.
 func whichParent(e driver.Entry) string {
-	who := holderOf(e.Note)
+	who := parseNote(e.Note)
 	if who.PID == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" pid %d (%s on %s)", who.PID, who.Command, who.User[strings.LastIndexByte(who.User, '@')+1:])
-}
-
-// place finds who holds the name, and how many stand before us.
-func place(ctx context.Context, c *pawl.Client, name, note string) (first *driver.Entry, ahead int) {
-	line, err := c.Line(ctx, name)
-	if err != nil || len(line) == 0 {
-		return nil, -1
-	}
-	at := slices.IndexFunc(line, func(e driver.Entry) bool { return !e.Held && e.Note == note })
-	return &line[0], at
 }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl/internal/lockbench"
 )
@@ -18,20 +15,20 @@ type reporter interface {
 	end() error
 }
 
-func (t *trial) reporter() reporter {
+func (b *benchRun) reporter() reporter {
 	switch {
-	case t.json:
-		return &jsonReport{trial: t, all: []gaugeView{}}
-	case t.format == "gobench":
-		_ = t.print("goos: %s\ngoarch: %s\npkg: github.com/pawl-go/pawl/cmd/pawl\nstore: %s\n", runtime.GOOS, runtime.GOARCH, t.store.shown)
-		return (*lineReport)(t)
+	case b.json:
+		return &jsonReport{benchRun: b, all: []benchJSON{}}
+	case b.format == "gobench":
+		_ = b.print("goos: %s\ngoarch: %s\npkg: github.com/pawl-go/pawl/cmd/pawl\nstore: %s\n", runtime.GOOS, runtime.GOARCH, b.store.shown)
+		return (*lineReport)(b)
 	}
-	_ = t.print("%s, %s of each\n", t.store.shown, brief(t.length))
-	return (*textReport)(t)
+	_ = b.print("%s, %s of each\n", b.store.shown, brief(b.length))
+	return (*textReport)(b)
 }
 
 // A gaugeView is one kind of work in bench --json.
-type gaugeView struct {
+type benchJSON struct {
 	Kind       string    `json:"kind"` // alone, apart, together or handoff
 	Store      string    `json:"store"`
 	Goroutines int       `json:"goroutines"`
@@ -45,30 +42,30 @@ type gaugeView struct {
 	Max        float64   `json:"max_us"`
 	Fewest     int       `json:"fewest"` // turns of the goroutine that had the fewest
 	Most       int       `json:"most"`
-	Histogram  []barView `json:"histogram"`
+	Histogram  []barJSON `json:"histogram"`
 }
 
 // A barView is how many took from so long to less than so long.
-type barView struct {
+type barJSON struct {
 	From  float64 `json:"from_us"`
 	To    float64 `json:"to_us"`
 	Count int     `json:"count"`
 }
 
 type jsonReport struct {
-	*trial
-	all []gaugeView
+	*benchRun
+	all []benchJSON
 }
 
 func (j *jsonReport) add(r *lockbench.Result) {
-	v := gaugeView{
+	v := benchJSON{
 		Kind: r.Name, Store: j.store.shown, Goroutines: r.Goroutines, Clients: r.Clients,
 		Seconds: seconds(r.Took), Count: r.Times.N(), PerSecond: r.PerSecond(),
 		P50: micros(r.Times.Quantile(0.5)), P90: micros(r.Times.Quantile(0.9)), P99: micros(r.Times.Quantile(0.99)), Max: micros(r.Times.Max()),
 		Fewest: r.Fewest, Most: r.Most,
 	}
 	for _, b := range r.Times.Bars(24) {
-		v.Histogram = append(v.Histogram, barView{micros(b.From), micros(b.To), b.Count})
+		v.Histogram = append(v.Histogram, barJSON{micros(b.From), micros(b.To), b.Count})
 	}
 	j.all = append(j.all, v)
 }
@@ -78,7 +75,7 @@ func (j *jsonReport) end() error { return j.printJSON(j.all) }
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // A lineReport writes as Go's own benchmarks do.
-type lineReport trial
+type lineReport benchRun
 
 func (l *lineReport) add(r *lockbench.Result) {
 	perOp, rate := r.Times.Mean(), ""
@@ -92,7 +89,7 @@ func (l *lineReport) add(r *lockbench.Result) {
 func (l *lineReport) end() error { return nil }
 
 // A textReport writes for people.
-type textReport trial
+type textReport benchRun
 
 func (t *textReport) add(r *lockbench.Result) {
 	mark, unmark := "", ""
@@ -125,14 +122,4 @@ func rate(f float64) string {
 		return fmt.Sprintf("%.1f", f)
 	}
 	return fmt.Sprintf("%.0f", f)
-}
-
-// columnsIn is how wide the terminal is that w is, or 80.
-func columnsIn(w any) int {
-	if f, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
-		}
-	}
-	return 80
 }

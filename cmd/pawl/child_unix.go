@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -18,7 +20,7 @@ const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
 // caught are the signals that end a program or are meant for it. Those that stop one
 // are left alone: whoever stops us stops the lock.
-var caught = []os.Signal{
+var caughtSignals = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT,
 }
@@ -27,14 +29,14 @@ var caught = []os.Signal{
 // process of ours that ends them all if we are killed, or stopped until the lock has
 // passed to another.
 type child struct {
-	family
-	link     *link
-	done     chan syscall.WaitStatus
-	over     chan struct{} // closed before done is sent
-	arrivals chan arrival
-	answers  chan int64  // by its number: the guardian has told of every signal it had when it was asked
-	asked    int64       // of relay: the last question
-	late     atomic.Bool // the guardian has ended the command: it was not told of a later end in time
+	processTree
+	conn        *guardianConn
+	done        chan syscall.WaitStatus
+	ended       chan struct{} // closed before done is sent
+	received    chan receivedSignal
+	syncReplies chan int64  // by its number: the guardian has told of every signal it had when it was asked
+	lastSync    int64       // of relay: the last question
+	killedLate  atomic.Bool // the guardian has ended the command: it was not told of a later end in time
 }
 
 // start starts the command, to be ended at a time unless endBy names another; a zero
@@ -44,28 +46,28 @@ type child struct {
 // to the whole group, and alone in one otherwise, to outlive what ends ours.
 func start(cmd *exec.Cmd, live *os.File, ignored []syscall.Signal, until time.Time) (*child, error) {
 	c := &child{
-		family: family{own: !hasTerminal(), before: descendants(os.Getpid(), nil)},
-		done:   make(chan syscall.WaitStatus, 1), over: make(chan struct{}),
-		arrivals: make(chan arrival, 16), answers: make(chan int64, 16),
+		processTree: processTree{ownGroup: !hasTerminal(), preexisting: descendantsOf(os.Getpid(), nil)},
+		done:        make(chan syscall.WaitStatus, 1), ended: make(chan struct{}),
+		received: make(chan receivedSignal, 16), syncReplies: make(chan int64, 16),
 	}
 	adoptOrphans()
-	near, far, err := newLink()
+	near, far, err := newGuardianConn()
 	if err != nil {
 		return nil, err
 	}
-	c.link = near
+	c.conn = near
 	if !until.IsZero() {
-		c.endBy(until) // now: we may be stopped when the command has just begun
+		c.setDeadline(until) // now: we may be stopped when the command has just begun
 	}
 	if err := c.startGuardian(cmd, far, live, ignored); err != nil {
 		return nil, err
 	}
 	started := make(chan error, 2)
-	go c.listen(started) // ends with the guardian
+	go c.receiveFromGuardian(started) // ends with the guardian
 	if err := <-started; err != nil {
 		return nil, err
 	}
-	go c.relay() // ends with the command
+	go c.forwardSignals() // ends with the command
 	return c, nil
 }
 
@@ -84,14 +86,14 @@ func (c *child) startGuardian(cmd *exec.Cmd, far, live *os.File, ignored []sysca
 		}
 		defer live.Close()
 	}
-	program, err := ourselves()
+	program, err := ownExecutable()
 	if err != nil {
 		return err
 	}
 	g := exec.Command(program)
-	g.Args = append(guardianArgs(theirs, c.own, ignored), append([]string{cmd.Path}, cmd.Args...)...)
+	g.Args = append(guardianArgs(theirs, c.ownGroup, ignored), append([]string{cmd.Path}, cmd.Args...)...)
 	g.Env, g.Stdin, g.Stdout, g.Stderr = cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr
-	g.SysProcAttr = &syscall.SysProcAttr{Setpgid: c.own}
+	g.SysProcAttr = &syscall.SysProcAttr{Setpgid: c.ownGroup}
 	if err := g.Start(); err != nil {
 		return fmt.Errorf("guardian: %w", err)
 	}
@@ -100,7 +102,7 @@ func (c *child) startGuardian(cmd *exec.Cmd, far, live *os.File, ignored []sysca
 }
 
 // ourselves is the program that we are, even if another has taken its place since.
-func ourselves() (string, error) {
+func ownExecutable() (string, error) {
 	path, err := os.Executable()
 	if now, gone := os.Stat(path); err == nil {
 		if we, unknown := os.Stat("/proc/self/exe"); unknown == nil && (gone != nil || !os.SameFile(now, we)) {
@@ -125,11 +127,11 @@ func inheritable(f *os.File) (*os.File, error) {
 }
 
 // listen takes in what the guardian tells, to its end.
-func (c *child) listen(started chan<- error) {
+func (c *child) receiveFromGuardian(started chan<- error) {
 	end := make(chan syscall.WaitStatus, 1)
-	go func() { end <- reap(c.guardian, nil) }() // waited for below; orphans are buried meanwhile
+	go func() { end <- waitChild(c.guardian, nil) }() // waited for below; orphans are buried meanwhile
 	var status *syscall.WaitStatus
-	c.link.receive(func(word string, n int64) {
+	c.conn.receive(func(word string, n int64) {
 		switch word {
 		case "started":
 			c.pid = int(n)
@@ -137,30 +139,30 @@ func (c *child) listen(started chan<- error) {
 		case "failed":
 			started <- syscall.Errno(n)
 		case "signal":
-			c.arrive(arrival{syscall.Signal(n), atGuardian})
+			c.receive(receivedSignal{syscall.Signal(n), atGuardian})
 		case "answer":
 			select {
-			case c.answers <- n:
+			case c.syncReplies <- n:
 			default: // nobody waits for so many
 			}
 		case "stopped":
-			c.stopToo(syscall.Signal(n))
+			c.stopWithCommand(syscall.Signal(n))
 		case "late":
-			c.late.Store(true)
+			c.killedLate.Store(true)
 		case "ended":
 			status = new(syscall.WaitStatus(n))
 		}
 	})
 	ended := <-end
-	c.link.Close()
-	close(c.over)
+	c.conn.Close()
+	close(c.ended)
 	if c.pid == 0 { // there is no command, or nobody has told of it
-		family{guardian: c.guardian, before: c.before}.endAll()
+		processTree{guardian: c.guardian, preexisting: c.preexisting}.killAll()
 		started <- guardianEnded(ended) // nobody listens, if it has failed
 		return
 	}
 	if status == nil { // the guardian was killed, and the command with it
-		c.endAll()
+		c.killAll()
 		status = new(syscall.WaitStatus(syscall.SIGKILL))
 	}
 	c.done <- *status
@@ -170,31 +172,31 @@ func (c *child) listen(started chan<- error) {
 // it did not catch yet was meant for all of us.
 func guardianEnded(status syscall.WaitStatus) error {
 	if status.Signaled() {
-		return &coded{code: codeFrom(status)}
+		return &exitError{code: statusCode(status)}
 	}
-	return fmt.Errorf("guardian: ended with %d", codeFrom(status))
+	return fmt.Errorf("guardian: ended with %d", statusCode(status))
 }
 
 // stopToo stops us as well when the terminal has stopped the command, which is in our
 // group, for reading or writing in its background: the shell we were started by sees
 // us, and brings back only what has stopped.
-func (c *child) stopToo(sig syscall.Signal) {
-	if !c.own && (sig == syscall.SIGTTOU || sig == syscall.SIGTTIN) {
+func (c *child) stopWithCommand(sig syscall.Signal) {
+	if !c.ownGroup && (sig == syscall.SIGTTOU || sig == syscall.SIGTTIN) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	}
 }
 
 // endGuardian is for a guardian that stands still when it should tell of the end.
-func (c *child) endGuardian() { _ = syscall.Kill(c.guardian, syscall.SIGKILL) }
+func (c *child) killGuardian() { _ = syscall.Kill(c.guardian, syscall.SIGKILL) }
 
 // endBy has the guardian end the command at a time, unless it is told another before:
 // we may be stopped, or stand still, and the lock would pass to another.
-func (c *child) endBy(t time.Time) {
+func (c *child) setDeadline(t time.Time) {
 	now := uptime() // before Until: if we are stopped in between, it is early
-	_ = c.link.send("until", now+int64(time.Until(t)))
+	_ = c.conn.send("until", now+int64(time.Until(t)))
 }
 
-func codeFrom(status syscall.WaitStatus) int {
+func statusCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return exitSignal + int(status.Signal())
 	}
@@ -202,4 +204,16 @@ func codeFrom(status syscall.WaitStatus) int {
 }
 
 // killed reports whether a signal ended the command.
-func killed(status syscall.WaitStatus) bool { return status.Signaled() }
+func endedBySignal(status syscall.WaitStatus) bool { return status.Signaled() }
+
+// guardianArgs is the command line of a guardian, but for the command.
+func guardianArgs(link *os.File, own bool, ignored []syscall.Signal) []string {
+	var numbers []string
+	for _, n := range ignored {
+		numbers = append(numbers, strconv.Itoa(int(n)))
+	}
+	return []string{os.Args[0], guardianVerb, strconv.Itoa(int(link.Fd())), strconv.FormatBool(own), strings.Join(numbers, ",")}
+}
+
+// guardianVerb is not for people: pawl starts itself with it.
+const guardianVerb = "guardian"

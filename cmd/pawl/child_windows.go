@@ -10,15 +10,15 @@ import (
 
 const defaultPath = "" // the system has its own
 
-var caught = []os.Signal{os.Interrupt, syscall.SIGTERM}
+var caughtSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 // A child is the command. Windows has neither process groups to signal nor TERM:
 // when the lock is lost the command alone is killed.
 type child struct {
-	cmd  *exec.Cmd
-	pid  int
-	done chan int
-	late atomic.Bool
+	cmd        *exec.Cmd
+	pid        int
+	done       chan int
+	killedLate atomic.Bool
 }
 
 func start(cmd *exec.Cmd, _ *os.File, _ []syscall.Signal, _ time.Time) (*child, error) {
@@ -33,24 +33,24 @@ func start(cmd *exec.Cmd, _ *os.File, _ []syscall.Signal, _ time.Time) (*child, 
 	return c, nil
 }
 
-// pass passes a signal on, but for Ctrl-C, which the console sends to both.
-func (c *child) pass(n syscall.Signal) {
+// forward passes a signal on, but for Ctrl-C, which the console sends to both.
+func (c *child) forward(n syscall.Signal) {
 	if n != syscall.SIGINT {
 		_ = c.cmd.Process.Kill()
 	}
 }
 
-func (c *child) endBy(time.Time) {} // nobody is there to do it
+func (c *child) setDeadline(time.Time) {} // nobody is there to do it
 
 func (c *child) signalAll(syscall.Signal) { _ = c.cmd.Process.Kill() }
 
-func (c *child) endAll() {} // nobody else is known
+func (c *child) killAll() {} // nobody else is known
 
-func (c *child) endGuardian() {}
+func (c *child) killGuardian() {}
 
-func codeFrom(code int) int { return code }
+func statusCode(code int) int { return code }
 
-func killed(int) bool { return false } // the console's modes are the command's own
+func endedBySignal(int) bool { return false } // the console's modes are the command's own
 
 func isGuardian([]string) bool { return false }
 

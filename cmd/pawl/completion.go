@@ -111,7 +111,7 @@ func (a *app) names(prefixes ...string) completer {
 
 // find sends the names that there are.
 func (a *app) find(ctx context.Context, prefixes []string, begun string, found chan<- cobra.Completion) {
-	c, _, err := a.look(ctx, false)
+	c, _, err := a.openReadOnly(ctx, false)
 	if err != nil {
 		return
 	}
@@ -128,7 +128,7 @@ func (a *app) find(ctx context.Context, prefixes []string, begun string, found c
 			}
 			last = e.Name
 			select {
-			case found <- cobra.CompletionWithDesc(name, cut(viewOf(e, 0).stands(), 60)):
+			case found <- cobra.CompletionWithDesc(name, cut(newClaimJSON(e, 0).stands(), 60)):
 			case <-ctx.Done():
 				return
 			}
@@ -141,12 +141,12 @@ func (a *app) find(ctx context.Context, prefixes []string, begun string, found c
 // $(…) in a name that anybody wrote would be a command of his. One that hides something
 // or would be taken for a flag is not what was meant either.
 func completable(name string) bool {
-	unsafe := func(r rune) bool { return r <= unicode.MaxASCII && r != ' ' && r != '=' && !harmless(r) }
-	return name != "" && name[0] != '-' && name[0] != '=' && name == strings.TrimSpace(name) && !hides(name) && !strings.ContainsFunc(name, unsafe)
+	unsafe := func(r rune) bool { return r <= unicode.MaxASCII && r != ' ' && r != '=' && !shellSafe(r) }
+	return name != "" && name[0] != '-' && name[0] != '=' && name == strings.TrimSpace(name) && !hasHidden(name) && !strings.ContainsFunc(name, unsafe)
 }
 
 // stands says in a phrase what a claim does.
-func (v claimView) stands() string {
+func (v claimJSON) stands() string {
 	switch {
 	case v.State != "held":
 		return "waited for by " + v.who()

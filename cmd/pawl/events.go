@@ -29,8 +29,8 @@ func (t token) MarshalText() ([]byte, error) {
 
 // events is the file that --events names; nil is none.
 type events struct {
-	f     *os.File
-	clerk clerk
+	f      *os.File
+	writer asyncWriter
 }
 
 func openEvents(path string) (*events, error) {
@@ -39,7 +39,7 @@ func openEvents(path string) (*events, error) {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
-		return nil, &coded{exitUsage, fmt.Errorf("--events: %w", err)}
+		return nil, &exitError{exitUsage, fmt.Errorf("--events: %w", err)}
 	}
 	return &events{f: f}, nil
 }
@@ -55,12 +55,12 @@ func (e *events) add(ev event) {
 	if err != nil {
 		return
 	}
-	e.clerk.add(func() { _, _ = e.f.Write(line) })
+	e.writer.add(func() { _, _ = e.f.Write(line) })
 }
 
 func (e *events) close() {
 	if e != nil {
-		e.clerk.wait()
+		e.writer.wait()
 		_ = e.f.Close()
 	}
 }

@@ -47,11 +47,11 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 		}
 		fence = n >> 8
 	}
-	c, st, err := a.look(ctx, false)
+	c, st, err := a.openReadOnly(ctx, false)
 	if err != nil {
 		return err
 	}
-	defer leave(c)
+	defer closeClient(c)
 	held, err := a.heldBy(ctx, c, st, name)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 			continue
 		}
 		victims = append(victims, e)
-		for i, line := range viewOf(e, 0).describe() {
+		for i, line := range newClaimJSON(e, 0).describe() {
 			if i == 0 {
 				line = shownName(name) + " is " + line
 			}
@@ -70,7 +70,7 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 		}
 	}
 	if len(victims) == 0 {
-		return &coded{exitFailed, fmt.Errorf("%q has changed hands: its token is %s, not %s; nothing was done",
+		return &exitError{exitFailed, fmt.Errorf("%q has changed hands: its token is %s, not %s; nothing was done",
 			name, strconv.FormatUint(held[0].Fence<<8, 10), want)}
 	}
 	if want == "" {
@@ -78,13 +78,13 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 			return err
 		}
 	}
-	change, err := a.toChange(ctx, c, st)
+	change, err := a.openForWriting(ctx, c, st)
 	if err != nil {
 		return err
 	}
-	defer leave(change)
+	defer closeClient(change)
 	for _, e := range victims {
-		if err := a.breakIt(ctx, change, e); err != nil {
+		if err := a.evict(ctx, change, e); err != nil {
 			return err
 		}
 	}
@@ -93,11 +93,11 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 
 // toChange is a client for a store that was looked at, and so is there. A file was
 // opened to be read alone; elsewhere it is the same client.
-func (a *app) toChange(ctx context.Context, seen *pawl.Client, s store) (*pawl.Client, error) {
+func (a *app) openForWriting(ctx context.Context, seen *pawl.Client, s store) (*pawl.Client, error) {
 	if u, err := driver.ParseURL(s.url); err != nil || u.Scheme != "sqlite" {
 		return seen, nil
 	}
-	c, _, err := a.connect(ctx)
+	c, _, err := a.openChosen(ctx)
 	return c, err
 }
 
@@ -110,10 +110,10 @@ func (a *app) heldBy(ctx context.Context, c *pawl.Client, s store, name string) 
 	hint := ""
 	if lock := electionLock(name); lock != "" {
 		if leaders, err := holders(ctx, c, lock); err == nil && len(leaders) > 0 {
-			hint = "; the leader of the election is broken with: " + a.calling(s) + " force-unlock " + operand(lock)
+			hint = "; the leader of the election is broken with: " + a.pawlCommand(s) + " force-unlock " + operand(lock)
 		}
 	}
-	return nil, &coded{exitFailed, fmt.Errorf("%q is not held by anybody%s", name, hint)}
+	return nil, &exitError{exitFailed, fmt.Errorf("%q is not held by anybody%s", name, hint)}
 }
 
 func holders(ctx context.Context, c *pawl.Client, name string) ([]driver.Entry, error) {
@@ -132,7 +132,7 @@ func (a *app) confirm(name string) error {
 	a.show("Breaking it does not stop that command at once; only what checks tokens is safe.\nType the lock's name to break it: ")
 	line, _ := bufio.NewReader(a.in).ReadString('\n')
 	if !confirms(line, name) {
-		return &coded{exitFailed, errors.New("that is not its name; nothing was done")}
+		return &exitError{exitFailed, errors.New("that is not its name; nothing was done")}
 	}
 	return nil
 }
@@ -146,10 +146,10 @@ func confirms(line, name string) bool {
 }
 
 // breakIt evicts one claim and leaves an audit line.
-func (a *app) breakIt(ctx context.Context, c *pawl.Client, e driver.Entry) error {
+func (a *app) evict(ctx context.Context, c *pawl.Client, e driver.Entry) error {
 	err := c.Evict(ctx, e)
 	if errors.Is(err, pawl.ErrNotHeld) {
-		return &coded{exitFailed, fmt.Errorf("%q changed hands just now; nothing was done", e.Name)}
+		return &exitError{exitFailed, fmt.Errorf("%q changed hands just now; nothing was done", e.Name)}
 	}
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (a *app) breakIt(ctx context.Context, c *pawl.Client, e driver.Entry) error
 
 // auditWord is a text that cannot be taken for another field of the line.
 func auditWord(s string) string {
-	if s == "" || strings.ContainsAny(s, " \"=") || hides(s) {
+	if s == "" || strings.ContainsAny(s, " \"=") || hasHidden(s) {
 		return strconv.Quote(s)
 	}
 	return s

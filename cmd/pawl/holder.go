@@ -2,15 +2,18 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -25,7 +28,7 @@ type holder struct {
 var noteForm = regexp.MustCompile(`(?s)^(\S+@\S+) pid (\d+) (\S+)(?: \((.*)\))?$`)
 
 // self is the holder that this process is, running command.
-func self(command, reason string) holder {
+func thisProcess(command, reason string) holder {
 	name := userName()
 	host, err := os.Hostname()
 	if err != nil {
@@ -65,7 +68,7 @@ func (h holder) note() string {
 }
 
 // holderOf reads a note. One of another form is all reason.
-func holderOf(note string) holder {
+func parseNote(note string) holder {
 	m := noteForm.FindStringSubmatch(note)
 	if m == nil {
 		return holder{Reason: note}
@@ -97,4 +100,14 @@ func brief(d time.Duration) string {
 		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// place finds who holds the name, and how many stand before us.
+func placeInLine(ctx context.Context, c *pawl.Client, name, note string) (first *driver.Entry, ahead int) {
+	line, err := c.Line(ctx, name)
+	if err != nil || len(line) == 0 {
+		return nil, -1
+	}
+	at := slices.IndexFunc(line, func(e driver.Entry) bool { return !e.Held && e.Note == note })
+	return &line[0], at
 }

@@ -20,11 +20,11 @@ func (a *app) inspectCommand() *cobra.Command {
 of that name, it shows its leader and its candidates as well.`,
 		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, st, err := a.look(cmd.Context(), false)
+			c, st, err := a.openReadOnly(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
-			defer leave(c)
+			defer closeClient(c)
 			all, nodes, err := lineOf(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
@@ -52,7 +52,7 @@ func oneName(cmd *cobra.Command, args []string) error {
 
 // lineOf is who holds and waits for a lock and, behind them, who leads the election of
 // that name and stands for it.
-func lineOf(ctx context.Context, c *pawl.Client, name string) (all []claimView, nodes []nodeView, err error) {
+func lineOf(ctx context.Context, c *pawl.Client, name string) (all []claimJSON, nodes []nodeState, err error) {
 	locks := []string{name}
 	if lock := electionLock(name); lock != "" && !strings.HasPrefix(name, elections) && len(lock) <= pawl.MaxName {
 		locks = append(locks, lock)
@@ -66,17 +66,17 @@ func lineOf(ctx context.Context, c *pawl.Client, name string) (all []claimView, 
 			return nil, nil, err
 		}
 		if i == 0 || len(line) > 0 {
-			nodes = append(nodes, nodeViews(ctx, c, lock)...)
+			nodes = append(nodes, nodeStates(ctx, c, lock)...)
 		}
 		for place, e := range line {
-			all = append(all, viewOf(e, place))
+			all = append(all, newClaimJSON(e, place))
 		}
 	}
 	return all, nodes, nil
 }
 
 // describe prints what inspect has found.
-func (a *app) describe(name string, st store, all []claimView, nodes []nodeView) error {
+func (a *app) describe(name string, st store, all []claimJSON, nodes []nodeState) error {
 	title := shownName(name)
 	if len(all) > 0 {
 		title = all[0].subject()
@@ -103,7 +103,7 @@ func (a *app) describe(name string, st store, all []claimView, nodes []nodeView)
 }
 
 // describe tells of a claim in a few lines.
-func (v claimView) describe() []string {
+func (v claimJSON) describe() []string {
 	lines := []string{fmt.Sprintf("%s (%s) by %s for %s", v.State, v.mode(), v.who(), brief(duration(v.Seconds)))}
 	if v.Foreign {
 		lines[0] = fmt.Sprintf("%s (%s) by another program", v.State, v.mode())

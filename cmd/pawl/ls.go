@@ -17,7 +17,7 @@ import (
 )
 
 // A claimView is one claim in --json: the one schema of ls, inspect and watch.
-type claimView struct {
+type claimJSON struct {
 	Name    string  `json:"name"`
 	Mode    string  `json:"mode"`  // exclusive, shared or permits
 	State   string  `json:"state"` // held or waiting
@@ -42,8 +42,8 @@ type claimView struct {
 
 // viewOf shows an entry as a claimView. The fence is the engine's own token; the
 // command's is that with the pass in its low byte.
-func viewOf(e driver.Entry, ahead int) claimView {
-	v := claimView{
+func newClaimJSON(e driver.Entry, ahead int) claimJSON {
+	v := claimJSON{
 		Name: e.Name, Mode: "exclusive", State: "waiting", ID: e.ID, Token: token(e.Fence << 8),
 		Seconds: seconds(e.Since), Left: seconds(e.Left), Foreign: e.Foreign,
 	}
@@ -51,7 +51,7 @@ func viewOf(e driver.Entry, ahead int) claimView {
 	if v.Election, ok = electionOf(e.Name); ok {
 		v.Value = e.Note
 	} else {
-		who := holderOf(e.Note)
+		who := parseNote(e.Note)
 		v.Holder, v.PID, v.Command, v.Reason = who.User, who.PID, who.Command, who.Reason
 	}
 	switch {
@@ -84,8 +84,8 @@ func (s selection) wants(name string) bool {
 }
 
 // claims lists the claims that are selected, each with how many are before it.
-func claims(ctx context.Context, c *pawl.Client, s selection) ([]claimView, error) {
-	var all []claimView
+func claims(ctx context.Context, c *pawl.Client, s selection) ([]claimJSON, error) {
+	var all []claimJSON
 	for i, prefix := range s.prefixes {
 		name, ahead := "", 0
 		for e, err := range c.List(ctx, prefix) {
@@ -99,7 +99,7 @@ func claims(ctx context.Context, c *pawl.Client, s selection) ([]claimView, erro
 				name, ahead = e.Name, 0
 			}
 			if s.wants(e.Name) {
-				all = append(all, viewOf(e, ahead))
+				all = append(all, newClaimJSON(e, ahead))
 			}
 			ahead++
 		}
@@ -150,11 +150,11 @@ An election is shown by its name, with the value of its leader in place of the h
 			if err != nil {
 				return err
 			}
-			c, _, err := a.look(cmd.Context(), false)
+			c, _, err := a.openReadOnly(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
-			defer leave(c)
+			defer closeClient(c)
 			all, err := claims(cmd.Context(), c, selected)
 			if err != nil {
 				return err
@@ -171,10 +171,10 @@ An election is shown by its name, with the value of its leader in place of the h
 
 // widest is how many columns a holder may take, or a command: what anybody wrote must not
 // push the rest out of sight.
-const widest = 64
+const maxColumn = 64
 
 // table prints the claims that are held.
-func (a *app) table(all []claimView) error {
+func (a *app) table(all []claimJSON) error {
 	waiting := map[string]int{}
 	for _, v := range all {
 		if v.State == "waiting" {
@@ -184,7 +184,7 @@ func (a *app) table(all []claimView) error {
 	rows := [][]string{{"NAME", "MODE", "HOLDER", "PID", "COMMAND", "HELD", "LEASE", "WAITING", "TOKEN"}}
 	for _, v := range all {
 		if v.State == "held" {
-			rows = append(rows, []string{v.title(), v.mode(), dash(cut(cmp.Or(v.Holder, v.Value), widest)), dash(number(v.PID)), dash(cut(v.Command, widest)),
+			rows = append(rows, []string{v.title(), v.mode(), dash(cut(cmp.Or(v.Holder, v.Value), maxColumn)), dash(number(v.PID)), dash(cut(v.Command, maxColumn)),
 				brief(duration(v.Seconds)), brief(duration(v.Left)), strconv.Itoa(waiting[v.Name]), strconv.FormatUint(uint64(v.Token), 10)})
 		}
 	}
@@ -194,7 +194,7 @@ func (a *app) table(all []claimView) error {
 	return a.printTable(rows)
 }
 
-func (v claimView) mode() string {
+func (v claimJSON) mode() string {
 	switch {
 	case v.Election != "":
 		return "election"
@@ -205,10 +205,10 @@ func (v claimView) mode() string {
 }
 
 // title is the name by which people know it, that cannot be taken for another.
-func (v claimView) title() string { return shownName(cmp.Or(v.Election, v.Name)) }
+func (v claimJSON) title() string { return shownName(cmp.Or(v.Election, v.Name)) }
 
 // who tells of the holder, or of the candidate, in one phrase.
-func (v claimView) who() string {
+func (v claimJSON) who() string {
 	if v.Election != "" {
 		return cmp.Or(v.Value, "somebody")
 	}

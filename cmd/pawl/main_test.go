@@ -31,26 +31,26 @@ const (
 )
 
 // firstNameless begins the user ids that no machine gives to anybody.
-const firstNameless = 1_500_000_000
+const firstUnusedUID = 1_500_000_000
 
 // patience is how long a test waits for what must happen; only a failure takes it.
-const patience = 30 * time.Second
+const testTimeout = 30 * time.Second
 
 // The test binary is pawl too, so that tests meet it as its users do: started by
 // a shell, signalled, killed.
 func TestMain(m *testing.M) {
-	testscript.Main(alert{m}, map[string]func(){"pawl": playPawl, "writer": playWriter, "listener": playListener})
+	testscript.Main(testMain{m}, map[string]func(){"pawl": runPawl, "writer": runWriter, "listener": runListener})
 }
 
 // alert is a test run whose programs find no signal ignored: who runs the tests may
 // have begun with nohup, or in the background of a script.
-type alert struct{ *testing.M }
+type testMain struct{ *testing.M }
 
 // Run runs the tests, twice as many beside each other as there are processors: one in
 // two waits for a lease to end, or for a line on a terminal.
-func (a alert) Run() int {
+func (a testMain) Run() int {
 	flag.Parse()
-	if !given("test.parallel") {
+	if !isFlagSet("test.parallel") {
 		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
@@ -64,16 +64,16 @@ func (a alert) Run() int {
 }
 
 // given reports whether a flag is on the command line.
-func given(name string) (is bool) {
+func isFlagSet(name string) (is bool) {
 	flag.Visit(func(f *flag.Flag) { is = is || f.Name == name })
 	return is
 }
 
 // playPawl is pawl without a way to the user's own store.
-func playPawl() {
+func runPawl() {
 	own := stateFolder
 	stateFolder = func() (string, error) {
-		if os.Getuid() >= firstNameless { // nobody's own store
+		if os.Getuid() >= firstUnusedUID { // nobody's own store
 			return own()
 		}
 		if dir := os.Getenv(stateEnv); dir != "" {
@@ -84,14 +84,14 @@ func playPawl() {
 	if d, err := time.ParseDuration(os.Getenv(contactEnv)); err == nil {
 		firstContact = d
 	}
-	driver.Register("sealed", openSealed)
-	time.AfterFunc(4*patience, func() { os.Exit(98) }) // nothing outlives a test run that was killed
+	driver.Register("sealed", openPasswordStore)
+	time.AfterFunc(4*testTimeout, func() { os.Exit(98) }) // nothing outlives a test run that was killed
 	main()
 }
 
 // openSealed opens sealed://user:password@/path?password=…&tls-key=…, an SQLite file
 // that takes any password: a store to keep secrets of.
-func openSealed(ctx context.Context, u *url.URL) (driver.Engine, error) {
+func openPasswordStore(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	open, ok := driver.Lookup("sqlite")
 	if !ok {
 		return nil, errors.New("sealed: there is no sqlite")
@@ -104,7 +104,7 @@ func openSealed(ctx context.Context, u *url.URL) (driver.Engine, error) {
 
 // playWriter keeps the write lock of a store's file until it is killed, so that
 // nothing can be renewed there: writer FILE READY.
-func playWriter() {
+func runWriter() {
 	db, err := sqlite3.Open("file:" + os.Args[1])
 	for err == nil {
 		if err = db.Exec("BEGIN IMMEDIATE"); !errors.Is(err, sqlite3.BUSY) {
@@ -120,13 +120,13 @@ func playWriter() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	time.Sleep(2 * patience)
+	time.Sleep(2 * testTimeout)
 }
 
 // playListener writes down each signal that comes, at once, where a shell would
 // make one of two that come together: listener GOT GO. It ends with 9 when the
 // file GO is there.
-func playListener() {
+func runListener() {
 	got, err := os.OpenFile(os.Args[1], os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -135,7 +135,7 @@ func playListener() {
 	ch := make(chan os.Signal, 100)
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	fmt.Fprintln(got, "ready")
-	for end := time.Now().Add(2 * patience); time.Now().Before(end); {
+	for end := time.Now().Add(2 * testTimeout); time.Now().Before(end); {
 		select {
 		case sig := <-ch:
 			fmt.Fprintln(got, sig)
@@ -160,7 +160,7 @@ func variables(dir string) []string {
 
 // eventually looks until something is true, or patience has ended.
 func eventually(is func() bool) bool {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(testTimeout); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if is() {
 			return true
 		}

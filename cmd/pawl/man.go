@@ -19,7 +19,7 @@ func (a *app) manCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := writeManual(cmd.Root(), args[0]); err != nil {
-				return &coded{exitFailed, err}
+				return &exitError{exitFailed, err}
 			}
 			return nil
 		},

@@ -37,13 +37,13 @@ themselves, and does not connect.`,
 }
 
 func (a *app) migrate(ctx context.Context, print bool) error {
-	s, err := a.chosen()
+	s, err := a.findOrCreateStore()
 	if err != nil {
 		return err
 	}
 	u, err := driver.ParseURL(s.url)
 	if err != nil {
-		return &coded{exitConfig, fmt.Errorf("store %s: %w", s.shown, err)}
+		return &exitError{exitConfig, fmt.Errorf("store %s: %w", s.shown, err)}
 	}
 	if q := u.Query(); q.Has("ttl") { // the client's, not the engine's
 		q.Del("ttl")
@@ -57,7 +57,7 @@ func (a *app) migrate(ctx context.Context, print bool) error {
 	defer cancel()
 	e, err := open(ctx, u)
 	if err != nil {
-		return a.refused(s, err)
+		return a.storeError(s, err)
 	}
 	defer e.Close()
 	m, ok := e.(migrator)
@@ -74,19 +74,19 @@ func (a *app) migrate(ctx context.Context, print bool) error {
 		return nil
 	}
 	if err := m.Migrate(ctx); err != nil {
-		return a.refused(s, err)
+		return a.storeError(s, err)
 	}
 	return a.print("the tables are there\n")
 }
 
 // refused gives the error of a store its exit code.
-func (a *app) refused(s store, err error) error {
+func (a *app) storeError(s store, err error) error {
 	err = fmt.Errorf("store %s: %w", s.shown, err)
 	switch {
 	case errors.Is(err, driver.ErrURL):
-		return &coded{exitConfig, err}
+		return &exitError{exitConfig, err}
 	case errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrUnsupported):
-		return &coded{exitDenied, err}
+		return &exitError{exitDenied, err}
 	}
-	return &coded{exitUnavailable, err}
+	return &exitError{exitUnavailable, err}
 }

@@ -3,11 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
+	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // Everything that is printed is printed here. What comes from a store was written by
@@ -28,7 +29,7 @@ func (a *app) show(format string, args ...any) {
 
 // say writes one line for the person at the terminal, whatever is in args.
 func (a *app) say(format string, args ...any) {
-	a.show("pawl: %s\n", withoutUser.ReplaceAllStringFunc(fmt.Sprintf(format, args...), hideUser))
+	a.show("pawl: %s\n", userInURL.ReplaceAllStringFunc(fmt.Sprintf(format, args...), hideUser))
 }
 
 // printTable writes rows in columns.
@@ -44,8 +45,8 @@ func (a *app) printRaw(b []byte) error {
 
 // printJSON prints v on lines of its own; an empty list is [], not null.
 func (a *app) printJSON(v any) error {
-	if list, ok := v.([]claimView); ok && list == nil {
-		v = []claimView{}
+	if list, ok := v.([]claimJSON); ok && list == nil {
+		v = []claimJSON{}
 	}
 	b, err := toJSON(v, "  ")
 	if err != nil {
@@ -93,60 +94,47 @@ func toJSON(v any, indent string) ([]byte, error) {
 func escaped(args []any) []any {
 	all := make([]any, len(args))
 	for i, arg := range args {
-		all[i] = seen{arg}
+		all[i] = escapedArg{arg}
 	}
 	return all
 }
 
 // seen formats a value as it would be, and escapes that.
-type seen struct{ v any }
+type escapedArg struct{ v any }
 
 // Format formats the value.
-func (s seen) Format(f fmt.State, verb rune) {
-	fmt.Fprint(f, plain(fmt.Sprintf(fmt.FormatString(f, verb), s.v)))
+func (s escapedArg) Format(f fmt.State, verb rune) {
+	fmt.Fprint(f, escapeHidden(fmt.Sprintf(fmt.FormatString(f, verb), s.v)))
 }
 
-// plain writes out what does not show: \x1b, \u202e, \n, and \xff for a byte that is
-// no text. A text without such is itself.
-func plain(s string) string {
-	if !hides(s) {
-		return s
+// withoutUser finds a URL's user and password. A store's own never get this far;
+// this is for one that was typed where none belongs, as for a lock's name.
+var userInURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s"][^\s"]*@`)
+
+func hideUser(url string) string {
+	scheme, user, _ := strings.Cut(url, "://")
+	if user == "user:password@" || user == "user@" { // of a message that says what to write
+		return url
 	}
-	var b strings.Builder
-	for s != "" {
-		r, n := utf8.DecodeRuneInString(s)
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[0])
-		case !hidden(r):
-			b.WriteRune(r)
-		case r > 0xFFFF:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		case unicode.IsPrint(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		}
-		s = s[n:]
+	return scheme + "://…@"
+}
+
+// oneLine joins what cobra and the system put on several lines.
+func oneLine(err error) string {
+	return strings.ReplaceAll(driver.OneLine(err.Error()), "?; ", "? ") // cobra: did you mean this?
+}
+
+// withoutSecrets takes what may be a store's URL out of an error about the command line,
+// which repeats what was typed where none belongs, as after -store for --store. Errors
+// about a store itself show none.
+func redactArguments(code int, text string) string {
+	switch code {
+	case exitUsage, exitNotExec, exitNotFound:
+		return secretLike.ReplaceAllString(text, "…")
 	}
-	return b.String()
+	return text
 }
 
-// hidden reports whether a character is not seen as itself: it commands the terminal,
-// turns the text around, or takes no room.
-func hidden(r rune) bool {
-	return !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-}
-
-// hides reports whether there is anything in a text that does not show.
-func hides(s string) bool { return !utf8.ValidString(s) || strings.ContainsFunc(s, hidden) }
-
-// shownName is a name that cannot be taken for another: one that hides something, or
-// whose beginning or end is not seen, is in quotes. One that begins with a quote is
-// too, so that it is not taken for one of those.
-func shownName(name string) string {
-	if name == "" || name[0] == '"' || name != strings.TrimSpace(name) || hides(name) {
-		return plain(strconv.Quote(name))
-	}
-	return name
-}
+// likeURL finds a URL, user:password@host or password=, up to the last @ on the line: a
+// password may have a space in it; and what is behind one that a shell has cut there.
+var secretLike = regexp.MustCompile(`(?i)[^\s"']*(://|:/|:[^\s"]*@|pass[a-z]*[=:]|pwd[=:])(.*@)?[^\s"]*|[^\s"']*@[^\s"']+`)

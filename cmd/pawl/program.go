@@ -17,9 +17,9 @@ func find(name string) (string, error) {
 	case err == nil, errors.Is(err, exec.ErrDot):
 		return program, nil
 	case errors.Is(err, fs.ErrPermission), exists(name):
-		return "", &coded{exitNotExec, fmt.Errorf("%s: not executable", name)}
+		return "", &exitError{exitNotExec, fmt.Errorf("%s: not executable", name)}
 	}
-	return "", &coded{exitNotFound, fmt.Errorf("%s: command not found", name)}
+	return "", &exitError{exitNotFound, fmt.Errorf("%s: command not found", name)}
 }
 
 // lookPath is exec.LookPath, and searches where every shell does if there is no PATH.

@@ -11,7 +11,7 @@ import (
 // A progress is a line on a terminal that shows how far bench has come. Elsewhere it
 // says nothing.
 type progress struct {
-	t       *trial
+	t       *benchRun
 	shown   bool
 	stop    chan struct{}
 	stopped chan struct{} // closed when draw has ended
@@ -22,9 +22,9 @@ type progress struct {
 	done  int        // kinds
 }
 
-func (t *trial) progress() *progress {
-	p := &progress{t: t, stop: make(chan struct{}), stopped: make(chan struct{})}
-	p.shown = isTerminal(t.err) && os.Getenv("TERM") != "dumb"
+func (b *benchRun) progress() *progress {
+	p := &progress{t: b, stop: make(chan struct{}), stopped: make(chan struct{})}
+	p.shown = isTerminal(b.err) && os.Getenv("TERM") != "dumb"
 	if !p.shown {
 		close(p.stopped)
 		return p

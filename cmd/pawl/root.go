@@ -3,12 +3,9 @@ package main
 import (
 	"errors"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
 // An app is one invocation: what it reads and writes, and what every verb shares.
@@ -32,13 +29,13 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	if err == nil {
 		return a.code
 	}
-	code := codeOf(err)
-	if c, ok := errors.AsType[*coded](err); !ok && isUsage(err) {
+	code := exitCodeOf(err)
+	if c, ok := errors.AsType[*exitError](err); !ok && isUsageError(err) {
 		code = exitUsage
 	} else if ok && c.err == nil {
 		return code
 	}
-	a.say("%s", withoutSecrets(code, oneLine(err))+a.missesPassword(err))
+	a.say("%s", redactArguments(code, oneLine(err))+a.passwordHint(err))
 	return code
 }
 
@@ -101,44 +98,12 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// withoutUser finds a URL's user and password. A store's own never get this far;
-// this is for one that was typed where none belongs, as for a lock's name.
-var withoutUser = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s"][^\s"]*@`)
-
-// withoutSecrets takes what may be a store's URL out of an error about the command line,
-// which repeats what was typed where none belongs, as after -store for --store. Errors
-// about a store itself show none.
-func withoutSecrets(code int, text string) string {
-	switch code {
-	case exitUsage, exitNotExec, exitNotFound:
-		return likeURL.ReplaceAllString(text, "…")
-	}
-	return text
-}
-
-// likeURL finds a URL, user:password@host or password=, up to the last @ on the line: a
-// password may have a space in it; and what is behind one that a shell has cut there.
-var likeURL = regexp.MustCompile(`(?i)[^\s"']*(://|:/|:[^\s"]*@|pass[a-z]*[=:]|pwd[=:])(.*@)?[^\s"]*|[^\s"']*@[^\s"']+`)
-
-func hideUser(url string) string {
-	scheme, user, _ := strings.Cut(url, "://")
-	if user == "user:password@" || user == "user@" { // of a message that says what to write
-		return url
-	}
-	return scheme + "://…@"
-}
-
 // isUsage recognises what cobra itself says of a command line; it has no type.
-func isUsage(err error) bool {
+func isUsageError(err error) bool {
 	for _, begin := range []string{"unknown command", "unknown flag", "unknown shorthand", "accepts ", "requires ", "invalid argument"} {
 		if strings.HasPrefix(err.Error(), begin) {
 			return true
 		}
 	}
 	return false
-}
-
-// oneLine joins what cobra and the system put on several lines.
-func oneLine(err error) string {
-	return strings.ReplaceAll(driver.OneLine(err.Error()), "?; ", "? ") // cobra: did you mean this?
 }

@@ -20,7 +20,7 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	deadline, ok := t.Deadline() // a script that hangs says where
 	if ok {
-		deadline = deadline.Add(-patience)
+		deadline = deadline.Add(-testTimeout)
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),

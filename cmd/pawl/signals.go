@@ -16,27 +16,27 @@ type signals struct {
 }
 
 // catch leaves those alone that are ignored, as by nohup.
-func catch() *signals {
+func catchSignals() *signals {
 	s := &signals{make(chan os.Signal, 16), ignoredSignals()}
-	for _, sig := range caught {
+	for _, sig := range caughtSignals {
 		if slices.Contains(s.ignored, sig.(syscall.Signal)) {
 			signal.Ignore(sig)
 		} else {
 			signal.Notify(s.ch, sig)
 		}
 	}
-	neverStopWriting()
+	ignoreTerminalStop()
 	return s
 }
 
 // outliveReaders makes a write to a pipe that nobody reads any more fail, from here to
 // the end. Otherwise it would end us, with a lock in hand. The command is ended by it
 // as ever: what is caught is not handed down.
-func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+func failOnBrokenPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 func (s *signals) release() {
 	signal.Stop(s.ch)
-	writeAsOthers()
+	resetTerminalStop()
 }
 
 // interrupted is the end of a wait by a signal.
@@ -54,7 +54,7 @@ func (s *signals) interrupts(ctx context.Context) (context.Context, context.Canc
 		for {
 			select {
 			case sig := <-s.ch:
-				if ends(sig) {
+				if terminates(sig) {
 					cancel(interrupted{sig.(syscall.Signal)})
 					return
 				}
@@ -71,6 +71,6 @@ func (s *signals) interrupts(ctx context.Context) (context.Context, context.Canc
 }
 
 // ends reports whether a signal ends a program that does not expect it.
-func ends(sig os.Signal) bool {
+func terminates(sig os.Signal) bool {
 	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }

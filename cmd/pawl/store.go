@@ -26,8 +26,8 @@ type store struct {
 }
 
 // chosen finds the store, and makes the folder of the local one.
-func (a *app) chosen() (store, error) {
-	s, err := a.choose()
+func (a *app) findOrCreateStore() (store, error) {
+	s, err := a.findStore()
 	if err == nil && s.local != "" {
 		err = makeLocal(s.local)
 	}
@@ -36,7 +36,7 @@ func (a *app) chosen() (store, error) {
 
 // choose finds the store: -s, then PAWL_STORE, then PAWL_STORE_FILE, then the
 // local one. An empty variable is as good as none.
-func (a *app) choose() (store, error) {
+func (a *app) findStore() (store, error) {
 	s := store{url: "local:", from: "default"}
 	switch file, env := os.Getenv("PAWL_STORE_FILE"), os.Getenv("PAWL_STORE"); {
 	case a.store != "":
@@ -46,7 +46,7 @@ func (a *app) choose() (store, error) {
 	case file != "":
 		text, path, err := readStoreFile(file)
 		if err != nil {
-			return s, &coded{exitConfig, fmt.Errorf("PAWL_STORE_FILE: %w", err)}
+			return s, &exitError{exitConfig, fmt.Errorf("PAWL_STORE_FILE: %w", err)}
 		}
 		s = store{url: text, from: "PAWL_STORE_FILE", file: path}
 	}
@@ -55,9 +55,9 @@ func (a *app) choose() (store, error) {
 	}
 	u, err := parseStore(s.url)
 	if err != nil {
-		return s, &coded{exitConfig, fmt.Errorf("the store from %s: %w", s.from, err)}
+		return s, &exitError{exitConfig, fmt.Errorf("the store from %s: %w", s.from, err)}
 	}
-	if err := s.fix(u); err != nil {
+	if err := s.makePathAbsolute(u); err != nil {
 		return s, err
 	}
 	s.shown = driver.ShowURL(u)
@@ -116,12 +116,12 @@ func schemes() []string {
 var firstContact = 10 * time.Second
 
 // connect opens the store that was chosen.
-func (a *app) connect(ctx context.Context) (*pawl.Client, store, error) {
-	s, err := a.chosen()
+func (a *app) openChosen(ctx context.Context) (*pawl.Client, store, error) {
+	s, err := a.findOrCreateStore()
 	if err != nil {
 		return nil, s, err
 	}
-	c, err := a.open(ctx, s)
+	c, err := a.openStore(ctx, s)
 	return c, s, err
 }
 
@@ -129,14 +129,14 @@ func (a *app) connect(ctx context.Context) (*pawl.Client, store, error) {
 // changed by that, nor made. The local store is where it is, typed right or not,
 // so if it is not there yet nobody holds anything: it is shown as empty, but not to
 // those who want to stay.
-func (a *app) look(ctx context.Context, stays bool) (*pawl.Client, store, error) {
-	s, err := a.choose()
+func (a *app) openReadOnly(ctx context.Context, stays bool) (*pawl.Client, store, error) {
+	s, err := a.findStore()
 	if err != nil {
 		return nil, s, err
 	}
 	seen := s
 	if s.local != "" {
-		if err := trustLocal(s.local, false); err != nil {
+		if err := checkLocalOwner(s.local, false); err != nil {
 			return nil, s, err
 		}
 		if _, err := os.Stat(s.local); errors.Is(err, fs.ErrNotExist) && !stays {
@@ -149,11 +149,11 @@ func (a *app) look(ctx context.Context, stays bool) (*pawl.Client, store, error)
 		u.RawQuery = q.Encode()
 		seen.url = u.String()
 	}
-	c, err := a.open(ctx, seen)
+	c, err := a.openStore(ctx, seen)
 	return c, s, err
 }
 
-func (a *app) open(ctx context.Context, s store, opts ...pawl.Option) (*pawl.Client, error) {
+func (a *app) openStore(ctx context.Context, s store, opts ...pawl.Option) (*pawl.Client, error) {
 	if s.from == "-s" && s.secret() {
 		a.say("warning: the password in -s shows in ps; use PAWL_STORE or PAWL_STORE_FILE")
 	}
@@ -170,16 +170,16 @@ func (a *app) open(ctx context.Context, s store, opts ...pawl.Option) (*pawl.Cli
 	err = fmt.Errorf("store %s: %w", s.shown, reason)
 	switch {
 	case errors.Is(err, pawl.ErrInvalid):
-		return nil, &coded{exitConfig, err}
+		return nil, &exitError{exitConfig, err}
 	case errors.Is(err, pawl.ErrDenied):
-		return nil, &coded{exitDenied, err}
+		return nil, &exitError{exitDenied, err}
 	}
-	return nil, &coded{exitUnavailable, err}
+	return nil, &exitError{exitUnavailable, err}
 }
 
 // leave closes a client, but does not wait long for a store that does not answer:
 // whoever started us waits too, and what is left behind ends with its TTL.
-func leave(c *pawl.Client) {
+func closeClient(c *pawl.Client) {
 	if c == nil {
 		return
 	}

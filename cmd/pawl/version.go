@@ -21,7 +21,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if err := a.print("pawl %s\n", ourVersion()); err != nil || !verbose {
 				return err
 			}
-			st, err := a.choose()
+			st, err := a.findStore()
 			if err != nil {
 				return err
 			}

@@ -14,10 +14,10 @@ import (
 )
 
 // A changeView is one line of watch --json.
-type changeView struct {
+type changeJSON struct {
 	Time  time.Time `json:"time"`
 	Event string    `json:"event"` // queued, taken or left
-	claimView
+	claimJSON
 }
 
 func (a *app) watchCommand() *cobra.Command {
@@ -35,11 +35,11 @@ and went in between is not seen.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			c, _, err := a.look(ctx, true)
+			c, _, err := a.openReadOnly(ctx, true)
 			if err != nil {
 				return err
 			}
-			defer leave(c)
+			defer closeClient(c)
 			return a.watch(ctx, c, selected)
 		},
 	}
@@ -62,9 +62,9 @@ func (a *app) watch(ctx context.Context, c *pawl.Client, s selection) error {
 		if !s.wants(ch.Entry.Name) {
 			continue
 		}
-		v := viewOf(ch.Entry, ch.Ahead)
+		v := newClaimJSON(ch.Entry, ch.Ahead)
 		if a.json {
-			err = a.printJSONLine(changeView{now.UTC(), ch.Step.String(), v})
+			err = a.printJSONLine(changeJSON{now.UTC(), ch.Step.String(), v})
 		} else {
 			err = a.print("%s  %-6s  %s  %s\n", now.Format("15:04:05.000"), ch.Step, v.subject(), v.who())
 		}
@@ -76,7 +76,7 @@ func (a *app) watch(ctx context.Context, c *pawl.Client, s selection) error {
 }
 
 // subject is what a change is about, in a line that has no column for its kind.
-func (v claimView) subject() string {
+func (v claimJSON) subject() string {
 	if v.Election != "" {
 		return "election " + v.title()
 	}

@@ -1,0 +1,20 @@
+package main
+
+import "syscall"
+
+// A terminalState is the console, which has neither jobs nor modes that outlive a program.
+type terminalState struct{}
+
+func (*terminalState) save() {}
+
+func (*terminalState) restore() {}
+
+func inForeground(int) bool { return true }
+
+func stopsBackgroundWriters(int) bool { return false }
+
+func ignoreTerminalStop() {}
+
+func resetTerminalStop() {}
+
+func ignoredSignals() []syscall.Signal { return nil }
