@@ -47,7 +47,7 @@ func common(t *testing.T, n int) []*testserver.Server {
 func (l *lodge) begin() {
 	up := make(chan []*testserver.Server, 1)
 	go func() { // end waits for it
-		l.ended <- testserver.Outside(func(t testing.TB) {
+		l.ended <- testserver.RunOutsideTest(func(t testing.TB) {
 			up <- servers(t, 5)
 			<-l.over
 		})

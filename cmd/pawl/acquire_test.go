@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A sluggish engine answers the first Enter late, as a store does at the end of
+// A slowEngine delays its answer to the first Enter, as a store does at the end of
 // an outage.
 type slowEngine struct {
 	driver.Engine

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// A clerk writes what is given to it, in order, and whoever gave it goes on: a
-// reader may have stopped reading, as a pager does at the end of its page and a
-// terminal after Ctrl-S, and the lock must be watched all the same.
+// An asyncWriter runs writes in order without blocking the caller. The reader may
+// have stopped reading, for example a pager at the end of its page or a terminal
+// after Ctrl-S, and pawl must keep watching the lock meanwhile.
 type asyncWriter struct {
 	mu   sync.Mutex    // guards last
-	last chan struct{} // closed when everything was written; nil: there was nothing
+	last chan struct{} // closed when the last write is done; nil: nothing was written
 }
 
-// add has write called when everything before it was written.
+// add runs write after all earlier writes.
 func (w *asyncWriter) add(write func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before, done := w.last, make(chan struct{})
 	w.last = done
-	go func() { // wait waits for it
+	go func() { // ended by wait
 		defer close(done)
 		if before != nil {
 			<-before
@@ -28,14 +28,14 @@ func (w *asyncWriter) add(write func()) {
 	}()
 }
 
-// wait returns when everything was written.
+// wait blocks until everything is written.
 func (w *asyncWriter) wait() {
 	if last := w.lastWrite(); last != nil {
 		<-last
 	}
 }
 
-// within waits until everything was written, but no longer than d.
+// waitAtMost blocks until everything is written, but no longer than d.
 func (w *asyncWriter) waitAtMost(d time.Duration) {
 	last := w.lastWrite()
 	if last == nil {

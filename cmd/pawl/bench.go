@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A trial is one run of bench.
+// A benchRun is one run of pawl bench.
 type benchRun struct {
 	*app
 	store      store
-	length     time.Duration // of each kind
+	length     time.Duration // of each kind of work
 	goroutines int
 	format     string
 	kinds      []lockbench.Kind
@@ -28,20 +28,20 @@ func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [flags] [KIND…]",
 		Short: "Measure how fast locks are in a store",
-		Long: `bench takes and gives back locks in the store, and shows how many it can do in a
-second and how long each took. KIND is any of these; without one, all:
+		Long: `bench acquires and releases locks in the store, and shows how many it managed
+per second and how long each took. KIND is any of these; without one, all:
 
-  alone      one goroutine, a name that nobody else wants
+  alone      one goroutine, a name without contention
   apart      many goroutines, each with a name of its own
-  together   many goroutines of one client that want the same name
-  handoff    from one client's unlock until another, who waited, has the lock
+  together   many goroutines of one client, all with the same name
+  handoff    from one client's unlock until another, waiting client has the lock
 
-Names begin with pawl-bench/ and a random word, so that nobody's locks are in the
-way of anybody's. What is left in the store is what a lock leaves that was given
-back: nothing, or rows that any pawl removes when they were idle for an hour.
+Names begin with pawl-bench/ and a random word, so that they do not collide with other
+locks. What stays in the store is what any released lock leaves: nothing, or rows that
+any pawl removes after an hour.
 
-The figures are those of this machine, this network and this store now. They load
-the store as much as they can.`,
+The results describe this machine, this network and this store right now. bench loads
+the store as much as it can.`,
 		Example: `  pawl bench -s redis://localhost:6379
   pawl bench --for 10s --format gobench handoff >new.txt; benchstat old.txt new.txt`,
 		ValidArgs: []string{"alone", "apart", "together", "handoff"},
@@ -53,8 +53,8 @@ the store as much as they can.`,
 		},
 	}
 	f := cmd.Flags()
-	durationVar(f, &b.length, "for", "", 2*time.Second, "how `long` each kind of work is done")
-	f.IntVarP(&b.goroutines, "goroutines", "g", 64, "how `many` goroutines apart and together have")
+	durationVar(f, &b.length, "for", "", 2*time.Second, "how `long` each kind of work runs")
+	f.IntVarP(&b.goroutines, "goroutines", "g", 64, "how `many` goroutines apart and together use")
 	f.StringVar(&b.format, "format", "text", "text, or gobench: lines for benchstat")
 	f.BoolVar(&a.json, "json", false, "one JSON array")
 	return cmd
@@ -117,11 +117,11 @@ func (b *benchRun) run(ctx context.Context) error {
 	return show.end()
 }
 
-// lastWord is how long an interrupted work may take to give back what it holds. A
-// store that does not answer is not waited for: there it ends with its TTL.
+// cleanupTime is how long an interrupted run may take to release its locks. If the
+// store does not answer, they expire.
 const cleanupTime = 5 * time.Second
 
-// measure does one kind of work.
+// measure runs one kind of work.
 func (b *benchRun) measure(ctx context.Context, k lockbench.Kind, prefix string) (lockbench.Result, error) {
 	type outcome struct {
 		lockbench.Result

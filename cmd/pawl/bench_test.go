@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// measured are the fields of one kind of work in bench --json.
+// benchFields are the fields of one result in bench --json.
 var benchFields = map[string]func(any) bool{
 	"kind": isText(`^(alone|apart|together|handoff)$`), "store": isText(`^sqlite://`),
 	"goroutines": isNumber, "clients": isNumber, "seconds": isNumber, "count": isNumber, "per_second": isNumber,
@@ -81,7 +81,7 @@ func TestBenchFitsANarrowTerminalWithoutColour(t *testing.T) {
 		if strings.Contains(strings.ReplaceAll(text, "\r\x1b[K", ""), "\x1b") {
 			t.Errorf("colour: %q", text)
 		}
-		_, text, _ = strings.Cut(text, "\r\n") // the store's own name is not cut
+		_, text, _ = strings.Cut(text, "\r\n") // the line with the store's name is not shortened
 		for _, line := range regexp.MustCompile(`\r\n|\r\x1b\[K`).Split(text, -1) {
 			if columnsOf(line) > int(width) {
 				t.Errorf("%d columns of %d: %q", columnsOf(line), width, line)
@@ -98,7 +98,7 @@ func TestAnInterruptedBenchLeavesNothingHeld(t *testing.T) {
 			env := newTestEnv(t)
 			for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 				x := env.terminal(80, "pawl", "bench", "--for", "1h", "-g", "8", kind)
-				// It works, and holds something, once a name of its own was listed.
+				// bench holds a lock once one of its names is listed.
 				if !eventually(func() bool { return strings.Contains(env.run("pawl", "ls").out, "pawl-bench/") }) {
 					t.Fatalf("nothing was held: %q", x.shown())
 				}

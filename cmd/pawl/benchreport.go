@@ -8,8 +8,7 @@ import (
 	"github.com/pawl-go/pawl/internal/lockbench"
 )
 
-// A reporter shows what was measured, each kind as soon as it is known or all at the
-// end.
+// A reporter prints the results, each as soon as it is known or all at the end.
 type reporter interface {
 	add(r *lockbench.Result)
 	end() error
@@ -27,25 +26,25 @@ func (b *benchRun) reporter() reporter {
 	return (*textReport)(b)
 }
 
-// A gaugeView is one kind of work in bench --json.
+// benchJSON is one kind of work in bench --json.
 type benchJSON struct {
 	Kind       string    `json:"kind"` // alone, apart, together or handoff
 	Store      string    `json:"store"`
 	Goroutines int       `json:"goroutines"`
 	Clients    int       `json:"clients"`
-	Seconds    float64   `json:"seconds"`              // that it took
+	Seconds    float64   `json:"seconds"`              // duration of the measurement
 	Count      int       `json:"count"`                // locks, or handoffs
-	PerSecond  float64   `json:"per_second,omitempty"` // of them; not of handoffs, which wait in between
-	P50        float64   `json:"p50_us"`               // half of them took at most so many microseconds
+	PerSecond  float64   `json:"per_second,omitempty"` // not for handoffs, which include waiting
+	P50        float64   `json:"p50_us"`               // the median, in microseconds
 	P90        float64   `json:"p90_us"`
 	P99        float64   `json:"p99_us"`
 	Max        float64   `json:"max_us"`
-	Fewest     int       `json:"fewest"` // turns of the goroutine that had the fewest
+	Fewest     int       `json:"fewest"` // acquisitions of the goroutine that had the fewest
 	Most       int       `json:"most"`
 	Histogram  []barJSON `json:"histogram"`
 }
 
-// A barView is how many took from so long to less than so long.
+// barJSON is one bar of the histogram.
 type barJSON struct {
 	From  float64 `json:"from_us"`
 	To    float64 `json:"to_us"`
@@ -74,12 +73,12 @@ func (j *jsonReport) end() error { return j.printJSON(j.all) }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// A lineReport writes as Go's own benchmarks do.
+// A lineReport prints the format of Go's own benchmarks.
 type lineReport benchRun
 
 func (l *lineReport) add(r *lockbench.Result) {
 	perOp, rate := r.Times.Mean(), ""
-	if r.PerSecond() > 0 { // as there, all goroutines share the time
+	if r.PerSecond() > 0 { // as in Go benchmarks, the time is divided among all goroutines
 		perOp, rate = r.Took/time.Duration(r.Times.N()), fmt.Sprintf(" %.1f locks/s", r.PerSecond())
 	}
 	_ = l.print("BenchmarkLock/%s/goroutines=%d %d %d ns/op%s %d p50-ns %d p90-ns %d p99-ns\n",
@@ -88,7 +87,7 @@ func (l *lineReport) add(r *lockbench.Result) {
 
 func (l *lineReport) end() error { return nil }
 
-// A textReport writes for people.
+// A textReport prints for people.
 type textReport benchRun
 
 func (t *textReport) add(r *lockbench.Result) {
@@ -116,7 +115,7 @@ func (t *textReport) add(r *lockbench.Result) {
 
 func (t *textReport) end() error { return nil }
 
-// rate writes how often, in as many digits as mean something.
+// rate formats a rate with as many digits as are meaningful.
 func rate(f float64) string {
 	if f < 100 {
 		return fmt.Sprintf("%.1f", f)

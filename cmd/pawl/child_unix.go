@@ -15,35 +15,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultPath is where commands are searched for without a PATH.
+// defaultPath is searched for commands if PATH is not set.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// caught are the signals that end a program or are meant for it. Those that stop one
-// are left alone: whoever stops us stops the lock.
+// caughtSignals are the signals that terminate a program or that it may handle.
+// Signals that stop a process are not caught: stopping pawl also stops renewing the
+// lock.
 var caughtSignals = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT,
 }
 
-// A child is the command and whatever it starts, with the guardian between us: a
-// process of ours that ends them all if we are killed, or stopped until the lock has
-// passed to another.
+// A child is the command and its descendants. A guardian process sits between pawl
+// and the command: it kills them all if pawl is killed, or is stopped until its
+// lock expires.
 type child struct {
 	processTree
 	conn        *guardianConn
 	done        chan syscall.WaitStatus
 	ended       chan struct{} // closed before done is sent
 	received    chan receivedSignal
-	syncReplies chan int64  // by its number: the guardian has told of every signal it had when it was asked
-	lastSync    int64       // of relay: the last question
-	killedLate  atomic.Bool // the guardian has ended the command: it was not told of a later end in time
+	syncReplies chan int64  // numbers of syncs that the guardian has answered: it has reported all signals received before
+	lastSync    int64       // number of the last sync; owned by forwardSignals
+	killedLate  atomic.Bool // the guardian killed the command because it did not learn of a later deadline in time
 }
 
-// start starts the command, to be ended at a time unless endBy names another; a zero
-// time is none. With a terminal it stays in our process group, so that Ctrl-C reaches
-// it once, from the terminal, and it may read; without one it gets a group of its own,
-// which we signal. The guardian is in our group with a terminal, to notice what is sent
-// to the whole group, and alone in one otherwise, to outlive what ends ours.
+// start starts the command. The guardian kills it at until, unless setDeadline
+// changes that; a zero until means no deadline.
+//
+// With a terminal, the command stays in pawl's process group, so that Ctrl-C
+// reaches it exactly once, from the terminal, and so that it can read from the
+// terminal. Without a terminal, it gets its own group, which pawl signals. The
+// guardian is in pawl's group with a terminal, to notice signals that are sent to
+// the whole group, and otherwise alone in its own group, to survive signals that
+// end pawl's.
 func start(cmd *exec.Cmd, live *os.File, ignored []syscall.Signal, until time.Time) (*child, error) {
 	c := &child{
 		processTree: processTree{ownGroup: !hasTerminal(), preexisting: descendantsOf(os.Getpid(), nil)},
@@ -57,7 +62,7 @@ func start(cmd *exec.Cmd, live *os.File, ignored []syscall.Signal, until time.Ti
 	}
 	c.conn = near
 	if !until.IsZero() {
-		c.setDeadline(until) // now: we may be stopped when the command has just begun
+		c.setDeadline(until) // now, because pawl may be stopped right after the command has started
 	}
 	if err := c.startGuardian(cmd, far, live, ignored); err != nil {
 		return nil, err
@@ -71,15 +76,16 @@ func start(cmd *exec.Cmd, live *os.File, ignored []syscall.Signal, until time.Ti
 	return c, nil
 }
 
-// startGuardian starts the guardian, with the far end of the link. That is closed here:
-// it must not be open but in the guardian, or its end would not be noticed.
+// startGuardian starts the guardian with the far end of the connection. It closes
+// far here: only the guardian may have it open, or pawl would not see the
+// guardian's end.
 func (c *child) startGuardian(cmd *exec.Cmd, far, live *os.File, ignored []syscall.Signal) error {
 	defer far.Close()
-	theirs, err := inheritable(far)
+	inherited, err := inheritable(far)
 	if err != nil {
 		return err
 	}
-	defer theirs.Close()
+	defer inherited.Close()
 	if live != nil {
 		if live, err = inheritable(live); err != nil {
 			return err
@@ -91,7 +97,7 @@ func (c *child) startGuardian(cmd *exec.Cmd, far, live *os.File, ignored []sysca
 		return err
 	}
 	g := exec.Command(program)
-	g.Args = append(guardianArgs(theirs, c.ownGroup, ignored), append([]string{cmd.Path}, cmd.Args...)...)
+	g.Args = append(guardianArgs(inherited, c.ownGroup, ignored), append([]string{cmd.Path}, cmd.Args...)...)
 	g.Env, g.Stdin, g.Stdout, g.Stderr = cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr
 	g.SysProcAttr = &syscall.SysProcAttr{Setpgid: c.ownGroup}
 	if err := g.Start(); err != nil {
@@ -101,7 +107,8 @@ func (c *child) startGuardian(cmd *exec.Cmd, far, live *os.File, ignored []sysca
 	return nil
 }
 
-// ourselves is the program that we are, even if another has taken its place since.
+// ownExecutable returns the path of the running program, even if its file was
+// replaced since.
 func ownExecutable() (string, error) {
 	path, err := os.Executable()
 	if now, gone := os.Stat(path); err == nil {
@@ -110,14 +117,14 @@ func ownExecutable() (string, error) {
 		}
 		return path, nil
 	}
-	return exec.LookPath(os.Args[0]) // there is no /proc
+	return exec.LookPath(os.Args[0]) // without /proc
 }
 
-// inheritable is a copy of f that what we start inherits, under a number that nobody
-// uses: descriptor 3 and so on may be the caller's own.
+// inheritable returns a copy of f for child processes, under an unused number:
+// descriptors 3 and up may belong to the caller.
 func inheritable(f *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD, 100)
-	if err == unix.EINVAL { // we may not have so many
+	if err == unix.EINVAL { // beyond the limit of open files
 		fd, err = unix.FcntlInt(f.Fd(), unix.F_DUPFD, 10)
 	}
 	if err != nil {
@@ -126,10 +133,10 @@ func inheritable(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// listen takes in what the guardian tells, to its end.
+// receiveFromGuardian handles the guardian's messages until it ends.
 func (c *child) receiveFromGuardian(started chan<- error) {
 	end := make(chan syscall.WaitStatus, 1)
-	go func() { end <- waitChild(c.guardian, nil) }() // waited for below; orphans are buried meanwhile
+	go func() { end <- waitChild(c.guardian, nil) }() // received below; reaps orphans meanwhile
 	var status *syscall.WaitStatus
 	c.conn.receive(func(word string, n int64) {
 		switch word {
@@ -140,10 +147,10 @@ func (c *child) receiveFromGuardian(started chan<- error) {
 			started <- syscall.Errno(n)
 		case "signal":
 			c.receive(receivedSignal{syscall.Signal(n), atGuardian})
-		case "answer":
+		case "synced":
 			select {
 			case c.syncReplies <- n:
-			default: // nobody waits for so many
+			default: // only the last reply matters
 			}
 		case "stopped":
 			c.stopWithCommand(syscall.Signal(n))
@@ -156,9 +163,9 @@ func (c *child) receiveFromGuardian(started chan<- error) {
 	ended := <-end
 	c.conn.Close()
 	close(c.ended)
-	if c.pid == 0 { // there is no command, or nobody has told of it
+	if c.pid == 0 { // the command did not start, or the guardian died before reporting it
 		processTree{guardian: c.guardian, preexisting: c.preexisting}.killAll()
-		started <- guardianEnded(ended) // nobody listens, if it has failed
+		started <- guardianEnded(ended) // unread if the failure was already reported
 		return
 	}
 	if status == nil { // the guardian was killed, and the command with it
@@ -168,8 +175,8 @@ func (c *child) receiveFromGuardian(started chan<- error) {
 	c.done <- *status
 }
 
-// guardianEnded says that the guardian has ended before the command began. A signal that
-// it did not catch yet was meant for all of us.
+// guardianEnded returns the error for a guardian that ended before the command
+// started. A signal that ended it was probably sent to the whole group.
 func guardianEnded(status syscall.WaitStatus) error {
 	if status.Signaled() {
 		return &exitError{code: statusCode(status)}
@@ -177,23 +184,24 @@ func guardianEnded(status syscall.WaitStatus) error {
 	return fmt.Errorf("guardian: ended with %d", statusCode(status))
 }
 
-// stopToo stops us as well when the terminal has stopped the command, which is in our
-// group, for reading or writing in its background: the shell we were started by sees
-// us, and brings back only what has stopped.
+// stopWithCommand stops pawl when the terminal has stopped the command, which is in
+// the same group, for reading or writing in the background. The calling shell only
+// sees pawl, and only resumes what has stopped.
 func (c *child) stopWithCommand(sig syscall.Signal) {
 	if !c.ownGroup && (sig == syscall.SIGTTOU || sig == syscall.SIGTTIN) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	}
 }
 
-// endGuardian is for a guardian that stands still when it should tell of the end.
+// killGuardian kills a guardian that hangs instead of reporting the command's end.
 func (c *child) killGuardian() { _ = syscall.Kill(c.guardian, syscall.SIGKILL) }
 
-// endBy has the guardian end the command at a time, unless it is told another before:
-// we may be stopped, or stand still, and the lock would pass to another.
+// setDeadline makes the guardian kill the command at t, unless it gets a later
+// deadline before: if pawl is stopped or stalls, the lock passes to another holder
+// at t.
 func (c *child) setDeadline(t time.Time) {
-	now := uptime() // before Until: if we are stopped in between, it is early
-	_ = c.conn.send("until", now+int64(time.Until(t)))
+	now := uptime() // read before time.Until: if pawl is stopped in between, the deadline is early, not late
+	_ = c.conn.send("deadline", now+int64(time.Until(t)))
 }
 
 func statusCode(status syscall.WaitStatus) int {
@@ -203,10 +211,10 @@ func statusCode(status syscall.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// killed reports whether a signal ended the command.
+// endedBySignal reports whether a signal ended the command.
 func endedBySignal(status syscall.WaitStatus) bool { return status.Signaled() }
 
-// guardianArgs is the command line of a guardian, but for the command.
+// guardianArgs returns the guardian's command line, except the command.
 func guardianArgs(link *os.File, own bool, ignored []syscall.Signal) []string {
 	var numbers []string
 	for _, n := range ignored {
@@ -215,5 +223,5 @@ func guardianArgs(link *os.File, own bool, ignored []syscall.Signal) []string {
 	return []string{os.Args[0], guardianVerb, strconv.Itoa(int(link.Fd())), strconv.FormatBool(own), strings.Join(numbers, ",")}
 }
 
-// guardianVerb is not for people: pawl starts itself with it.
+// guardianVerb is internal: pawl starts itself with it.
 const guardianVerb = "guardian"

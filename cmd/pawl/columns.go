@@ -2,8 +2,9 @@ package main
 
 import "strings"
 
-// cells is how many columns of a terminal a text takes, or more: where fonts and
-// terminals differ it counts two, since too short does no harm.
+// displayWidth returns an upper bound of the terminal columns that s takes. It
+// counts two where fonts and terminals differ, because a line that is cut too short
+// does no harm.
 func displayWidth(s string) (n int) {
 	for _, r := range s {
 		n += runeWidth(r)
@@ -12,13 +13,13 @@ func displayWidth(s string) (n int) {
 }
 
 func runeWidth(r rune) int {
-	if r < 0x1100 || r >= 0x2000 && r < 0x2300 { // before the first wide script; dashes, dots and arrows
+	if r < 0x1100 || r >= 0x2000 && r < 0x2300 { // below the first wide script; dashes, dots and arrows
 		return 1
 	}
 	return 2
 }
 
-// cut makes a text fit into so many columns, with what is hidden in it shown.
+// cut shortens s to at most most columns and escapes hidden characters.
 func cut(s string, most int) string {
 	s = escapeHidden(s)
 	switch {
@@ -36,8 +37,8 @@ func cut(s string, most int) string {
 	return s
 }
 
-// columns writes rows in columns, the last of each ragged, with what is hidden in them
-// shown.
+// columns aligns rows in columns, except the last one, and escapes hidden
+// characters.
 func columns(rows [][]string) string {
 	var widths []int
 	for _, row := range rows {

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/canary"
+	"github.com/pawl-go/pawl/internal/passwordleak"
 )
 
-// shells are those that completion is for: how each is started, with nothing of the
-// user's, and how it is told of the completions.
+// shells are the shells with completion: how each is started without the user's
+// configuration, and how it loads the completions.
 var shells = map[string]struct {
 	args []string
 	load string
@@ -29,10 +29,10 @@ var shells = map[string]struct {
 
 const (
 	tab   = "\t"
-	ctrlU = "\x15" // takes the line away
+	ctrlU = "\x15" // clears the line
 )
 
-// inShells runs a test at a terminal with each shell, which has its completions loaded.
+// inShells runs a test on a terminal in each shell, with its completions loaded.
 func inShells(t *testing.T, test func(t *testing.T, name string, env *testEnv, x *terminal)) {
 	t.Parallel()
 	for name, shell := range shells {
@@ -50,8 +50,7 @@ func inShells(t *testing.T, test func(t *testing.T, name string, env *testEnv, x
 	}
 }
 
-// The shells themselves are asked, with keys on a terminal: what they make of the
-// answer is then run.
+// The test types into real shells on a terminal and then runs the completed line.
 func TestRealShellsComplete(t *testing.T) {
 	inShells(t, func(t *testing.T, name string, env *testEnv, x *terminal) {
 		env.holdAll("deploy-nightly", "orders:42", "größer a b")
@@ -86,7 +85,7 @@ func TestRealShellsComplete(t *testing.T) {
 				}
 			}
 		}
-		if name == "bash" { // twice: it lists them
+		if name == "bash" { // a second tab lists them
 			before := len(x.shown())
 			x.types("pawl run --on-lost " + tab + tab)
 			if !eventually(func() bool {
@@ -101,8 +100,9 @@ func TestRealShellsComplete(t *testing.T) {
 	})
 }
 
-// A shell puts what begins all the words that it is offered on the line as it is, and
-// reads the line when it asks again: a name that anybody wrote must not be run.
+// Shells insert the common prefix of all candidates unquoted, and bash evaluates
+// the line when it completes again: a name that anybody may have stored must not be
+// executed.
 func TestNamesAreNotRunByTheShellThatCompletesThem(t *testing.T) {
 	inShells(t, func(t *testing.T, _ string, env *testEnv, x *terminal) {
 		env.holdAll("c", "$(echo >owned)1", "$(echo >owned)2", "`echo >owned`1", "`echo >owned`2", "a;echo >owned;1", "a;echo >owned;2", "(echo >owned)", "b\"$(echo >owned)\"1", "b\"$(echo >owned)\"2")
@@ -116,7 +116,7 @@ func TestNamesAreNotRunByTheShellThatCompletesThem(t *testing.T) {
 	})
 }
 
-// answers are what a shell is told: the words, without what is said of each.
+// completions returns the candidates that a shell gets, without their descriptions.
 func (env *testEnv) completions(args ...string) (words []string) {
 	env.t.Helper()
 	p := env.run("pawl", append([]string{"__complete"}, args...)...)
@@ -137,10 +137,10 @@ func (env *testEnv) completions(args ...string) (words []string) {
 func TestCompletionMakesNoStoreAndSaysNothing(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
-	for i, store := range []string{"sqlite:tpyo.db", "local:", "redis://127.0.0.1:1", "nonsense", "redis://ana:" + canary.Password + "@127.0.0.1:1"} {
+	for i, store := range []string{"sqlite:tpyo.db", "local:", "redis://127.0.0.1:1", "nonsense", "redis://ana:" + passwordleak.Password + "@127.0.0.1:1"} {
 		for n, verb := range []string{"run", "elect", "ls", "inspect", "watch", "force-unlock"} {
 			if i > 0 && n%3 != i%3 {
-				continue // every verb with the first, and the others with two each
+				continue // every verb with the first store, two verbs with each of the others
 			}
 			if words := env.completions("-s", store, verb, ""); len(words) > 0 {
 				t.Errorf("-s %s %s: %q", store, verb, words)
@@ -170,14 +170,14 @@ func TestCompletionLeavesOutWhatCouldNotBePasted(t *testing.T) {
 	}
 }
 
-// A store that takes connections and never answers.
+// A store that accepts connections and never answers.
 func TestCompletionDoesNotWaitForAStore(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ln.Close() }) // when all have ended
+	t.Cleanup(func() { ln.Close() }) // after all connections have ended
 	for _, scheme := range []string{"redis", "postgres", "etcd", "zk", "mysql"} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +186,7 @@ func TestCompletionDoesNotWaitForAStore(t *testing.T) {
 			if words := env.completions("-s", scheme+"://"+ln.Addr().String(), "inspect", ""); len(words) > 0 {
 				t.Errorf("%q", words)
 			}
-			if took := time.Since(from); took > testTimeout { // it would be a minute
+			if took := time.Since(from); took > testTimeout { // without the limit it would take a minute
 				t.Errorf("took %v", took)
 			}
 		})

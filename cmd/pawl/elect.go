@@ -14,12 +14,12 @@ func (a *app) electCommand() *cobra.Command {
 		Use:   "elect [flags] NAME VALUE [--] COMMAND…",
 		Short: "Run a command while leading",
 		Long: `elect stands for election in NAME and runs COMMAND while it leads. Others see VALUE,
-such as an address: with NAME alone, elect prints the value of whoever leads.
+such as an address: with NAME alone, elect prints the value of the current leader.
 
 When COMMAND ends, the next in line leads. When the leadership is lost, COMMAND is
-stopped before another can lead, and the exit code is 79; with a supervisor that
-starts it again, it stands in line anew. Flags and exit codes are those of pawl run;
-without a leader to print it is 75.`,
+stopped before another can lead, and the exit code is 79; if a supervisor restarts
+elect, it queues again. Flags and exit codes are those of pawl run; if there is no
+leader to print, the exit code is 75.`,
 		Example: `  pawl elect scheduler 10.0.0.7:8080 -- ./scheduler
   pawl elect scheduler`,
 		DisableFlagsInUseLine: true,
@@ -47,7 +47,7 @@ without a leader to print it is 75.`,
 	return cmd
 }
 
-// leader prints the value of whoever leads.
+// leader prints the value of the current leader.
 func (a *app) leader(ctx context.Context, name string, vacant int) error {
 	c, _, err := a.openReadOnly(ctx, false)
 	if err != nil {

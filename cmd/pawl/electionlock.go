@@ -9,20 +9,20 @@ import (
 	"github.com/pawl-go/pawl/election"
 )
 
-// The locks behind elections: of those whose name fits into the lock's, and of those
-// that go by a hash.
+// The name prefixes of the locks behind elections: if the election's name fits into
+// the lock's name, and if it is hashed.
 var (
-	reserved      = elections[:strings.Index(elections, "/")+1] // begins the names of all recipes' locks
+	reserved      = elections[:strings.Index(elections, "/")+1] // prefix of the locks of all recipes
 	elections     = strings.TrimSuffix(electionLock("x"), "x")
 	longElections = path.Dir(electionLock(strings.Repeat("x", pawl.MaxName))) + "/"
 )
 
-// electionLock is the name of the lock that the leader holds; empty if there is no such
-// election.
+// electionLock returns the name of the lock that the leader holds; empty if the
+// election's name is invalid.
 func electionLock(name string) string { return election.New(nil, name).LockName() }
 
-// electionOf is the election behind whose lock this is. One whose name is too long is
-// only known by the lock's.
+// electionOf returns the election that a lock belongs to. For hashed names only the
+// lock's own name is known.
 func electionOf(lock string) (name string, ok bool) {
 	if strings.HasPrefix(lock, longElections) {
 		return lock, true
@@ -33,7 +33,7 @@ func electionOf(lock string) (name string, ok bool) {
 	return name, name != ""
 }
 
-// campaign stands for election in place of taking a lock.
+// campaign stands for election, which takes the lock behind it.
 func (j *job) campaign(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, error) {
 	var opts []pawl.Option
 	if try {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// plain writes out what does not show: \x1b, \u202e, \n, and \xff for a byte that is
-// no text. A text without such is itself.
+// escapeHidden replaces invisible characters with escapes: \x1b, \u202e, \n, and
+// \xff for invalid UTF-8.
 func escapeHidden(s string) string {
 	if !hasHidden(s) {
 		return s
@@ -34,18 +34,17 @@ func escapeHidden(s string) string {
 	return b.String()
 }
 
-// hidden reports whether a character is not seen as itself: it commands the terminal,
-// turns the text around, or takes no room.
+// hidden reports whether a character is not visible as itself: it controls the
+// terminal, reverses the text direction, or has no width.
 func hidden(r rune) bool {
 	return !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// hides reports whether there is anything in a text that does not show.
+// hasHidden reports whether s contains hidden characters.
 func hasHidden(s string) bool { return !utf8.ValidString(s) || strings.ContainsFunc(s, hidden) }
 
-// shownName is a name that cannot be taken for another: one that hides something, or
-// whose beginning or end is not seen, is in quotes. One that begins with a quote is
-// too, so that it is not taken for one of those.
+// shownName returns a name in an unambiguous form: quoted if it has hidden
+// characters, or spaces at either end, or begins with a quote itself.
 func shownName(name string) string {
 	if name == "" || name[0] == '"' || name != strings.TrimSpace(name) || hasHidden(name) {
 		return escapeHidden(strconv.Quote(name))

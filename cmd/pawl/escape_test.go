@@ -21,19 +21,19 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// evil is what somebody with the right to write into a store may put there: escape
-// sequences, the eight-bit ones, marks that turn text around, lines that are none,
-// characters that take no room, and bytes that are no text.
+// hiddenText is what an attacker with write access to a store may put there: escape
+// sequences, also the eight-bit ones, characters that reverse the text direction,
+// line separators, characters without width, and invalid UTF-8.
 const (
 	hiddenWord = "\x1b]0;owned\x07\x1b[2J\x08\x7f\u0085\u009b31m\u202a\u202e\u2066\u2069\u200e\u200f\u061c\u2028\u2029\u200b\u00ad\ufeff\U000e0041\ufe0f\u3164\xff"
 	hiddenText = hiddenWord + "\r\npawl: released \x00."
 )
 
-// plant writes attackers' claims into the stage's store: as exclusive holder and in
-// line, of a lock, of a lock with an evil name, and of an election.
+// storeHiddenCharacters writes an attacker's claims into the store: as holder and
+// in line of a lock, of a lock with such a name, and of an election.
 func (env *testEnv) storeHiddenCharacters() {
 	env.t.Helper()
-	env.hold("decoy") // its process lives, so that claims which name it stand
+	env.hold("decoy") // claims that name a live process do not expire
 	db, err := sqlite3.Open("file:" + env.path("locks.db"))
 	if err != nil {
 		env.t.Fatal(err)
@@ -63,10 +63,11 @@ func (env *testEnv) storeHiddenCharacters() {
 	}
 }
 
-// nothingObeyed fails if anything was printed that a terminal would obey or not show.
+// checkEscaped fails if the text contains anything that a terminal would obey or
+// not show.
 func checkEscaped(t *testing.T, place, text string) {
 	t.Helper()
-	text = strings.ReplaceAll(text, "\r\n", "\n") // as a terminal has it
+	text = strings.ReplaceAll(text, "\r\n", "\n") // a terminal prints \r\n
 	text = strings.ReplaceAll(text, "\r\x1b[K", "")
 	if !utf8.ValidString(text) {
 		t.Errorf("%s prints bytes that are no text: %q", place, text)
@@ -99,12 +100,12 @@ func TestNothingFromAStoreReachesATerminalUnescaped(t *testing.T) {
 		p := env.run("pawl", args...)
 		place := "pawl " + strings.Join(args, " ")
 		if args[0] == "__complete" {
-			p.out = strings.ReplaceAll(p.out, "\t", "") // between a word and what is said of it
+			p.out = strings.ReplaceAll(p.out, "\t", "") // separates a candidate from its description
 		}
 		checkEscaped(t, place+" | cat", p.out)
 		checkEscaped(t, place+" 2>&1 | cat", p.err)
 		if args[0] == "__complete" || args[0] == "force-unlock" && len(args) == 2 {
-			continue // a shell reads the first, and the second asks
+			continue // read by a shell only, or asks for input
 		}
 		x := env.terminal(200, "pawl", args...)
 		<-x.done
@@ -141,7 +142,7 @@ func TestNothingFromAStoreReachesATerminalUnescaped(t *testing.T) {
 	}
 }
 
-// What is escaped is the same value for whoever reads the JSON.
+// For a JSON parser the escaped value is the same.
 func TestJSONIsTheSameValueWithAllEscaped(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -165,7 +166,7 @@ func TestJSONIsTheSameValueWithAllEscaped(t *testing.T) {
 	}
 }
 
-// On Redis every program may write a key that looks like a lock.
+// On Redis any program can write a key that looks like a lock.
 func TestNamesOfOtherProgramsOnRedisAreEscaped(t *testing.T) {
 	t.Parallel()
 	redis := testserver.Redis(t)
@@ -191,7 +192,7 @@ func TestNamesOfOtherProgramsOnRedisAreEscaped(t *testing.T) {
 	}
 }
 
-// What a server answers is anybody's words too.
+// Error messages of a server are untrusted too.
 func TestErrorsOfAStoreAreEscaped(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

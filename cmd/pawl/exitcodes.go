@@ -9,26 +9,26 @@ import (
 	"github.com/pawl-go/pawl/once"
 )
 
-// The exit codes, beside the command's own and 128+n for a signal. They are
-// those of sysexits.h where one fits, so that scripts can tell them apart.
+// The exit codes besides the command's own and 128+n for a signal. They follow
+// sysexits.h where possible, so that scripts can tell them apart.
 const (
-	exitUsage       = 64  // the command line makes no sense
-	exitUnavailable = 69  // the store cannot be reached
-	exitBusy        = 75  // the lock was not acquired; -E changes it
-	exitUnknown     = 76  // a run with --hold began and did not come to its end
-	exitDenied      = 77  // the store refused us
-	exitConfig      = 78  // the store's URL makes no sense
-	exitLost        = 79  // the lock was lost while the command ran
+	exitUsage       = 64  // invalid command line
+	exitUnavailable = 69  // store unreachable
+	exitBusy        = 75  // lock not acquired; -E changes it
+	exitUnknown     = 76  // a run with --hold was interrupted, its outcome is unknown
+	exitDenied      = 77  // refused by the store
+	exitConfig      = 78  // invalid store URL
+	exitLost        = 79  // lock lost while the command ran
 	exitFailed      = 1   // anything else
-	exitNotExec     = 126 // the command cannot be executed
-	exitNotFound    = 127 // there is no such command
+	exitNotExec     = 126 // command not executable
+	exitNotFound    = 127 // command not found
 	exitSignal      = 128 // + n: ended by signal n
 )
 
-// A coded error says with which code to end. It is printed unless it is empty.
+// An exitError carries the exit code of pawl. Its err is printed unless it is nil.
 type exitError struct {
 	code int
-	err  error // nil: everything was said already
+	err  error // nil: everything was already printed
 }
 
 func (c *exitError) Error() string {
@@ -44,7 +44,7 @@ func usagef(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-// codeOf finds the exit code for an error.
+// exitCodeOf returns the exit code for an error.
 func exitCodeOf(err error) int {
 	if err == nil {
 		return 0
@@ -66,8 +66,8 @@ func exitCodeOf(err error) int {
 	case errors.Is(err, pawl.ErrUnreachable), errors.Is(err, pawl.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
 		return exitUnavailable
 	}
-	// What a store says beyond that, such as that its disk is full, must not look
-	// like the command's own code.
+	// Any other error of a store, for example a full disk, must not look like the
+	// command's own exit code.
 	if _, ok := errors.AsType[*pawl.Error](err); ok {
 		return exitUnavailable
 	}

@@ -4,7 +4,8 @@ package main
 
 import "io/fs"
 
-// hasFileModes: files have no modes here; the profile's folder is the user's by itself.
+// hasFileModes is false: files have no Unix modes, and the user's profile folder is
+// private anyway.
 const hasFileModes = false
 
 func ownerOf(fs.FileInfo) (uid int, ok bool) { return 0, false }

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// modes: files have modes here that keep others out.
+// hasFileModes is true: file modes can exclude other users.
 const hasFileModes = true
 
-// ownerOf is the user to whom a file belongs.
+// ownerOf returns the owner of a file.
 func ownerOf(info fs.FileInfo) (uid int, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -20,8 +20,9 @@ func ownerOf(info fs.FileInfo) (uid int, ok bool) {
 	return int(st.Uid), true
 }
 
-// keeps reports whether we may make a folder in dir that nobody else can move: dir is
-// root's or ours, and others who may write there may not touch what is not theirs.
+// protectsEntries reports whether pawl may create a folder in dir that other users
+// cannot move or replace: dir belongs to root or to this user, and is sticky or not
+// writable for others.
 func protectsEntries(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {
@@ -32,7 +33,7 @@ func protectsEntries(dir string) bool {
 	return ok && (uid == 0 || uid == os.Geteuid()) && closed && syscall.Access(dir, mayWrite|mayEnter) == nil
 }
 
-// As access(2) has them.
+// The modes of access(2).
 const (
 	mayEnter = 1
 	mayWrite = 2

@@ -22,13 +22,12 @@ func (a *app) forceUnlockCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "force-unlock NAME",
 		Short: "Break a lock, after showing whose it is",
-		Long: `force-unlock takes a lock away from whoever holds it. It does not stop the holder's
-command at once: that is told at its next renewal. Only what checks tokens is safe
-until then.
+		Long: `force-unlock takes a lock away from its holder. It does not stop the holder's command
+at once: the holder notices at its next renewal. Until then only systems that check
+tokens are safe.
 
-On a terminal it asks for the name to be typed. In a script, name the holder you mean
-by its token, as ls and inspect show it: --token is refused if the lock has changed
-hands since.`,
+On a terminal you have to type the name. In a script, give the holder's token as shown
+by ls and inspect: --token fails if the lock has changed hands since.`,
 		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.forceUnlock(cmd.Context(), args[0], want)
@@ -91,8 +90,9 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 	return nil
 }
 
-// toChange is a client for a store that was looked at, and so is there. A file was
-// opened to be read alone; elsewhere it is the same client.
+// openForWriting returns a client that may change the store that seen reads. SQLite
+// files were opened read-only and are opened again; for other stores seen itself is
+// returned.
 func (a *app) openForWriting(ctx context.Context, seen *pawl.Client, s store) (*pawl.Client, error) {
 	if u, err := driver.ParseURL(s.url); err != nil || u.Scheme != "sqlite" {
 		return seen, nil
@@ -101,7 +101,7 @@ func (a *app) openForWriting(ctx context.Context, seen *pawl.Client, s store) (*
 	return c, err
 }
 
-// heldBy finds the holders, of whom there is at least one.
+// heldBy returns the holders, at least one, or an error.
 func (a *app) heldBy(ctx context.Context, c *pawl.Client, s store, name string) ([]driver.Entry, error) {
 	held, err := holders(ctx, c, name)
 	if err != nil || len(held) > 0 {
@@ -124,7 +124,7 @@ func holders(ctx context.Context, c *pawl.Client, name string) ([]driver.Entry, 
 	return slices.DeleteFunc(line, func(e driver.Entry) bool { return !e.Held }), nil
 }
 
-// confirm has the name typed by a person; a script must know the token.
+// confirm makes a person type the name. A script must use --token.
 func (a *app) confirm(name string) error {
 	if !isTerminal(a.in) {
 		return usagef("not a terminal: name the holder you mean with --token")
@@ -137,15 +137,15 @@ func (a *app) confirm(name string) error {
 	return nil
 }
 
-// confirms reports whether a line is the name, or the name as it was shown: one that
-// hides something can hardly be typed. On Windows a line ends in two characters.
+// confirms reports whether line is the name or the name as it was shown: hidden
+// characters can hardly be typed. On Windows a line ends in \r\n.
 func confirms(line, name string) bool {
 	typed, whole := strings.CutSuffix(line, "\n")
 	typed = strings.TrimSuffix(typed, "\r")
 	return whole && (typed == name || typed == shownName(name))
 }
 
-// breakIt evicts one claim and leaves an audit line.
+// evict evicts one claim and prints an audit line.
 func (a *app) evict(ctx context.Context, c *pawl.Client, e driver.Entry) error {
 	err := c.Evict(ctx, e)
 	if errors.Is(err, pawl.ErrNotHeld) {
@@ -160,7 +160,8 @@ func (a *app) evict(ctx context.Context, c *pawl.Client, e driver.Entry) error {
 	return nil
 }
 
-// auditWord is a text that cannot be taken for another field of the line.
+// auditWord quotes a text so that it cannot be mistaken for another field of the
+// line.
 func auditWord(s string) string {
 	if s == "" || strings.ContainsAny(s, " \"=") || hasHidden(s) {
 		return strconv.Quote(s)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// pawl is stopped, so the guardian ends the command. One that forks all the time is not
-// ended by one look at who is there.
+// pawl is stopped, so the guardian kills the command. If the command forks all the
+// time, one pass over its processes is not enough.
 func TestTheGuardianEndsWhatForksWhileItIsBeingEnded(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -38,8 +38,9 @@ func TestTheGuardianEndsWhatForksWhileItIsBeingEnded(t *testing.T) {
 	}
 }
 
-// The guardian is ended as soon as it is there, before or after it has begun the command.
-// pawl must notice, end what there is of the command, and give the lock back.
+// The guardian is killed as soon as it exists, before or after it started the
+// command. pawl must notice, kill what there is of the command, and release the
+// lock.
 func TestAGuardianThatEndsAtOnceIsNoticed(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -53,8 +54,8 @@ func TestAGuardianThatEndsAtOnceIsNoticed(t *testing.T) {
 		go func() { ended <- cmd.Wait() }() // waited for below
 		var err error
 		if !eventually(func() bool {
-			// The first child of a Go program may be there only to try out the kernel, so
-			// each that comes is ended, until pawl has noticed.
+			// The first child of a Go program may just probe the kernel, so each
+			// child is killed until pawl has noticed.
 			for _, pid := range descendantsOf(cmd.Process.Pid, nil) {
 				_ = syscall.Kill(pid, sig)
 				break
@@ -77,7 +78,7 @@ func TestAGuardianThatEndsAtOnceIsNoticed(t *testing.T) {
 	}
 }
 
-// A shell that becomes pawl may have children of its own, which are not the command's.
+// A shell that execs pawl may have children, which are not the command's.
 func TestChildrenFromBeforeAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -99,8 +100,8 @@ func TestChildrenFromBeforeAreLeftAlone(t *testing.T) {
 	_ = syscall.Kill(older, syscall.SIGKILL)
 }
 
-// A command in the background changes the terminal, which stops it. The shell must see
-// a job that has stopped, or fg would not continue it.
+// A background command changes the terminal's modes, which stops it. The shell must
+// see a stopped job, or fg would not resume it.
 func TestACommandThatTheTerminalStopsIsBroughtBack(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -110,7 +111,7 @@ func TestACommandThatTheTerminalStopsIsBroughtBack(t *testing.T) {
 	env.await("done")
 }
 
-// pawl is upgraded while it waits: the guardian is still the program that waits.
+// pawl is upgraded while it waits: the guardian must be the program that waits.
 func TestAPawlWhoseFileIsGoneRunsItsCommand(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("pawl")

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// isGuardian reports whether a command line is a guardian's.
+// isGuardian reports whether this is the command line of a guardian.
 func isGuardian(args []string) bool {
 	if len(args) < 7 || args[1] != guardianVerb {
 		return false
@@ -24,17 +24,16 @@ func isGuardian(args []string) bool {
 	return err == nil
 }
 
-// A guardian starts the command and stays its parent. It ends the command, and
-// everything that descends from it, when pawl dies, and at the time that pawl has
-// named last.
+// A guardian starts the command and stays its parent. It kills the command and all
+// its descendants when pawl dies, and at the deadline that pawl set last.
 type guardian struct {
 	processTree
 	conn     *guardianConn
 	signals  chan os.Signal
 	requests chan request
-	stops    chan syscall.Signal // by which the command was stopped
+	stops    chan syscall.Signal // signals that stopped the command
 	done     chan syscall.WaitStatus
-	killAt   int64 // when the command has to be ended, by uptime; 0: never
+	killAt   int64 // the deadline, in uptime; 0: none
 }
 
 type request struct {
@@ -42,12 +41,12 @@ type request struct {
 	n    int64
 }
 
-// guardianMain is a guardian from its beginning to its end.
+// guardianMain runs a guardian and returns its exit code.
 func guardianMain(args []string) int {
-	fd, _ := strconv.Atoi(args[2]) // isGuardian has looked
+	fd, _ := strconv.Atoi(args[2]) // checked by isGuardian
 	syscall.CloseOnExec(fd)
 	link, err := connFromFD(fd)
-	if err != nil { // pawl did not start us
+	if err != nil { // not started by pawl
 		return exitUsage
 	}
 	g := &guardian{
@@ -56,7 +55,7 @@ func guardianMain(args []string) int {
 	}
 	adoptOrphans()
 	g.setUpSignals(strings.Split(args[4], ","))
-	go func() { // ends with pawl, or with us
+	go func() { // ends with pawl, or with this process
 		g.conn.receive(func(word string, n int64) { g.requests <- request{word, n} })
 		close(g.requests)
 	}()
@@ -70,9 +69,10 @@ func guardianMain(args []string) int {
 	return 0
 }
 
-// settle makes signals what they shall be in the command: ignored where they were
-// when pawl began, and otherwise as ever, since what is caught here is not there. We
-// catch what would end or stop us.
+// setUpSignals prepares signal handling for the command: signals that were ignored
+// when pawl started stay ignored, the others get their default action, because
+// caught signals are reset on exec. The guardian catches everything that would end
+// or stop it.
 func (g *guardian) setUpSignals(ignored []string) {
 	stop := []os.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE}
 	for _, sig := range append(stop, caughtSignals...) {
@@ -90,9 +90,9 @@ func (g *guardian) start(program string, argv []string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: g.ownGroup}
 	dieWithParent(cmd.SysProcAttr)
 	started := make(chan error)
-	go func() { // ends with the command, or with us
-		// The signal that the kernel sends the command when its parent dies follows
-		// the thread that started it, not the process: this one stays.
+	go func() { // ends with the command, or with this process
+		// The kernel sends the parent-death signal when the thread that started the
+		// command ends, not the process, so this thread must stay.
 		runtime.LockOSThread()
 		err := cmd.Start()
 		started <- err
@@ -107,7 +107,7 @@ func (g *guardian) start(program string, argv []string) error {
 	return err
 }
 
-// watch stays until the command has ended, or has to be.
+// watch returns when the command has ended or was killed.
 func (g *guardian) watch() {
 	tick := time.NewTimer(0)
 	late := false
@@ -117,7 +117,7 @@ func (g *guardian) watch() {
 			if late {
 				g.killAll()
 			}
-			if !g.conn.send("ended", int64(status)) { // pawl is gone too, just now
+			if !g.conn.send("ended", int64(status)) { // pawl died at the same moment
 				g.killAll()
 			}
 			return
@@ -139,14 +139,15 @@ func (g *guardian) watch() {
 					late = true
 					g.conn.send("late", 0)
 				}
-				g.signalAll(syscall.SIGKILL) // and again, until nobody is left
+				g.signalAll(syscall.SIGKILL) // repeated until nothing is left
 			}
 			tick.Reset(g.nextCheck())
 		}
 	}
 }
 
-// pause is when to look at the clock again: it may jump, when a machine has slept.
+// nextCheck returns when to read the clock again. The clock may jump after a
+// suspend.
 func (g *guardian) nextCheck() time.Duration {
 	if g.killAt == 0 {
 		return time.Hour
@@ -156,15 +157,15 @@ func (g *guardian) nextCheck() time.Duration {
 
 func (g *guardian) handle(o request) {
 	switch o.word {
-	case "until":
+	case "deadline":
 		g.killAt = o.n
-	case "ask":
+	case "sync":
 		g.reportSignals(o.n)
 	}
 }
 
-// hasNews takes in what pawl has said while we stood still, and reports whether the
-// time is not over after all.
+// deadlineMoved handles the requests that pawl sent while this process was stalled,
+// and reports whether the deadline is now in the future.
 func (g *guardian) deadlineMoved() bool {
 	for {
 		select {
@@ -185,14 +186,14 @@ func (g *guardian) reportSignal(sig os.Signal) {
 	}
 }
 
-// answer tells of the signals that are here before it answers.
-func (g *guardian) reportSignals(question int64) {
+// reportSignals reports all received signals before it answers a sync.
+func (g *guardian) reportSignals(number int64) {
 	for {
 		select {
 		case sig := <-g.signals:
 			g.reportSignal(sig)
 		default:
-			g.conn.send("answer", question)
+			g.conn.send("synced", number)
 			return
 		}
 	}

@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// A link is what pawl and its guardian talk over, in lines of a word and a number. To
-// pawl it says started (pid), failed (errno), signal (number), answer (to which ask),
-// stopped (signal), late and ended (status); to the guardian until (uptime) and ask
-// (number). Its end is the end of the other one.
+// A guardianConn connects pawl and its guardian. Messages are lines of a word and a
+// number. Pawl receives started (pid), failed (errno), signal (number), synced
+// (number of the sync), stopped (signal), late and ended (status); the guardian
+// receives deadline (uptime) and sync (number). The connection closes when the
+// other process ends.
 type guardianConn struct{ *os.File }
 
 func newGuardianConn() (near *guardianConn, far *os.File, err error) {
@@ -34,23 +35,23 @@ func newGuardianConn() (near *guardianConn, far *os.File, err error) {
 	return near, os.NewFile(uintptr(fds[1]), "guardian"), nil
 }
 
-// linkOf is an end of a link, by its descriptor.
+// connFromFD returns one end of a connection by its descriptor.
 func connFromFD(fd int) (*guardianConn, error) {
-	if err := syscall.SetNonblock(fd, true); err != nil { // or a write could not be given up
+	if err := syscall.SetNonblock(fd, true); err != nil { // so that writes can time out
 		return nil, err
 	}
 	return &guardianConn{os.NewFile(uintptr(fd), "link")}, nil
 }
 
-// send sends a line, and reports whether the other end can get it. If that stands still
-// for long, it does without.
+// send sends a message. It reports false if the other end is closed; if the other
+// process is stalled, the message is dropped.
 func (c *guardianConn) send(word string, n int64) bool {
 	_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 	_, err := fmt.Fprintf(c, "%s %d\n", word, n)
 	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// receive calls got with each line, to the end.
+// receive calls got with each message until the connection closes.
 func (c *guardianConn) receive(got func(word string, n int64)) {
 	for lines := bufio.NewScanner(c); lines.Scan(); {
 		var word string

@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A holder is who stands behind a claim, as its note tells it.
+// A holder is the process behind a claim, as described by the claim's note.
 type holder struct {
 	User    string // user@host
 	PID     int
@@ -27,7 +27,7 @@ type holder struct {
 
 var noteForm = regexp.MustCompile(`(?s)^(\S+@\S+) pid (\d+) (\S+)(?: \((.*)\))?$`)
 
-// self is the holder that this process is, running command.
+// thisProcess returns the holder for this process, running command.
 func thisProcess(command, reason string) holder {
 	name := userName()
 	host, err := os.Hostname()
@@ -38,11 +38,12 @@ func thisProcess(command, reason string) holder {
 	return holder{word(name) + "@" + word(host), os.Getpid(), word(filepath.Base(command)), reason}
 }
 
-// userName is who we are. A user who has no name, as in a container with a user id of
-// its own, goes by the number: the environment's name may be anybody's.
+// userName returns the name of the current user. A user without a name, for example
+// in a container with an arbitrary user id, is shown as its number: $USER could be
+// anything.
 func userName() string {
 	uid := os.Getuid()
-	if uid < 0 { // no user ids on this system
+	if uid < 0 { // a system without user ids
 		if u, err := user.Current(); err == nil && u.Username != "" {
 			return u.Username
 		}
@@ -54,20 +55,20 @@ func userName() string {
 	return strconv.Itoa(uid)
 }
 
-// note is the holder as others will read it; the reason is cut to fit.
+// note formats the holder as a claim's note. The reason is truncated to fit.
 func (h holder) note() string {
 	s := h.User + " pid " + strconv.Itoa(h.PID) + " " + h.Command
 	if h.Reason != "" {
 		s += " (" + h.Reason + ")"
 	}
-	s = strings.ToValidUTF8(s, "\uFFFD") // file names and arguments are only bytes
+	s = strings.ToValidUTF8(s, "\uFFFD") // file names and arguments may be invalid UTF-8
 	if len(s) > driver.MaxNote {
 		s = strings.ToValidUTF8(s[:driver.MaxNote-1], "") + ")"
 	}
 	return s
 }
 
-// holderOf reads a note. One of another form is all reason.
+// parseNote parses a note. A note in another format becomes the reason.
 func parseNote(note string) holder {
 	m := noteForm.FindStringSubmatch(note)
 	if m == nil {
@@ -77,7 +78,7 @@ func parseNote(note string) holder {
 	return holder{m[1], pid, m[3], m[4]}
 }
 
-// String tells of the holder in one phrase.
+// String describes the holder in a phrase.
 func (h holder) String() string {
 	s := h.User
 	switch {
@@ -89,7 +90,7 @@ func (h holder) String() string {
 	return s + " pid " + strconv.Itoa(h.PID) + " " + h.Command
 }
 
-// brief is a duration as a person says it: 340ms, 12s, 3m04s, 2h05m.
+// brief formats a duration for people: 340ms, 12s, 3m04s, 2h05m.
 func brief(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -102,7 +103,8 @@ func brief(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// place finds who holds the name, and how many stand before us.
+// placeInLine returns the first claim of the name, and how many claims are ahead of
+// the one with note.
 func placeInLine(ctx context.Context, c *pawl.Client, name, note string) (first *driver.Entry, ahead int) {
 	line, err := c.Line(ctx, name)
 	if err != nil || len(line) == 0 {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// ignoredSignals lists what was ignored when we began. It is to be called before any
-// signal is caught.
+// ignoredSignals returns the signals that were ignored when pawl started. It must
+// be called before any signal is caught.
 func ignoredSignals() (ignored []syscall.Signal) {
 	f, err := os.Open("/proc/self/status")
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// ignoredByGo lists what was ignored when we began, as far as Go keeps it as it was.
+// ignoredByGo returns the ignored signals among those that the Go runtime leaves
+// unchanged.
 func ignoredByGo() (ignored []syscall.Signal) {
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(sig) {

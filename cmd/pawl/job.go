@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A job is one pawl run: its flags, and what comes of them.
+// A job is one run of a command under a lock, with its flags and state.
 type job struct {
 	*app
 	now       bool // -n
@@ -31,39 +31,39 @@ type job struct {
 
 	verb      string
 	name      string
-	lockName  string // of the store that is stood in, by its name
-	value     string // of a candidate
+	lockName  string // the name of the lock in the store; differs from name for once and elect
+	value     string // of a candidate, for elect
 	argv      []string
 	waitGiven bool // -w was given
 	ttlGiven  bool // --ttl was given
 	me        holder
 	events    *events
 	store     store
-	stdout    *os.File // of the command; nil: ours
+	stdout    *os.File // of the command; nil: inherited
 
-	messages        asyncWriter // what is said from the first moment of the wait on
-	pendingMessages []string    // of words: lines that wait for the terminal
-	running         atomic.Bool // the command is there
+	messages        asyncWriter // messages to the user from the start of the wait on
+	pendingMessages []string    // lines that wait for the terminal; owned by messages
+	running         atomic.Bool // the command is running
 	terminal        terminalState
 }
 
-// flags are those of every verb that runs a command.
+// flags defines the flags of every verb that runs a command.
 func (j *job) flags(f *pflag.FlagSet) {
 	f.SetInterspersed(false)
 	f.BoolVarP(&j.now, "no-wait", "n", false, "do not wait: exit 75 if the lock is held")
-	durationVar(f, &j.wait, "wait", "w", 0, "wait at most so long, such as 10m; a number alone is seconds (default: for ever)")
+	durationVar(f, &j.wait, "wait", "w", 0, "wait at most this long, such as 10m; a number alone is seconds (default: for ever)")
 	f.IntVarP(&j.busyCode, "busy-code", "E", exitBusy, "exit code when the lock was not acquired")
-	durationVar(f, &j.ttl, "ttl", "", 30*time.Second, "how long the lock outlives us if we die or are cut off")
-	durationVar(f, &j.killAfter, "kill-after", "", 5*time.Second, "time between TERM and KILL when the lock is being lost")
+	durationVar(f, &j.ttl, "ttl", "", 30*time.Second, "how long the lock stays held if pawl dies or is disconnected")
+	durationVar(f, &j.killAfter, "kill-after", "", 5*time.Second, "time between SIGTERM and SIGKILL when the lock is being lost")
 	f.StringVar(&j.onLost, "on-lost", "kill", "what to do to the command when the lock is lost: kill, term or ignore")
-	f.StringVar(&j.eventsTo, "events", "", "append what happens to a `FILE`, one JSON object a line")
-	f.StringVar(&j.reason, "reason", "", "why, for whoever is waiting for us")
-	f.StringVarP(&j.shell, "command", "c", "", "run a `STRING` with the shell in place of a command")
-	f.BoolVarP(&j.quiet, "quiet", "q", false, "say nothing but errors")
-	f.BoolVarP(&j.verbose, "verbose", "v", false, "say when the lock is acquired and released")
+	f.StringVar(&j.eventsTo, "events", "", "append events to a `FILE`, one JSON object per line")
+	f.StringVar(&j.reason, "reason", "", "a text that is shown to those who wait for the lock")
+	f.StringVarP(&j.shell, "command", "c", "", "run a `STRING` with the shell instead of a command")
+	f.BoolVarP(&j.quiet, "quiet", "q", false, "print nothing but errors")
+	f.BoolVarP(&j.verbose, "verbose", "v", false, "print when the lock is acquired and released")
 }
 
-// check refuses a command line that makes no sense, before anything happens.
+// check rejects invalid command lines before anything happens.
 func (j *job) check(args []string) error {
 	if len(args) == 0 {
 		return usagef("no lock name: pawl %s [flags] NAME -- COMMAND", j.verb)
@@ -99,7 +99,8 @@ func (j *job) check(args []string) error {
 	return nil
 }
 
-// settle finds the store, and the life of the lock that it or --ttl asks for.
+// resolveStore finds the store and determines the TTL from --ttl or the store's
+// URL.
 func (j *job) resolveStore() (err error) {
 	if j.store, err = j.findOrCreateStore(); err != nil {
 		return err
@@ -118,7 +119,8 @@ func (j *job) resolveStore() (err error) {
 	return nil
 }
 
-// environment is the command's: ours, and what it may want to know of the lock.
+// environment returns the command's environment: pawl's own plus the variables
+// about the lock.
 func (j *job) environment(lease *pawl.Lease) []string {
 	drop := map[string]bool{"PAWL_LOCK_NAME": true, "PAWL_LOCK_TOKEN": true, ownerVar: true, ownersVar: true}
 	var env []string
@@ -135,8 +137,8 @@ func (j *job) environment(lease *pawl.Lease) []string {
 	return j.store.addToEnv(env)
 }
 
-// own is the lease of NAME alone. A lease of several names has the token and the
-// id of the one that sorts first, which may be one of --also.
+// partOfName returns the lease of NAME. A lease on several names has the token and
+// ID of the name that sorts first, which may be one of --also.
 func (j *job) partOfName(lease *pawl.Lease) *pawl.Lease {
 	for _, part := range lease.Parts() {
 		if part.Name() == j.name {
@@ -146,7 +148,7 @@ func (j *job) partOfName(lease *pawl.Lease) *pawl.Lease {
 	return lease
 }
 
-// note is what others see of us in the line.
+// note returns the note that others see in the line.
 func (j *job) note() string {
 	if j.verb == "elect" {
 		return j.value

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// object is one JSON object, as a reader who knows nothing of our types gets it.
+// object is a JSON object, decoded without pawl's types.
 type object map[string]any
 
 func (env *testEnv) list(args ...string) []object {
@@ -27,12 +27,12 @@ func (env *testEnv) list(args ...string) []object {
 	return all
 }
 
-// documented are the fields of one claim in --json, and how each looks.
+// documentedFields are the fields of a claim in --json, with their formats.
 var documentedFields = map[string]func(any) bool{
 	"name":     isText(`^.+$`),
 	"mode":     isText(`^(exclusive|shared|permits)$`),
 	"state":    isText(`^(held|waiting)$`),
-	"token":    isText(`^[1-9]\d+$`), // a string: larger than what JavaScript keeps whole
+	"token":    isText(`^[1-9]\d+$`), // a string, because it exceeds JavaScript's integers
 	"id":       isText(`^\S+$`),
 	"holder":   isText(`^\S+@\S+$`),
 	"pid":      isNumber,
@@ -75,13 +75,13 @@ func (o object) check(t *testing.T, want ...string) {
 	}
 }
 
-// everybody is what every claim of ours has.
+// commonFields are in every claim of pawl.
 var commonFields = []string{"name", "mode", "state", "id", "holder", "pid", "command", "seconds", "left"}
 
 func TestJSONHasTheDocumentedFields(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
-	if p := env.run("pawl", "run", "x", "--", "true"); p.code != 0 { // a store, with nothing in it
+	if p := env.run("pawl", "run", "x", "--", "true"); p.code != 0 { // creates an empty store
 		t.Fatalf("%+v", p)
 	}
 	for _, args := range [][]string{{"ls", "--json"}, {"inspect", "--json", "x"}} {
@@ -156,7 +156,7 @@ jobs/a:jobs/a
 	}
 }
 
-// watch starts pawl watch --json; said is what it says next.
+// watch starts pawl watch --json; said returns its next object.
 func (env *testEnv) watch(name string) (watch *exec.Cmd, said func() object) {
 	env.t.Helper()
 	watch = env.command("pawl", "watch", "--json", name)
@@ -232,7 +232,7 @@ func TestWatchEndsWithItsReader(t *testing.T) {
 	env := newTestEnv(t)
 	env.hold("a")
 	watch := env.start("line", "sh", "-c", `(pawl watch; echo >ended) | head -n 1 >line`)
-	env.release("a") // with the next thing to say it learns that nobody listens
+	env.release("a") // writing the next change fails, because nobody reads
 	env.await("ended")
 	if err := watch.Wait(); err != nil {
 		t.Error(err)

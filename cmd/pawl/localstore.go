@@ -13,16 +13,17 @@ import (
 	"syscall"
 )
 
-// stateFolder is where this user's local store is. A test replaces it. It depends on
-// the user's id and on files of the machine alone, not on $HOME or $XDG_STATE_HOME: cron
-// and a login shell must meet in one store, or both would hold the lock.
+// stateFolder returns the folder of this user's local store. Tests replace it. It
+// depends only on the user id and on files of the machine, not on $HOME or
+// $XDG_STATE_HOME: cron and a login shell must use the same store, or both would
+// hold the lock.
 var stateFolder = func() (string, error) {
 	uid := os.Getuid()
 	if uid == 0 {
 		return filepath.FromSlash("/var/lib/pawl"), nil
 	}
 	home := homeOf(uid)
-	if uid < 0 { // no user ids on this system
+	if uid < 0 { // a system without user ids
 		var err error
 		if home, err = os.UserHomeDir(); err != nil {
 			return "", fmt.Errorf("no home folder: %w; name a store with -s, such as sqlite:///path", err)
@@ -34,10 +35,10 @@ var stateFolder = func() (string, error) {
 	return filepath.Join(home, ".local", "state", "pawl"), nil
 }
 
-// homeOf is the user's folder by the machine's own list; empty if it is not there. A
-// directory service is not asked: when it does not answer, the same user would have
-// another store, and whoever asks it depends on how pawl was built. Only macOS keeps
-// its users elsewhere.
+// homeOf returns the home folder from /etc/passwd; empty if the user is not listed.
+// It does not ask a directory service: while that is down, the same user would get
+// another store, and whether it is asked depends on how pawl was built. Only macOS
+// keeps its users elsewhere.
 func homeOf(uid int) string {
 	if runtime.GOOS == "darwin" {
 		u, err := user.LookupId(strconv.Itoa(uid))
@@ -58,11 +59,11 @@ func homeOf(uid int) string {
 	return ""
 }
 
-// homelessFolder is for a user whom the machine does not know, as in a container that
-// was given a user id, or on a machine that asks a directory for its users. It is below
-// a folder where everybody may make one, and nobody may move another's: /var/tmp
-// outlives a restart, as records should; /tmp is for a container where only that can be
-// written to.
+// folderWithoutHome returns the folder of a user who is not in /etc/passwd, for
+// example in a container with an arbitrary user id or on a machine that uses a
+// directory service. It is in a folder in which every user can create files but not
+// move those of others. /var/tmp survives a reboot, as records should; /tmp is for
+// containers in which nothing else is writable.
 func folderWithoutHome(uid int) (string, error) {
 	for _, shared := range []string{"/var/tmp", "/tmp"} {
 		if protectsEntries(shared) {
@@ -72,7 +73,7 @@ func folderWithoutHome(uid int) (string, error) {
 	return "", fmt.Errorf("user %d is not in /etc/passwd and so has no home folder, and neither /var/tmp nor /tmp can be written to and keeps others from moving what is there (chmod +t); name a store with -s, such as sqlite:///path", uid)
 }
 
-// localPath is the local store's file.
+// localPath returns the path of the local store's file.
 func localPath() (string, error) {
 	dir, err := stateFolder()
 	if err != nil {
@@ -81,12 +82,13 @@ func localPath() (string, error) {
 	return filepath.Join(dir, "locks.db"), nil
 }
 
-// makeLocal makes the local store's folder and file, if they are not there, for
-// nobody but us: reasons are read in it, and who may open it can keep it busy.
+// makeLocal creates the local store's folder and file if they are missing. Only
+// this user can access them: the file contains reasons, and anyone who can open it
+// can block it.
 func makeLocal(path string) error {
 	err := os.MkdirAll(filepath.Dir(path), 0o700)
-	if theirs := checkLocalOwner(path, true); theirs != nil {
-		return theirs // before anything is made in it
+	if refused := checkLocalOwner(path, true); refused != nil {
+		return refused // before anything is created in it
 	}
 	if err == nil {
 		var f *os.File
@@ -103,22 +105,22 @@ func makeLocal(path string) error {
 	return &exitError{code, fmt.Errorf("local store: %w; name another with -s, such as sqlite:///path", err)}
 }
 
-// trustLocal refuses a local store that is somebody else's. One of ours that
-// others may open is closed to them, if it may be changed.
-func checkLocalOwner(path string, mend bool) error {
+// checkLocalOwner refuses a local store that belongs to another user. If repair is
+// set, it removes the access of others to this user's own store.
+func checkLocalOwner(path string, repair bool) error {
 	if err := refuseLink(filepath.Dir(path)); err != nil {
 		return err
 	}
 	for p, mode := range map[string]fs.FileMode{filepath.Dir(path): 0o700, path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600} {
 		info, err := os.Stat(p)
 		if err != nil {
-			continue // not there, or told when it is opened
+			continue // missing, or reported when it is opened
 		}
 		if uid, ok := ownerOf(info); ok && uid != os.Geteuid() {
 			return &exitError{exitDenied, fmt.Errorf("local store: %s belongs to user %d, and we are user %d: run chown -R %d %s as root, or name another with -s, such as sqlite:///path",
 				p, uid, os.Geteuid(), os.Geteuid(), shellWord(filepath.Dir(path)))}
 		}
-		if !mend || !hasFileModes || info.Mode().Perm()&^mode == 0 {
+		if !repair || !hasFileModes || info.Mode().Perm()&^mode == 0 {
 			continue
 		}
 		if err := os.Chmod(p, info.Mode().Perm()&mode); err != nil {
@@ -128,8 +130,8 @@ func checkLocalOwner(path string, mend bool) error {
 	return nil
 }
 
-// refuseLink refuses a folder that is a link where others may have made it: they could
-// lead us to one store now, and to another later.
+// refuseLink refuses a symbolic link in a folder of another user, who could point
+// it to one store now and to another later.
 func refuseLink(dir string) error {
 	link, err := os.Lstat(dir)
 	if err != nil || link.Mode()&fs.ModeSymlink == 0 {
@@ -137,7 +139,7 @@ func refuseLink(dir string) error {
 	}
 	above, err := os.Stat(filepath.Dir(dir))
 	if err != nil {
-		return nil // told when it is opened
+		return nil // reported when it is opened
 	}
 	if uid, ok := ownerOf(above); ok && uid != os.Geteuid() {
 		return &exitError{exitDenied, fmt.Errorf("local store: %s is a link, in a folder that is not ours: remove it, or name another with -s, such as sqlite:///path", dir)}

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// A command that starts itself anew through pawl hands its list on every time.
+// A command that restarts itself through pawl passes its list on every time.
 func TestTheListOfOwnersDoesNotGrowForEver(t *testing.T) {
 	t.Parallel()
 	var many []string
 	for i := range 2 * maxOwners {
 		many = append(many, fmt.Sprintf("%032x", i))
 	}
-	many = append(many, strings.Repeat("f", 50_000)) // no ID
+	many = append(many, strings.Repeat("f", 50_000)) // not an ID
 	env := newTestEnv(t).with("PAWL_LOCK_OWNERS=" + strings.Join(many, " "))
 	got := env.run("pawl", "run", "x", "--", "pawl", "run", "y", "--", "sh", "-c", `echo $PAWL_LOCK_OWNERS; exec pawl run x -- echo ran`)
 	list := strings.Fields(got.out)

@@ -5,9 +5,9 @@ import (
 	"os"
 )
 
-// say writes one line for the person at the terminal, and does not wait until it is
-// read. While the command has the terminal for itself, as a shell with jobs of its own
-// does, it waits until the command has ended.
+// say prints one line to the user without waiting until it is read. While the
+// command controls the terminal, as a shell with job control does, the line is held
+// back until the command ends.
 func (j *job) say(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	j.messages.add(func() {
@@ -16,7 +16,7 @@ func (j *job) say(format string, args ...any) {
 	})
 }
 
-// speak writes what is to be said, if it may be.
+// writeMessages prints the pending lines if that is possible now.
 func (j *job) writeMessages() {
 	if !j.mayWriteMessages() {
 		return
@@ -27,10 +27,10 @@ func (j *job) writeMessages() {
 	j.pendingMessages = nil
 }
 
-// maySpeak reports whether a line may be written to the terminal now. One that
-// somebody else has is left to them while the command runs; before and after that a
-// job in the background speaks as others do, unless the terminal is set to stop those
-// that do.
+// mayWriteMessages reports whether pawl may write to the terminal now. While the
+// command runs, a terminal that is in another group's foreground is left alone.
+// Before and after that, pawl writes as any background job does, unless the
+// terminal stops background writers.
 func (j *job) mayWriteMessages() bool {
 	f, ok := j.err.(*os.File)
 	if !ok || !isTerminal(f) || inForeground(int(f.Fd())) {
@@ -39,7 +39,7 @@ func (j *job) mayWriteMessages() bool {
 	return !j.running.Load() && !stopsBackgroundWriters(int(f.Fd()))
 }
 
-// speakAgain ends the command's time at the terminal.
+// resumeMessages is called when the command no longer uses the terminal.
 func (j *job) resumeMessages() {
 	j.running.Store(false)
 	j.messages.add(j.writeMessages)

@@ -11,8 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A migrator is an engine that keeps its locks in tables which somebody must
-// make.
+// A migrator is an engine whose tables have to be created first.
 type migrator interface {
 	Migrate(ctx context.Context) error
 	Schema() string
@@ -22,17 +21,17 @@ func (a *app) migrateCommand() *cobra.Command {
 	var print bool
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Make the tables that a database store needs",
-		Long: `migrate makes pawl's tables in the database that -s names, where they are missing.
-It may be run by many at once, and again and again. It needs the right to create
-tables, which nothing else here does: run it once as one who has it.
+		Short: "Create the tables that a database store needs",
+		Long: `migrate creates pawl's missing tables in the database that -s names. It may be run
+concurrently and repeatedly. It needs the right to create tables, which nothing else
+in pawl needs: run it once as a user who has that right.
 
-With --print it only shows the statements, for those who want to run them by
-themselves, and does not connect.`,
+With --print it only prints the statements, so that you can run them yourself, and
+does not connect.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrate(cmd.Context(), print) },
 	}
-	cmd.Flags().BoolVar(&print, "print", false, "show the statements and run none")
+	cmd.Flags().BoolVar(&print, "print", false, "print the statements and do not run them")
 	return cmd
 }
 
@@ -45,7 +44,7 @@ func (a *app) migrate(ctx context.Context, print bool) error {
 	if err != nil {
 		return &exitError{exitConfig, fmt.Errorf("store %s: %w", s.shown, err)}
 	}
-	if q := u.Query(); q.Has("ttl") { // the client's, not the engine's
+	if q := u.Query(); q.Has("ttl") { // an option of the client, not of the engine
 		q.Del("ttl")
 		u.RawQuery = q.Encode()
 	}
@@ -79,7 +78,7 @@ func (a *app) migrate(ctx context.Context, print bool) error {
 	return a.print("the tables are there\n")
 }
 
-// refused gives the error of a store its exit code.
+// storeError adds the store and the exit code to an error.
 func (a *app) storeError(s store, err error) error {
 	err = fmt.Errorf("store %s: %w", s.shown, err)
 	switch {

@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-go/pawl/quorum"
 )
 
-// nodeView is what one node of a quorum knows of a lock.
+// A nodeState is what one node of a quorum knows about a lock.
 type nodeState struct {
 	Node    string
 	Holders []claimJSON
 	Error   string
 }
 
-// nodeViews asks each node of a store that is a quorum; nil: it is none.
+// nodeStates asks each node of a quorum; nil if the store is not a quorum.
 func nodeStates(ctx context.Context, c *pawl.Client, name string) []nodeState {
 	q, ok := c.Engine().(interface {
 		Lines(ctx context.Context, name string) []quorum.View
@@ -39,7 +39,7 @@ func nodeStates(ctx context.Context, c *pawl.Client, name string) []nodeState {
 	return all
 }
 
-// describe tells of a node in a line.
+// describe describes a node in a line.
 func (n nodeState) describe() string {
 	says := "free"
 	switch {
@@ -55,13 +55,13 @@ func (n nodeState) describe() string {
 	return fmt.Sprintf("  node    %s  %s", n.Node, says)
 }
 
-// beginning is enough of an id to know it by.
+// shortID returns enough of an ID to recognise it.
 func shortID(id string) string {
 	letters := []rune(id)
 	return string(letters[:min(8, len(letters))])
 }
 
-// holding names the nodes that hold a claim.
+// holding returns the names of the nodes that hold a claim.
 func holding(nodes []nodeState, id string) (names []string) {
 	for _, n := range nodes {
 		if slices.ContainsFunc(n.Holders, func(v claimJSON) bool { return v.ID == id }) {

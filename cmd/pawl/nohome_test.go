@@ -14,15 +14,16 @@ import (
 	"testing"
 )
 
-// A nameless is a user whom the machine does not know, with a folder to be in.
+// A userWithoutHome is a user who is not in /etc/passwd, with a working folder.
 type userWithoutHome struct {
 	*testEnv
 	uid    int
 	binary string
-	folder string // of the local store
+	folder string // where its local store belongs
 }
 
-// nameless makes such a user. ok is false where we are not root, and cannot be others.
+// newUserWithoutHome creates such a user. ok is false without root, which cannot
+// change users then.
 func newUserWithoutHome(t *testing.T) (n *userWithoutHome, ok bool) {
 	if os.Getuid() != 0 {
 		return nil, false
@@ -47,7 +48,7 @@ func newUserWithoutHome(t *testing.T) (n *userWithoutHome, ok bool) {
 	return n, true
 }
 
-// as is pawl run by that user, with further variables.
+// as returns pawl as run by that user, with further variables.
 func (n *userWithoutHome) as(uid int, vars []string, args ...string) *exec.Cmd {
 	cmd := n.command(n.binary, args...)
 	cmd.Args[0] = "pawl"
@@ -64,13 +65,13 @@ func (n *userWithoutHome) run(vars []string, args ...string) commandResult {
 	return commandResult{code: exitOf(n.t, cmd.Run()), out: out.String(), err: errs.String()}
 }
 
-// As an LDAP user of a static binary, or as in a container with a user id of its own:
-// cron and a shell, whatever their environment, meet in one store.
+// For example an LDAP user with a static binary, or a container with an arbitrary
+// user id: cron and a shell use the same store, whatever their environment.
 func TestAUserWithoutAnEntryHasALocalStore(t *testing.T) {
 	t.Parallel()
 	n, ok := newUserWithoutHome(t)
 	if !ok {
-		return // only root can be somebody else
+		return // only root can change users
 	}
 	if p := n.run(nil, "ls"); p.code != 0 {
 		t.Errorf("ls before there is a store: %+v", p)
@@ -85,7 +86,7 @@ func TestAUserWithoutAnEntryHasALocalStore(t *testing.T) {
 	if err := os.Chown(home, n.uid, n.uid); err != nil {
 		t.Fatal(err)
 	}
-	held := n.as(n.uid, nil, "run", "nightly", "--", "cat") // as from cron, until its input ends
+	held := n.as(n.uid, nil, "run", "nightly", "--", "cat") // as from cron; ends when its input ends
 	in, err := held.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -126,8 +127,8 @@ func TestAUserWithoutAnEntryHasALocalStore(t *testing.T) {
 	}
 }
 
-// The folder has a name that everybody can know: what another has put there is refused,
-// and nothing is made behind it.
+// The folder's name is predictable: if another user has created it, it is refused
+// and nothing is created in it.
 func TestAnotherCannotPrepareAStoreForAUserWithoutAnEntry(t *testing.T) {
 	t.Parallel()
 	for what, prepare := range map[string]func(n *userWithoutHome, trap string) error{
@@ -140,7 +141,7 @@ func TestAnotherCannotPrepareAStoreForAUserWithoutAnEntry(t *testing.T) {
 			t.Parallel()
 			n, ok := newUserWithoutHome(t)
 			if !ok {
-				return // only root can be somebody else
+				return // only root can change users
 			}
 			trap := n.path("trap")
 			if err := os.Mkdir(trap, 0o700); err != nil {
@@ -167,18 +168,18 @@ func TestAnotherCannotPrepareAStoreForAUserWithoutAnEntry(t *testing.T) {
 	}
 }
 
-// Where others may move the folder, or nothing can be written, there is no store.
+// If others could move the folder, or nothing is writable, there is no store.
 func TestAUserWithoutAnEntryNeedsAFolderThatNobodyMoves(t *testing.T) {
 	t.Parallel()
 	n, ok := newUserWithoutHome(t)
 	if !ok {
-		return // only root can be somebody else
+		return // only root can change users
 	}
 	if exec.Command("unshare", "--mount", "true").Run() != nil {
-		return // root of a container that may make none
+		return // root in a container that may not create namespaces
 	}
-	// In namespaces of its own, as a container has: with /var/tmp that cannot be written
-	// to, and /tmp as each case says.
+	// In its own namespaces, as in a container: /var/tmp is not writable, and /tmp
+	// is as each case says.
 	for mode, want := range map[string]string{"1777": "ran\ncode 0\n", "0777": "name a store with -s, such as sqlite:///path\ncode 78\n"} {
 		script := `exec 9<"$1" && mount -t tmpfs -o ro none /var/tmp && mount -t tmpfs -o mode=` + mode + ` none /tmp &&
 			mkdir /tmp/bin && cp /proc/self/fd/9 /tmp/bin/pawl && chmod 755 /tmp/bin /tmp/bin/pawl && cd / || exit

@@ -16,7 +16,7 @@ import (
 	"github.com/pawl-go/pawl/once"
 )
 
-// A single is one pawl once: a job, and what is to be kept of it.
+// A onceJob is one run of pawl once: a job whose result is kept.
 type onceJob struct {
 	job
 	replay bool
@@ -26,11 +26,11 @@ type onceJob struct {
 	keep   time.Duration
 }
 
-// A result is what is kept of a command.
+// A result is what is stored about a command that ran.
 type result struct {
 	Code   int    `json:"code"`
 	Out    []byte `json:"out,omitempty"`
-	Output string `json:"output"` // kept, or why it is not
+	Output string `json:"output"` // "kept", or why it was not
 }
 
 const (
@@ -47,13 +47,13 @@ func (a *app) onceCommand() *cobra.Command {
 		Use:   "once [flags] KEY [--] COMMAND…",
 		Short: "Run a command unless it has succeeded before",
 		Long: `once runs COMMAND unless it has succeeded before under KEY; then it does nothing and
-exits with 0. If another runs it at this moment, once waits for it, and says after a
-moment who that is. A command that
-fails may be tried again, by the next once, with the same KEY.
+exits with 0. If another process is running it, once waits for that one, and shows
+after a moment which it is. A command that failed is run again by the next once with
+the same KEY.
 
-If the machine dies while COMMAND runs, nobody knows how far it came: the next once
-runs it again, or with --hold refuses with exit code 76 until somebody has looked
-and says so with --forget.
+If the machine crashes while COMMAND runs, its outcome is unknown: the next once runs
+it again, or with --hold refuses with exit code 76 until somebody has checked what
+happened and has used --forget.
 
 Flags and exit codes are those of pawl run. In the command's environment,
 PAWL_LOCK_NAME is KEY, and PAWL_LOCK_TOKEN is larger than in every run before.`,
@@ -77,11 +77,11 @@ PAWL_LOCK_NAME is KEY, and PAWL_LOCK_TOKEN is larger than in every run before.`,
 	}
 	f := cmd.Flags()
 	o.flags(f)
-	f.BoolVar(&o.replay, "replay", false, "repeat the standard output of the run that succeeded")
-	f.BoolVar(&o.any, "any", false, "remember the command's exit code whatever it is, and repeat it")
-	f.BoolVar(&o.hold, "hold", false, "after a run that did not come to its end, do not run again")
+	f.BoolVar(&o.replay, "replay", false, "replay the standard output of the run that succeeded")
+	f.BoolVar(&o.any, "any", false, "store every exit code, not only 0, and replay it")
+	f.BoolVar(&o.hold, "hold", false, "do not run again after an interrupted run")
 	f.BoolVar(&o.forget, "forget", false, "forget KEY, so that its command may run again")
-	durationVar(f, &o.keep, "keep", "", 24*time.Hour, "for how long a success is remembered")
+	durationVar(f, &o.keep, "keep", "", 24*time.Hour, "how long a success is remembered")
 	return cmd
 }
 
@@ -89,13 +89,13 @@ func (o *onceJob) forgetKey(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return usagef("pawl once --forget KEY")
 	}
-	seen, st, err := o.openReadOnly(ctx, false) // makes no store where there is none
+	seen, st, err := o.openReadOnly(ctx, false) // does not create a missing store
 	if err != nil {
 		return err
 	}
 	defer closeClient(seen)
 	if _, err := os.Stat(st.local); st.local != "" && errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing was ever done there
+		return nil // a missing store has nothing to forget
 	}
 	c, err := o.openForWriting(ctx, seen, st)
 	if err != nil {
@@ -105,7 +105,7 @@ func (o *onceJob) forgetKey(ctx context.Context, args []string) error {
 	return once.Forget(ctx, c, args[0])
 }
 
-// run runs the command, or repeats what came of it.
+// run runs the command, or replays its stored result.
 func (o *onceJob) run(ctx context.Context) error {
 	if err := o.resolveStore(); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (o *onceJob) run(ctx context.Context) error {
 	defer hide()
 	ran := false
 	got, err := once.Do(wait, c, o.name, func(work context.Context) (result, error) {
-		settle() // from here on signals are the command's
+		settle() // from here on the command receives the signals
 		if hide(); waited != "" {
 			o.say("acquired %q after %s (token %d)", o.name, waited, once.Token(work))
 		}
@@ -165,8 +165,8 @@ func (o *onceJob) run(ctx context.Context) error {
 	return o.report(got, ran, err)
 }
 
-// Observe notes a wait. It is told by the goroutine that waits, which is the one that
-// runs the command.
+// Observe records a wait. The client calls it on the goroutine that waits, which
+// also runs the command.
 func (o *onceJob) Observe(e pawl.Event) {
 	if e.Kind == pawl.Waiting {
 		o.events.add(event{Event: "waiting", Name: o.name})
@@ -187,12 +187,12 @@ func (o *onceJob) options() []once.Option {
 	return opts
 }
 
-// failure is a command that ended with a code that is not to be remembered.
+// A failure is a command that ended with an exit code that is not stored.
 type failure int
 
 func (f failure) Error() string { return fmt.Sprintf("the command ended with %d", int(f)) }
 
-// perform runs the command under the lease of its run.
+// perform runs the command under the lease of once.
 func (o *onceJob) perform(lease *pawl.Lease, c *pawl.Client, program string, signals *signals) (result, error) {
 	o.events.add(event{Event: "acquired", Name: o.name, Token: token(lease.Token())})
 	got := result{Output: outputNone}
@@ -218,7 +218,7 @@ func (o *onceJob) perform(lease *pawl.Lease, c *pawl.Client, program string, sig
 	return got, nil
 }
 
-// report says what is to be said, and decides on the exit code.
+// report prints the outcome and returns the exit code.
 func (o *onceJob) report(got result, ran bool, err error) error {
 	if f, ok := errors.AsType[failure](err); ok && !errors.Is(err, pawl.ErrLost) {
 		o.events.add(event{Event: "released", Name: o.name, Code: new(int(f))})
@@ -234,7 +234,7 @@ func (o *onceJob) report(got result, ran bool, err error) error {
 		return &exitError{exitUnknown, fmt.Errorf("%w; look what it has done, then: %s once --forget %s", err, o.pawlCommand(o.store), operand(o.name))}
 	case err != nil:
 		if h, ok := errors.AsType[*pawl.HeldError](err); ok && h.Holder != nil {
-			o.lockName = h.Holder.Name // as pawl inspect knows it
+			o.lockName = h.Holder.Name // the name that pawl inspect takes
 		}
 		return o.notAcquired(err)
 	case ran:
@@ -249,7 +249,7 @@ func (o *onceJob) report(got result, ran bool, err error) error {
 		o.say("%q was done before; its output %s", o.name, got.Output)
 	} else if o.replay {
 		if err := o.printRaw(got.Out); errors.Is(err, syscall.EPIPE) {
-			return &exitError{code: exitSignal + int(syscall.SIGPIPE)} // as if nobody had caught it
+			return &exitError{code: exitSignal + int(syscall.SIGPIPE)} // as if SIGPIPE had not been caught
 		} else if err != nil {
 			return err
 		}

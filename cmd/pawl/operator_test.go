@@ -53,7 +53,7 @@ func TestWatchSaysHowManyAreAhead(t *testing.T) {
 	}
 }
 
-// The hints are pasted into real shells, and must come to the lock that they are about.
+// The hints are pasted into real shells and must lead to the lock they are about.
 func TestHintsCanBePasted(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -66,7 +66,7 @@ func TestHintsCanBePasted(t *testing.T) {
 	env.holdAll(names[0], names[1:]...)
 	for i, name := range names {
 		flags, at := []string(nil), env
-		if i%4 == 0 { // by which store does not change how a name is written
+		if i%4 == 0 { // quoting does not depend on the store
 			flags, at = []string{"-s", "sqlite:" + env.path("locks.db")}, env.with("PAWL_STORE=sqlite:"+env.path("other.db"))
 		}
 		p := env.run("pawl", append(flags, "run", "-n", "--", name, "true")...)
@@ -74,7 +74,7 @@ func TestHintsCanBePasted(t *testing.T) {
 		if m == nil || p.code != 75 {
 			t.Fatalf("%q: %+v", name, p)
 		}
-		// Each shell makes words of it, and these are run.
+		// Each shell splits it into words, which are then run.
 		var first string
 		for _, shell := range sh {
 			got := at.run(shell, "-c", "pawl() { printf '%s\\n' \"$@\"; }; "+strings.Replace(m[1], "inspect", "inspect --json", 1))
@@ -91,7 +91,7 @@ func TestHintsCanBePasted(t *testing.T) {
 			t.Errorf("%s: %v\n%+v", m[1], err, got)
 		}
 	}
-	// The name of a command line that makes no sense yet may be anything.
+	// The name in an invalid command line can be anything.
 	usage := regexp.MustCompile(`: (pawl run) \[flags\] (.*) -- COMMAND`)
 	for _, name := range []string{"", "-x", "a\nb", "\xff\xfe'", "tab\t", "\x1b[31m"} {
 		p := env.run("pawl", "run", "--", name)
@@ -127,7 +127,7 @@ func TestANumberAloneIsSeconds(t *testing.T) {
 	}
 }
 
-// An election is shown as its users know it: by its name, with its leader's value.
+// Elections are shown as their users know them: by name, with the leader's value.
 func TestElectionsAreShownByTheirNameAndLeader(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -165,7 +165,7 @@ func TestElectionsAreShownByTheirNameAndLeader(t *testing.T) {
 	if p := env.run("pawl", "force-unlock", "scheduler"); p.code != 1 || !strings.Contains(p.err, "pawl force-unlock .pawl/election/scheduler") {
 		t.Errorf("force-unlock of its name: %+v", p)
 	}
-	env.hold("scheduler") // a lock of the same name is another thing
+	env.hold("scheduler") // a lock of the same name is something else
 	p := env.run("pawl", "inspect", "scheduler")
 	if !regexp.MustCompile(`(?s)^scheduler in sqlite:.*held \(exclusive\) by \S+@.*\nelection scheduler in sqlite:.*held \(election\) by 10\.0\.0\.7:80`).MatchString(p.out) {
 		t.Errorf("inspect of both: %s", p.out)
@@ -180,7 +180,7 @@ func TestElectionsAreShownByTheirNameAndLeader(t *testing.T) {
 	watch.ends(0)
 }
 
-// On Windows a typed line ends in two characters.
+// On Windows a typed line ends in \r\n.
 func TestForceUnlockTakesALineThatEndsInCRLF(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)

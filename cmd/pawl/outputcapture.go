@@ -10,23 +10,25 @@ import (
 )
 
 const (
-	// maxOutput is how much output is kept: a record has 64 KiB, and bytes become
-	// text that is a third longer.
+	// maxOutput is how much output is stored: a record has 64 KiB, and base64 adds
+	// a third.
 	maxOutput = 40 << 10
-	// maxPipe is more than a pipe holds: the command's last words are within it.
+	// maxPipe is more than a pipe can hold, so the command's remaining output is
+	// within it.
 	maxPipe = 1 << 20
-	// idle is how long the pipe may stay silent and open after the command's end.
+	// idle is how long to wait for output after the command has ended while another
+	// process keeps the pipe open.
 	idle = time.Second
 )
 
-// A listener passes the command's output on and keeps it.
+// An outputCapture copies the command's output and keeps it.
 type outputCapture struct {
-	in           *os.File // the command's end
-	out          *os.File // ours
+	in           *os.File // the command's end of the pipe
+	out          *os.File // pawl's end of the pipe
 	commandEnded atomic.Bool
-	done         chan struct{}   // closed when all was passed on
-	kept         strings.Builder // until done: of the goroutine that passes it on
-	incomplete   string          // why it is not all; as kept
+	done         chan struct{}   // closed when everything is copied
+	kept         strings.Builder // owned by the copying goroutine until done
+	incomplete   string          // why output is missing; owned like kept
 }
 
 func captureOutput(to io.Writer) (*outputCapture, error) {
@@ -35,16 +37,16 @@ func captureOutput(to io.Writer) (*outputCapture, error) {
 		return nil, err
 	}
 	c := &outputCapture{in: w, out: r, done: make(chan struct{})}
-	go func() { // ends with the last writer, soon after the command, or with us
+	go func() { // ends with the last writer, soon after the command, or with the process
 		defer close(c.done)
-		defer r.Close() // the command then finds its output closed, as without us
+		defer r.Close() // the command then sees a closed output, as it would without pawl
 		c.incomplete = c.copyOutput(to)
 	}()
 	return c, nil
 }
 
-// pass passes the output on to its end, or says why it did not.
-func (c *outputCapture) copyOutput(to io.Writer) (lacks string) {
+// copyOutput copies the output to its end. It returns why it could not.
+func (c *outputCapture) copyOutput(to io.Writer) (incomplete string) {
 	buf := make([]byte, 32<<10)
 	for silence, rest := idle, maxPipe; rest > 0; {
 		began := time.Now()
@@ -71,10 +73,10 @@ func (c *outputCapture) copyOutput(to io.Writer) (lacks string) {
 	return outputOpen
 }
 
-// end waits for the rest of the output, for as long as it takes to be read: after the
-// command's end it is nowhere else. A signal ends that. Something the command left
-// running may hold the pipe for ever: what it writes is not the command's output any
-// more.
+// finish waits until the rest of the output has been read: after the command's end
+// it exists nowhere else. A signal ends the wait. A process that the command left
+// running may keep the pipe open for ever, but its output is no longer the
+// command's.
 func (c *outputCapture) finish(signals <-chan os.Signal) ([]byte, string) {
 	_ = c.in.Close()
 	c.commandEnded.Store(true)

@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Containers may share a host's name and each count their processes from 1: the number
-// of our parent here, or of a pawl that it is the command of, may be a stranger's there.
+// Containers may share a host name and each number their processes from 1: the pid
+// of our parent, or of an enclosing pawl, may belong to an unrelated process in
+// another container.
 func TestAStrangerWithTheNumberOfOurParentIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	t.Run("a shell", func(t *testing.T) {
@@ -25,8 +26,8 @@ func TestAStrangerWithTheNumberOfOurParentIsWaitedFor(t *testing.T) {
 	})
 }
 
-// waitedFor has a stranger hold a lock under the number that script writes down, in a
-// shell that the given words start, and the lock asked for from there.
+// waitedFor lets an unrelated process hold a lock under the pid that script writes
+// down, in a shell started with the given words, and requests the lock from there.
 func waitedFor(t *testing.T, script string, starts ...string) {
 	env := newTestEnv(t)
 	words := slices.Concat(starts, []string{"sh", "-c", script + `; until [ -e go ]; do sleep 0.02; done; pawl run -w 1ms x -- touch ran; exit $?`})

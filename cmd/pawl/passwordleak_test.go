@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/canary"
+	"github.com/pawl-go/pawl/internal/passwordleak"
 )
 
-// lookouts counts the places that were looked at.
+// leakCheck counts the checked outputs.
 type leakCheck struct {
 	t *testing.T
 	n int
@@ -27,7 +27,7 @@ type leakCheck struct {
 func (check *leakCheck) checkText(place, text string) {
 	check.t.Helper()
 	check.n++
-	if found := canary.In(text); found != "" {
+	if found := passwordleak.Find(text); found != "" {
 		check.t.Errorf("%s shows the password, %s:\n%s", place, found, text)
 	}
 }
@@ -38,20 +38,20 @@ func (check *leakCheck) checkResult(place string, p commandResult) {
 	check.checkText(place+", stderr", p.err)
 }
 
-// badURLs are those that a store of one file and one of none have besides.
+// badURLs are further invalid URLs, for local: and mem:.
 var badURLs = []string{
-	"sqlite://ana:" + canary.Password + "@/no/such/folder/locks.db",
-	"sqlite://ana:" + canary.Password + "@/locks.db?ttl=soon",
-	"sqlite:///locks.db?password=" + canary.Password,
-	"sqlite:///no/such/folder/locks.db?secret=" + canary.Password,
-	"sqlite:///no/such/folder/locks.db?api_key=" + canary.Password + "&ttl=5s",
-	"sqlite:///C:/ana:" + canary.Password + "@host/locks.db",
-	"mem://ana:" + canary.Password + "@/",
-	"mem:?password=" + canary.Password,
-	"local:?password=" + canary.Password,
-	"local:" + canary.Password,
-	"local:/" + canary.Password,
-	"local://ana:" + canary.Password + "@host",
+	"sqlite://ana:" + passwordleak.Password + "@/no/such/folder/locks.db",
+	"sqlite://ana:" + passwordleak.Password + "@/locks.db?ttl=soon",
+	"sqlite:///locks.db?password=" + passwordleak.Password,
+	"sqlite:///no/such/folder/locks.db?secret=" + passwordleak.Password,
+	"sqlite:///no/such/folder/locks.db?api_key=" + passwordleak.Password + "&ttl=5s",
+	"sqlite:///C:/ana:" + passwordleak.Password + "@host/locks.db",
+	"mem://ana:" + passwordleak.Password + "@/",
+	"mem:?password=" + passwordleak.Password,
+	"local:?password=" + passwordleak.Password,
+	"local:" + passwordleak.Password,
+	"local:/" + passwordleak.Password,
+	"local://ana:" + passwordleak.Password + "@host",
 }
 
 func TestNoPasswordOfABrokenURLIsShown(t *testing.T) {
@@ -59,12 +59,12 @@ func TestNoPasswordOfABrokenURLIsShown(t *testing.T) {
 	env := newTestEnv(t).with(contactEnv + "=1s")
 	check := &leakCheck{t: t}
 	schemes, all := driver.Schemes(), badURLs
-	for i := 0; i < len(canary.URLs("")); i += 5 { // some shapes, each with another scheme; all with all are below
-		all = append(all, canary.URLs(schemes[i%len(schemes)])[i])
+	for i := 0; i < len(passwordleak.URLs("")); i += 5 { // some URLs, each with another scheme; all combinations follow below
+		all = append(all, passwordleak.URLs(schemes[i%len(schemes)])[i])
 	}
 	for i, bad := range all {
 		if u, err := driver.ParseURL(bad); err == nil && (u.Scheme == "sqlite" && u.RawQuery == "" || strings.HasPrefix(u.Scheme, "etcd")) {
-			continue // a file, whose path is shown, or a client that waits long for nobody: below they wait together
+			continue // a file, whose path is shown, or a client with a long timeout, tested concurrently below
 		}
 		var p commandResult
 		switch i % 3 {
@@ -85,14 +85,14 @@ func TestNoPasswordOfABrokenURLIsShown(t *testing.T) {
 	t.Logf("looked at %d places", check.n)
 }
 
-// stray are URLs for wrong places.
+// strayArguments are URLs for the wrong places.
 var strayArguments = []string{
-	"redis://ana:" + canary.Password + "@host", "redis:/ana:" + canary.Password + "@host", "redis:ana:" + canary.Password + "@host", "ana:" + canary.Password + "@tcp(h)/db",
-	"redis://ana:" + canary.Second + " " + canary.Password + "@host", "redis://ana:1/" + canary.Password + "@host", "host=h password=" + canary.Password, "redis://h?password=" + canary.Password,
+	"redis://ana:" + passwordleak.Password + "@host", "redis:/ana:" + passwordleak.Password + "@host", "redis:ana:" + passwordleak.Password + "@host", "ana:" + passwordleak.Password + "@tcp(h)/db",
+	"redis://ana:" + passwordleak.Second + " " + passwordleak.Password + "@host", "redis://ana:1/" + passwordleak.Password + "@host", "host=h password=" + passwordleak.Password, "redis://h?password=" + passwordleak.Password,
 }
 
-// wrongPlaces are command lines with a URL where none belongs: after a flag that there
-// is not, as a command, as an argument, as a program.
+// wrongPlaces returns command lines with a URL where none belongs: after an unknown
+// flag, as a verb, as an argument, as a program.
 func wrongPlaces(url string) [][]string {
 	return [][]string{
 		{"-store", url, "ls"}, {"--stores=" + url, "ls"}, {"--store:" + url, "ls"}, {url}, {"help", url}, {"run", "-store", url, "x", "--", "true"}, {"ls", "-x", url}, {"ls", "-x" + url},
@@ -101,7 +101,8 @@ func wrongPlaces(url string) [][]string {
 	}
 }
 
-// Each place with one of the URLs as a program, and all with all in one process.
+// Each place with one URL in a process of its own, and all combinations in one
+// process.
 func TestNoPasswordThatWasTypedInAWrongPlaceIsShown(t *testing.T) {
 	check := &leakCheck{t: t}
 	if !inChildProcess() {
@@ -137,13 +138,14 @@ func TestNoPasswordThatWasTypedInAWrongPlaceIsShown(t *testing.T) {
 	t.Logf("looked at %d places", check.n)
 }
 
-// aloneEnv is set in a process that was started for one test.
+// childProcessEnv is set in a process that was started for one test.
 const childProcessEnv = "PAWL_TEST_ALONE"
 
 func inChildProcess() bool { return os.Getenv(childProcessEnv) != "" }
 
-// inOwnProcess runs the test once more, in a process in which it is alone: there it may
-// change the environment, and what a client writes to stderr by itself is seen.
+// inOwnProcess runs the test again in a process of its own, in which it can change
+// the environment and in which everything that a client library writes to stderr is
+// captured.
 func (check *leakCheck) inOwnProcess(env *testEnv) {
 	check.t.Helper()
 	program, err := os.Executable()
@@ -160,9 +162,9 @@ func (check *leakCheck) inOwnProcess(env *testEnv) {
 	check.checkText("what clients write by themselves", errs.String())
 }
 
-// Every shape with every scheme, in one process: a program for each would take minutes.
-// Those that are URLs at all are connected to, at once. A shape comes in each of the ways
-// to name a store, with one scheme or another.
+// Every URL with every scheme, in one process: a process for each would take
+// minutes. Valid URLs are connected to, all at once. Each URL is passed in every
+// way to name a store, with one scheme or another.
 func TestNoPasswordOfAURLIsShownWhateverItsScheme(t *testing.T) {
 	if !inChildProcess() {
 		t.Parallel()
@@ -176,7 +178,7 @@ func TestNoPasswordOfAURLIsShownWhateverItsScheme(t *testing.T) {
 	before := firstContact
 	firstContact = time.Second
 	t.Cleanup(func() { firstContact = before })
-	var mu sync.Mutex // guards l
+	var mu sync.Mutex // guards check
 	check := &leakCheck{t: t}
 	try := func(store string, args ...string) {
 		var out, errs bytes.Buffer
@@ -189,13 +191,13 @@ func TestNoPasswordOfAURLIsShownWhateverItsScheme(t *testing.T) {
 		}
 	}
 	var tasks sync.WaitGroup
-	defer func() { // before firstContact is what it was
+	defer func() { // before firstContact is restored
 		tasks.Wait()
 		t.Logf("looked at %d places", check.n)
 	}()
 	events, file, places := filepath.Join(dir, "events"), filepath.Join(dir, "url"), make(chan struct{}, 64)
 	for n, scheme := range append(driver.Schemes(), "nosql") {
-		for i, store := range canary.URLs(scheme) {
+		for i, store := range passwordleak.URLs(scheme) {
 			u, err := driver.ParseURL(store)
 			switch {
 			case err == nil && (u.Scheme == "sqlite" || u.Scheme == "mem"): // a file, whose path is shown, or one that opens
@@ -229,11 +231,11 @@ func TestNoPasswordOfAURLIsShownWhateverItsScheme(t *testing.T) {
 
 func TestNoPasswordOfAStoreInUseIsShown(t *testing.T) {
 	t.Parallel()
-	for _, way := range []string{"PAWL_STORE", "PAWL_STORE_FILE", "-s"} { // how the store is named
+	for _, way := range []string{"PAWL_STORE", "PAWL_STORE_FILE", "-s"} { // how the store is given
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			env := newTestEnv(t)
-			url := "sealed://ana:" + canary.Password + "@" + env.path("locks.db") + "?ttl=40s&password=" + canary.Password
+			url := "sealed://ana:" + passwordleak.Password + "@" + env.path("locks.db") + "?ttl=40s&password=" + passwordleak.Password
 			check := &leakCheck{t: t}
 			args := func(args ...string) []string { return args }
 			switch way {
@@ -255,7 +257,7 @@ func TestNoPasswordOfAStoreInUseIsShown(t *testing.T) {
 	}
 }
 
-// watchTheHouse runs everything there is on a store that works.
+// checkAllOutputs runs every verb on a working store.
 func checkAllOutputs(check *leakCheck, env *testEnv, way string, args func(...string) []string) {
 	t := env.t
 	first := env.run("pawl", args("run", "-v", "--events", env.path("events"), "x", "--", "env")...)

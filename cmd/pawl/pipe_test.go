@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// broken is a pipe that nobody reads any more.
+// closedPipe returns a pipe whose reader has gone.
 func closedPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -26,8 +26,8 @@ func closedPipe(t *testing.T) *os.File {
 	return w
 }
 
-// full is a pipe that nobody reads for now, and into which nothing more goes: a
-// pager that shows its first page, a terminal after Ctrl-S.
+// fullPipe returns a full pipe that nobody reads for now: a pager that shows its
+// first page, or a terminal after Ctrl-S.
 func fullPipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -47,8 +47,8 @@ func fullPipe(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// started starts a program of the stage that is killed at the latest when the test
-// has ended.
+// startAndWait starts a program that is killed at the end of the test at the
+// latest.
 func (env *testEnv) startAndWait(cmd *exec.Cmd) (ended chan int) {
 	env.t.Helper()
 	if err := cmd.Start(); err != nil {
@@ -64,7 +64,7 @@ func (env *testEnv) startAndWait(cmd *exec.Cmd) (ended chan int) {
 	return ended
 }
 
-// pid reads the id of a process from a file.
+// pid reads a process id from a file.
 func (env *testEnv) pid(name string) int {
 	env.t.Helper()
 	env.await(name)
@@ -87,7 +87,7 @@ func checkExit(t *testing.T, ended chan int, want int) {
 	}
 }
 
-// The words about a loss must not come between the loss and the end of the command.
+// Messages about a loss must not delay the end of the command.
 func TestACommandIsStoppedAlsoWhileNobodyReadsWhatPawlSays(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"stderr", "events"} {
@@ -111,7 +111,7 @@ func TestACommandIsStoppedAlsoWhileNobodyReadsWhatPawlSays(t *testing.T) {
 			}
 			w.Close()
 			said, read := "", make(chan struct{})
-			go func() { // ends when pawl has
+			go func() { // ends with pawl
 				defer close(read)
 				b, _ := io.ReadAll(r)
 				said = string(b)
@@ -125,8 +125,8 @@ func TestACommandIsStoppedAlsoWhileNobodyReadsWhatPawlSays(t *testing.T) {
 	}
 }
 
-// A write to a pipe that nobody reads kills a program that does not expect it: here
-// while it has a lock, or is about to note what came of the command.
+// Writing to a closed pipe kills a program that does not handle SIGPIPE: here while
+// it holds a lock, or is about to store the command's result.
 func TestAReaderThatHasGoneDoesNotEndPawlInTheMiddle(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -148,7 +148,7 @@ func TestAReaderThatHasGoneDoesNotEndPawlInTheMiddle(t *testing.T) {
 	}
 }
 
-// The output that is kept is all of it or none.
+// Either all of the output is kept, or none.
 func TestOutputThatNobodyReadToItsEndIsNotRepeatedInPart(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -160,7 +160,7 @@ func TestOutputThatNobodyReadToItsEndIsNotRepeatedInPart(t *testing.T) {
 	}
 }
 
-// A pager reads when somebody turns the page; the command has ended by then.
+// A pager reads when the user turns the page; the command has ended by then.
 func TestOutputThatIsReadLateArrivesWhole(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -180,7 +180,7 @@ func TestOutputThatIsReadLateArrivesWhole(t *testing.T) {
 	select {
 	case <-ended:
 		t.Error("it does not wait for its reader")
-	case <-time.After(2 * time.Second): // longer than it waits for what holds the pipe and is silent
+	case <-time.After(2 * time.Second): // longer than it waits for a silent process that keeps the pipe open
 	}
 	if b, err := io.ReadAll(r); err != nil || len(b) != 100000 {
 		t.Errorf("%d bytes arrived, %v", len(b), err)

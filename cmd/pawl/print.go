@@ -11,39 +11,38 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Everything that is printed is printed here. What comes from a store was written by
-// anybody who may write to it: it must not command the terminal, nor hide anything
-// from whoever reads.
+// All output is printed by this file. Data from a store was written by anyone with
+// access to it: it must not control the terminal or hide anything from the reader.
 
-// print writes to standard output. The format is ours; of the arguments everything
-// that would not be seen as it is, newlines too, is shown as an escape.
+// print writes to standard output. It escapes hidden characters, including
+// newlines, in the arguments but not in the format.
 func (a *app) print(format string, args ...any) error {
 	_, err := fmt.Fprintf(a.out, format, escaped(args)...)
 	return err
 }
 
-// show is print for whoever sits at the terminal.
+// show is like print, for standard error.
 func (a *app) show(format string, args ...any) {
 	fmt.Fprintf(a.err, format, escaped(args)...)
 }
 
-// say writes one line for the person at the terminal, whatever is in args.
+// say prints one line to standard error, whatever args contain.
 func (a *app) say(format string, args ...any) {
 	a.show("pawl: %s\n", userInURL.ReplaceAllStringFunc(fmt.Sprintf(format, args...), hideUser))
 }
 
-// printTable writes rows in columns.
+// printTable prints rows in columns.
 func (a *app) printTable(rows [][]string) error {
 	return a.printRaw([]byte(columns(rows)))
 }
 
-// printRaw writes bytes as they are: a command's own output, or colours of ours.
+// printRaw writes bytes unchanged: a command's own output, or pawl's colours.
 func (a *app) printRaw(b []byte) error {
 	_, err := a.out.Write(b)
 	return err
 }
 
-// printJSON prints v on lines of its own; an empty list is [], not null.
+// printJSON prints v on several lines; an empty list is [], not null.
 func (a *app) printJSON(v any) error {
 	if list, ok := v.([]claimJSON); ok && list == nil {
 		v = []claimJSON{}
@@ -64,8 +63,8 @@ func (a *app) printJSONLine(v any) error {
 	return a.printRaw(b)
 }
 
-// toJSON is the one way from a value to JSON. What would not be seen is escaped,
-// which is the same value for whoever parses it.
+// toJSON encodes v. It escapes hidden characters, which does not change the value
+// for a parser.
 func toJSON(v any, indent string) ([]byte, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -74,7 +73,8 @@ func toJSON(v any, indent string) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	// The encoder has escaped what is below the blank; all beyond is inside strings.
+	// The encoder has escaped everything below the space; all characters beyond
+	// ASCII are inside strings.
 	var out []byte
 	for _, r := range b.String() {
 		switch {
@@ -90,7 +90,7 @@ func toJSON(v any, indent string) ([]byte, error) {
 	return out, nil
 }
 
-// escaped makes arguments show what is hidden in them.
+// escaped wraps arguments so that their hidden characters are escaped.
 func escaped(args []any) []any {
 	all := make([]any, len(args))
 	for i, arg := range args {
@@ -99,34 +99,34 @@ func escaped(args []any) []any {
 	return all
 }
 
-// seen formats a value as it would be, and escapes that.
+// An escapedArg formats its value as usual and escapes the result.
 type escapedArg struct{ v any }
 
-// Format formats the value.
+// Format implements fmt.Formatter.
 func (s escapedArg) Format(f fmt.State, verb rune) {
 	fmt.Fprint(f, escapeHidden(fmt.Sprintf(fmt.FormatString(f, verb), s.v)))
 }
 
-// withoutUser finds a URL's user and password. A store's own never get this far;
-// this is for one that was typed where none belongs, as for a lock's name.
+// userInURL matches user and password of a URL. A store's own URL never gets this
+// far; this is for a URL in the wrong place, for example as a lock's name.
 var userInURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s"][^\s"]*@`)
 
 func hideUser(url string) string {
 	scheme, user, _ := strings.Cut(url, "://")
-	if user == "user:password@" || user == "user@" { // of a message that says what to write
+	if user == "user:password@" || user == "user@" { // of a message that shows the syntax
 		return url
 	}
 	return scheme + "://…@"
 }
 
-// oneLine joins what cobra and the system put on several lines.
+// oneLine joins the several lines of errors from cobra and the system.
 func oneLine(err error) string {
-	return strings.ReplaceAll(driver.OneLine(err.Error()), "?; ", "? ") // cobra: did you mean this?
+	return strings.ReplaceAll(driver.OneLine(err.Error()), "?; ", "? ") // for cobra's "Did you mean this?"
 }
 
-// withoutSecrets takes what may be a store's URL out of an error about the command line,
-// which repeats what was typed where none belongs, as after -store for --store. Errors
-// about a store itself show none.
+// redactArguments removes possible store URLs from an error about the command line,
+// which quotes arguments in the wrong place, for example after -store instead of
+// --store. Errors about stores contain no secrets.
 func redactArguments(code int, text string) string {
 	switch code {
 	case exitUsage, exitNotExec, exitNotFound:
@@ -135,6 +135,7 @@ func redactArguments(code int, text string) string {
 	return text
 }
 
-// likeURL finds a URL, user:password@host or password=, up to the last @ on the line: a
-// password may have a space in it; and what is behind one that a shell has cut there.
+// secretLike matches URLs, user:password@host and password=, up to the last @ of
+// the line because a password may contain spaces, and the rest of one that the
+// shell has split there.
 var secretLike = regexp.MustCompile(`(?i)[^\s"']*(://|:/|:[^\s"]*@|pass[a-z]*[=:]|pwd[=:])(.*@)?[^\s"]*|[^\s"']*@[^\s"']+`)

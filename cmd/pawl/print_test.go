@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Two locks are never shown alike: what is invisible is written out, and what is
-// written like that is in quotes or not where the other is not.
+// No two names are shown alike: invisible characters are escaped, and names that
+// contain such escapes literally are shown differently.
 func TestDifferentNamesAreShownDifferently(t *testing.T) {
 	t.Parallel()
 	parts := []string{"", "a", " ", `"`, `\`, "\u200b", `\u200b`, "u200b", "\x1b", `\x1b`, "\ufe0f", "\xff", `\xff`, "ÿ", "\n", `\n`}
@@ -41,7 +41,7 @@ func TestDifferentNamesAreShownDifferently(t *testing.T) {
 	}
 }
 
-// A name that cannot be typed is confirmed as it is shown.
+// A name that cannot be typed is confirmed in the form in which it is shown.
 func TestForceUnlockTakesAnInvisibleNameAsItIsShown(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -67,8 +67,8 @@ func TestForceUnlockTakesAnInvisibleNameAsItIsShown(t *testing.T) {
 	}
 }
 
-// Everything is printed by print.go, which escapes: nothing else in the command
-// writes to its output, but the two lines that are redrawn in place.
+// Only print.go, which escapes, writes to the command's output, except for the two
+// lines that are redrawn in place.
 func TestOnlyPrintGoWrites(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// evict breaks a lock from outside, by the token that its command has written down.
+// evict breaks a lock with the token that its command has written to a file.
 func (env *testEnv) evict(name, tokenFile string) {
 	env.t.Helper()
 	env.await(tokenFile)
@@ -19,7 +19,7 @@ func (env *testEnv) evict(name, tokenFile string) {
 	}
 }
 
-// gone waits for the end of processes whose ids are in a file.
+// expectProcessGone waits until the processes whose ids are in a file have ended.
 func (env *testEnv) expectProcessGone(file string) {
 	env.t.Helper()
 	for _, word := range strings.Fields(env.read(file)) {
@@ -33,10 +33,10 @@ func (env *testEnv) expectProcessGone(file string) {
 	}
 }
 
-// The command is a shell that gives the terminal to jobs of its own, and the terminal
-// stops whoever writes to it from the background, as we are then. The lock is lost:
-// neither may keep us from ending everything, and what there is to say is said when the
-// terminal is ours again.
+// The command is a shell with job control that gives the terminal to its jobs, and
+// the terminal stops background writers, which pawl is then. When the lock is lost,
+// neither may keep pawl from killing everything. The messages are printed when the
+// terminal is free again.
 func TestALostLockEndsAShellWithJobsOnATerminalThatStopsWriters(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -49,7 +49,7 @@ func TestALostLockEndsAShellWithJobsOnATerminalThatStopsWriters(t *testing.T) {
 	x.shows(`pawl: lost "x": .*; stopping bash \(TERM, KILL in [0-9]+ms\)\r\n(.*\n)*pawl: command ended`)
 }
 
-// A program in raw mode that is killed cannot set the terminal right itself.
+// A program in raw mode that is killed cannot restore the terminal itself.
 func TestTheModesOfATerminalAreRestoredAfterAKill(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -60,7 +60,7 @@ func TestTheModesOfATerminalAreRestoredAfterAKill(t *testing.T) {
 	if before, after := env.read("before"), env.read("after"); before != after {
 		t.Errorf("the terminal was\n%sand is\n%s", before, after)
 	}
-	// One that ends by itself may have meant it.
+	// A command that ends normally may have changed the modes on purpose.
 	y := env.terminal(80, "sh", "-c", `pawl run x -- stty -echo; stty -a >after`)
 	y.ends(0)
 	if after := env.read("after"); !strings.Contains(after, " -echo ") {
@@ -68,7 +68,7 @@ func TestTheModesOfATerminalAreRestoredAfterAKill(t *testing.T) {
 	}
 }
 
-// Somebody types while a job of theirs waits in the background.
+// The user types while a job waits in the background.
 func TestAJobInTheBackgroundDoesNotWriteOverWhatIsTyped(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -88,13 +88,13 @@ func TestAJobInTheBackgroundDoesNotWriteOverWhatIsTyped(t *testing.T) {
 	env.release("x")
 }
 
-// heard is what a listener has written down, without its first word.
+// readSignals returns what runListener has logged, without its first word.
 func (env *testEnv) readSignals(file string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(env.read(file), "\n", " "), "ready ")
 }
 
-// settled waits until a signal sent to pawl has come through: what was sent before it
-// has come by then, twice or not.
+// waitUntilReady waits until a signal sent to pawl has arrived: all earlier ones
+// have arrived by then.
 func (env *testEnv) waitUntilReady(pawl int, file string) {
 	env.t.Helper()
 	if err := syscall.Kill(pawl, syscall.SIGUSR2); err != nil {
@@ -105,7 +105,7 @@ func (env *testEnv) waitUntilReady(pawl int, file string) {
 	}
 }
 
-// pawlAbove is the pawl above a guardian whose id is in a file.
+// pawlAbove returns the pid of the pawl above a guardian whose pid is in a file.
 func (env *testEnv) pawlAbove(file string) int {
 	env.t.Helper()
 	guardian, err := strconv.Atoi(strings.TrimSpace(env.read(file)))
@@ -115,8 +115,8 @@ func (env *testEnv) pawlAbove(file string) int {
 	return parentOf(guardian)
 }
 
-// timeIsUp has the timeout that has started pawl do what it does when its time is up: its
-// own timer sends it this signal.
+// fireTimeout makes the timeout command that started pawl act as if its time were
+// up: its own timer sends it this signal.
 func fireTimeout(pawl int) { _ = syscall.Kill(parentOf(pawl), syscall.SIGALRM) }
 
 const listening = `echo $PPID >guardian; exec listener got go`
@@ -171,7 +171,7 @@ func TestEverySignalAtATerminalReachesTheCommandOnce(t *testing.T) {
 	}
 }
 
-// Without a terminal timeout signals pawl, and then the group that pawl is in.
+// Without a terminal, timeout signals pawl and then pawl's process group.
 func TestTimeoutWithoutATerminalSignalsTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -194,8 +194,9 @@ func TestTimeoutWithoutATerminalSignalsTheCommandOnce(t *testing.T) {
 	}
 }
 
-// What a job-control shell sends to stop and continue a job reaches all of it; the
-// guardian does not stop, and ends a command that is stopped for longer than its lease.
+// The signals with which a shell stops and resumes a job reach all its processes.
+// The guardian does not stop, and kills a command that is stopped for longer than
+// its lease.
 func TestACommandThatIsStoppedForLongerThanItsLeaseIsEnded(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)

@@ -4,8 +4,8 @@ package main
 
 import "syscall"
 
-// These systems have no counterpart to what Linux offers: a command outlives a guardian
-// that is killed, and processes that left the command's process group are not found.
+// These systems lack what Linux offers: a command outlives a guardian that is
+// killed, and processes that left the command's process group are not found.
 
 const findsDescendants = false
 

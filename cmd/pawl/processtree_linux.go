@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// parentOf reads a process's parent; 0 if there is none to be read.
+// parentOf returns the parent of a process; 0 if unknown.
 func parentOf(pid int) int {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0
 	}
-	// The command's name is in parentheses and may hold anything, even ") ".
+	// The command's name is in parentheses and may contain anything, even ") ".
 	_, rest, found := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
 	if !found {
 		return 0
@@ -28,11 +28,12 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// findsDescendants: all of them are found here, whatever group they are in.
+// findsDescendants is true: all descendants are found, whatever their process
+// group.
 const findsDescendants = true
 
-// descendants lists the processes below root, but for some of its children and what is
-// below those.
+// descendantsOf returns all processes below root, except the children listed in but
+// and their descendants.
 func descendantsOf(root int, but []int) []int {
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -55,13 +56,13 @@ func descendantsOf(root int, but []int) []int {
 	return all
 }
 
-// adoptOrphans makes us the parent of what the command leaves behind, so that it
-// can be found and stopped when the lock is lost.
+// adoptOrphans makes this process the parent of orphans that the command leaves
+// behind, so that they can be found and stopped when the lock is lost.
 func adoptOrphans() {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0)
 }
 
 const prSetChildSubreaper = 36
 
-// tieTo makes the command die with the guardian.
+// dieWithParent makes the kernel kill the command when the guardian dies.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

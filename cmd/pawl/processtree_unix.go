@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// A family is the command and everything that descends from it.
+// A processTree is the command and all its descendants.
 type processTree struct {
 	pid         int
-	ownGroup    bool  // in a process group of its own
-	guardian    int   // it is not of the family; 0: we are the guardian
-	preexisting []int // children that we had before: a shell that became pawl may have left some
+	ownGroup    bool  // the command has its own process group
+	guardian    int   // not part of the tree; 0: this process is the guardian
+	preexisting []int // children from before the command: a shell that replaced itself with pawl may have left some
 }
 
-// signal sends n to the command, and to its group if that is its own.
+// signal sends n to the command, or to its whole group if it has one of its own.
 func (t processTree) signal(n syscall.Signal) {
 	if t.ownGroup {
 		_ = syscall.Kill(-t.pid, n)
@@ -26,9 +26,9 @@ func (t processTree) signal(n syscall.Signal) {
 	_ = syscall.Kill(t.pid, n)
 }
 
-// signalAll sends n to the command and to everything that descends from it. The
-// command's number may be another's by now, if it has ended while we stood still, so
-// where descendants can be found it must be among them.
+// signalAll sends n to the command and all its descendants. If the command ended
+// while pawl was stalled, its pid may belong to another process by now, so where
+// descendants can be listed it must be among them.
 func (t processTree) signalAll(n syscall.Signal) {
 	below := t.members()
 	there := !findsDescendants || slices.Contains(below, t.pid)
@@ -37,16 +37,16 @@ func (t processTree) signalAll(n syscall.Signal) {
 	}
 	for _, pid := range below {
 		if group, _ := syscall.Getpgid(pid); there && (pid == t.pid || t.ownGroup && group == t.pid) {
-			continue // it has it
+			continue // already signalled
 		}
 		_ = syscall.Kill(pid, n)
 	}
 }
 
-// endAll kills what is left once the command has ended. One that forks while it
-// is being killed leaves another behind, so this goes on until there is none, or
-// none that we may kill. A process may change its parent while it is looked for: it is
-// looked for twice.
+// killAll kills what is left after the command has ended. A process that forks
+// while it is being killed leaves another one, so this repeats until none is left,
+// or none that may be killed. It looks twice because a process can change its
+// parent during the search.
 func (t processTree) killAll() {
 	if t.ownGroup && !findsDescendants {
 		_ = syscall.Kill(-t.pid, syscall.SIGKILL)
@@ -64,12 +64,12 @@ func (t processTree) killAll() {
 	}
 }
 
-// below lists the processes of the family that are there.
+// members returns the existing processes of the tree.
 func (t processTree) members() []int {
 	return slices.DeleteFunc(descendantsOf(os.Getpid(), t.preexisting), func(pid int) bool { return pid == t.guardian })
 }
 
-// bury takes leave of children that have ended.
+// reapZombies reaps children that have ended.
 func reapZombies() {
 	for {
 		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 && err != syscall.EINTR {
@@ -78,9 +78,8 @@ func reapZombies() {
 	}
 }
 
-// reap waits for a child. Orphans that were left to us, because we are process 1 or
-// asked for them, are buried on the way. stopped, if not nil, is told when the child
-// stops.
+// waitChild waits for a child. It also reaps orphans, which this process gets as
+// process 1 or as subreaper. stopped, if not nil, is called when the child stops.
 func waitChild(pid int, stopped func(syscall.Signal)) syscall.WaitStatus {
 	options := 0
 	if stopped != nil {

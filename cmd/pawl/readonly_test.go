@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// found are the files of a folder with owner and mode.
+// found returns the files of a folder with owner and mode.
 func found(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -78,7 +78,7 @@ func TestTheLocalStoreIsClosedToOthers(t *testing.T) {
 	if folder, file := env.mode("state"), env.mode("state/locks.db"); folder != 0o700 || file != 0o600 {
 		t.Errorf("a new store has the modes %o and %o", folder, file)
 	}
-	// As a umask of 022 had made it, or somebody who was asked to help.
+	// As created with a umask of 022, or changed by somebody.
 	for name, mode := range map[string]fs.FileMode{"state": 0o755, "state/locks.db": 0o644, "state/locks.db-wal": 0o666} {
 		if err := os.Chmod(env.path(name), mode); err != nil {
 			t.Fatal(err)
@@ -123,8 +123,8 @@ func TestALocalStoreOfSomebodyElseIsRefused(t *testing.T) {
 	}
 }
 
-// Root looks into a user's store, in use and not: no file of root's comes to be,
-// which the user could not open then.
+// Root reads a user's store, in use and idle: no file may be created that belongs
+// to root, because the user could not open it afterwards.
 func TestRootsLookAtAUsersStoreLeavesNothing(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -134,7 +134,7 @@ func TestRootsLookAtAUsersStoreLeavesNothing(t *testing.T) {
 	if err := os.Mkdir(env.path("store"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Dir(env.dir), 0o755); err != nil { // the user can come there
+	if err := os.Chmod(filepath.Dir(env.dir), 0o755); err != nil { // so that the user has access
 		t.Fatal(err)
 	}
 	env = env.with("PAWL_STORE=sqlite://" + env.path("store/locks.db"))
@@ -164,12 +164,12 @@ func TestRootsLookAtAUsersStoreLeavesNothing(t *testing.T) {
 	}
 	look("while it is held", "x")
 	env.release("x")
-	if p := env.run("pawl", "run", "x", "--", "true"); p.code != 0 { // waits for the holder's end
+	if p := env.run("pawl", "run", "x", "--", "true"); p.code != 0 { // waits for the end of the holder
 		t.Fatalf("%+v", p)
 	}
 	look("when nobody is there", "")
 	for _, side := range []string{"-wal", "-shm"} {
-		_ = os.Remove(env.path("store/locks.db" + side)) // what the last one leaves that closes a long log
+		_ = os.Remove(env.path("store/locks.db" + side)) // left by the last process that closes a long log
 	}
 	look("without log and shared memory", "")
 	if p := env.run("pawl", "run", "x", "--", "true"); p.code != 0 {

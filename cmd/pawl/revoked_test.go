@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// etcdctl lock goes on with its command when the lease is revoked, beside the next
-// holder's, and exits 0.
+// etcdctl lock lets its command continue after its lease is revoked, beside the
+// next holder's, and exits with 0.
 func TestACommandIsStoppedWhenItsEtcdLeaseIsRevoked(t *testing.T) {
 	t.Parallel()
 	addr := testserver.Etcd(t).Addr()
@@ -31,7 +31,7 @@ while :; do sleep 0.05; done
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // the command ends when it is told, or is killed below
+	go func() { ended <- cmd.Wait() }() // the command ends when it is told to, or is killed below
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	env.await("up")
 	revokeAll(t, addr)
@@ -55,7 +55,7 @@ while :; do sleep 0.05; done
 	}
 }
 
-// revokeAll ends every lease of a cluster behind its holder's back.
+// revokeAll revokes every lease of a cluster.
 func revokeAll(t *testing.T, addr string) {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})

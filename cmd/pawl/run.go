@@ -13,20 +13,20 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME [--] COMMAND…",
 		Short: "Run a command while holding a lock",
-		Long: `run waits for the lock NAME, runs COMMAND, and gives the lock back when it ends.
+		Long: `run waits for the lock NAME, runs COMMAND, and releases the lock when COMMAND ends.
 Flags go before NAME; everything after it belongs to the command.
 
 The exit code is the command's own, or 128+n if signal n ended it. Otherwise:
   75  not acquired (-E changes it)     79  lost while the command ran
-  69  store unreachable                77  store refused us
+  69  store unreachable                77  refused by the store
   64  usage                            78  bad store URL
   126 command not executable           127 command not found
 
-The command finds PAWL_LOCK_NAME, PAWL_LOCK_TOKEN (give it to whatever the command
-changes, and have it refuse a smaller one) and PAWL_LOCK_OWNER in its environment.
-PAWL_LOCK_OWNERS names the owners of every pawl around it, outermost first: a pawl
-inside the command refuses to wait for one of them, since that waits for the command.
-A process that is to outlive the command unsets both.`,
+The command's environment has PAWL_LOCK_NAME, PAWL_LOCK_OWNER and PAWL_LOCK_TOKEN:
+pass the token to every system that the command changes, and make it reject smaller
+tokens. PAWL_LOCK_OWNERS lists the owners of all enclosing pawls, outermost first: a
+pawl inside the command refuses to wait for one of them, because that one waits for
+the command. A process that outlives the command should unset both.`,
 		Example: `  pawl run deploy -- ./deploy.sh
   pawl run -n -E 0 nightly -- /usr/local/bin/report
   pawl run -w 10m --reason "release 4.2" deploy -- make deploy
@@ -35,7 +35,7 @@ A process that is to outlive the command unsets both.`,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			j.waitGiven, j.ttlGiven = cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
-			if j.slots < 1 && cmd.Flags().Changed("slots") { // a script that has counted to none
+			if j.slots < 1 && cmd.Flags().Changed("slots") { // for example a script whose count is zero
 				return usagef("--slots %d: not a number of holders", j.slots)
 			}
 			if err := j.check(args); err != nil {
@@ -46,13 +46,13 @@ A process that is to outlive the command unsets both.`,
 	}
 	f := cmd.Flags()
 	j.flags(f)
-	f.BoolVar(&j.shared, "shared", false, "share the lock with others who ask for the same")
-	f.IntVar(&j.slots, "slots", 0, "a lock that so many may hold at a time")
+	f.BoolVar(&j.shared, "shared", false, "share the lock with other holders that use --shared")
+	f.IntVar(&j.slots, "slots", 0, "how many may hold the lock at a time")
 	f.StringArrayVar(&j.also, "also", nil, "a further lock `NAME` to hold; may be repeated")
 	return cmd
 }
 
-// run takes the lock, runs the command and gives the lock back.
+// run acquires the lock, runs the command and releases the lock.
 func (j *job) run(ctx context.Context) error {
 	if err := j.resolveStore(); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (j *job) run(ctx context.Context) error {
 	return j.finish(lease, code, err)
 }
 
-// prepare finds the command, and where events go.
+// prepare finds the program and opens the event file.
 func (j *job) prepare() (program string, err error) {
 	if program, err = find(j.argv[0]); err != nil {
 		return "", err
@@ -89,7 +89,7 @@ func (j *job) prepare() (program string, err error) {
 	return program, err
 }
 
-// notAcquired says why there is no lock, and what to do next.
+// notAcquired reports why the lock was not acquired, and what to do next.
 func (j *job) notAcquired(err error) error {
 	if i, ok := errors.AsType[interrupted](err); ok {
 		j.events.add(event{Event: "interrupted", Name: j.name, Error: i.Error()})
@@ -128,7 +128,7 @@ func (j *job) describeHolder(err error) string {
 	return s
 }
 
-// finish gives the lock back and decides on the exit code.
+// finish releases the lock and returns the exit code.
 func (j *job) finish(lease *pawl.Lease, code int, err error) error {
 	lost := errors.Is(err, pawl.ErrLost)
 	uerr := lease.Unlock()

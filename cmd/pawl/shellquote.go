@@ -6,9 +6,8 @@ import (
 	"unicode"
 )
 
-// shellWord quotes a text for the line that a person may paste. What could not be seen
-// there, or would end the line, is written as the bytes it is, which bash, zsh and ksh
-// read.
+// shellWord quotes s for pasting into a shell. Invisible characters are written as
+// octal escapes, which bash, zsh and ksh understand.
 func shellWord(s string) string {
 	switch {
 	case s != "" && strings.TrimFunc(s, shellSafe) == "":
@@ -33,12 +32,12 @@ func shellWord(s string) string {
 	return b.String()
 }
 
-// harmless reports whether a character means itself to every shell.
+// shellSafe reports whether no shell interprets the character.
 func shellSafe(r rune) bool {
 	return r <= unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-@%+:,./", r))
 }
 
-// operand is a text that is no flag, wherever it is pasted after a verb.
+// operand quotes s so that it cannot be taken for a flag.
 func operand(s string) string {
 	if strings.HasPrefix(s, "-") {
 		return "-- " + shellWord(s)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// An arrival is a signal that came to us, to the guardian, or to both.
+// A receivedSignal is a signal that was received by pawl, by the guardian, or by
+// both.
 type receivedSignal struct {
 	sig syscall.Signal
 	at  int
@@ -20,7 +21,7 @@ const (
 	atBoth = atPawl | atGuardian
 )
 
-// pass takes in a signal that was sent to us, for the command.
+// forward takes a signal that pawl received and that is meant for the command.
 func (c *child) forward(sig syscall.Signal) { c.receive(receivedSignal{sig, atPawl}) }
 
 func (c *child) receive(r receivedSignal) {
@@ -30,10 +31,12 @@ func (c *child) receive(r receivedSignal) {
 	}
 }
 
-// relay passes signals on to the command, each once. The command has what was sent to
-// all of us: with a terminal to the group, as Ctrl-C is, and what timeout sends; without
-// one to every process of a service, as systemd does. That came to the guardian as well.
-// What came to only one of us was meant for the command and has not reached it.
+// forwardSignals sends each signal to the command exactly once. A signal that was
+// sent to all processes has already reached the command: with a terminal those are
+// the signals to the process group, such as Ctrl-C and what timeout sends; without
+// one the signals to every process of a service, such as systemd's. The guardian
+// received them too. A signal that only one of the two received was meant for the
+// command and has not reached it.
 func (c *child) forwardSignals() {
 	var next []receivedSignal
 	for {
@@ -50,12 +53,13 @@ func (c *child) forwardSignals() {
 	}
 }
 
-// together is how long signals are collected before they are passed on. One that comes
-// to us twice in that time, as from timeout, is one, as it would be if the kernel had
-// held the first one back.
+// collectFor is how long signals are collected before they are forwarded.
+// Duplicates within that time, as timeout sends them, count as one, just as the
+// kernel merges pending signals.
 const collectFor = 10 * time.Millisecond
 
-// gather waits for a signal, and for what comes with it; nil: the command has ended.
+// collect waits for a signal and for those that arrive with it; nil: the command
+// has ended.
 func (c *child) collect(got []receivedSignal) []receivedSignal {
 	var timer <-chan time.Time
 	for {
@@ -73,23 +77,23 @@ func (c *child) collect(got []receivedSignal) []receivedSignal {
 	}
 }
 
-// apart is how far apart a signal may come to us and to the guardian, on a machine that
-// is busy with other things. What was sent to one of us comes so much later; without a
-// terminal, where that is the rule, as little as can be.
+// maxSkew is the maximum time between the arrival of a signal at pawl and at the
+// guardian, on a busy machine. Signals to only one of them are delayed by this;
+// without a terminal, where most signals go to pawl alone, only by collectFor.
 const maxSkew = 250 * time.Millisecond
 
-// ask finds out what of now came to both of us. The guardian tells of what it has, and
-// for what is missing here or there we wait a little. What comes to one of us a second
-// time is the next round's.
+// matchWithGuardian finds the signals of now that both processes received. It makes
+// the guardian report its signals and waits a little for those that only one has. A
+// second signal of the same kind to the same process is left for the next round.
 func (c *child) matchWithGuardian(now []receivedSignal) (_, next []receivedSignal) {
 	c.lastSync++
-	_ = c.conn.send("ask", c.lastSync)
+	_ = c.conn.send("sync", c.lastSync)
 	wait := maxSkew
 	if c.ownGroup {
 		wait = collectFor
 	}
 	late, answered := time.After(wait), false
-	silent := time.After(time.Second) // a guardian that stands still keeps no signal back
+	silent := time.After(time.Second) // a stalled guardian must not block signals
 	for over := false; !over || !answered; {
 		if answered && !slices.ContainsFunc(now, func(r receivedSignal) bool { return r.at != atBoth }) {
 			break
@@ -115,7 +119,7 @@ func (c *child) matchWithGuardian(now []receivedSignal) (_, next []receivedSigna
 	return now, next
 }
 
-// add adds an arrival to those of its kind.
+// addSignal adds r, merged with signals of the same kind.
 func addSignal(all []receivedSignal, r receivedSignal) []receivedSignal {
 	for i := range all {
 		if all[i].sig == r.sig {

@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// started is one way to start pawl run, as docs/run.md lists them.
+// startMethod is one way to start pawl run, as listed in docs/run.md.
 type startMethod struct {
 	how      string
-	before   []string // the command line in front of pawl
+	before   []string // the command line before pawl
 	terminal bool
 	clean    bool // with an environment like cron's
 	root     bool // needs namespaces
@@ -43,8 +43,8 @@ var numbers = []struct {
 	{syscall.SIGTERM, "TERM", "terminated"}, {syscall.SIGUSR1, "USR1", "user defined signal 1"},
 }
 
-// TestTheTableOfWhatTheCommandReceivesIsTrue runs a command in every way that
-// docs/run.md has a row for, and compares the row with what the command has seen.
+// TestTheTableOfWhatTheCommandReceivesIsTrue runs a command in every way that has a
+// row in docs/run.md, and compares the row with what the command received.
 func TestTheTableOfWhatTheCommandReceivesIsTrue(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "run.md"))
@@ -56,7 +56,7 @@ func TestTheTableOfWhatTheCommandReceivesIsTrue(t *testing.T) {
 			t.Parallel()
 			if w.root {
 				if namespaces() == "" {
-					return // nobody may make a namespace here
+					return // namespaces cannot be created here
 				}
 				w.before = append(append(w.before[:len(w.before):len(w.before)], strings.Fields(namespaces())...), "--pid", "--fork", "--mount-proc")
 			}
@@ -67,7 +67,7 @@ func TestTheTableOfWhatTheCommandReceivesIsTrue(t *testing.T) {
 	}
 }
 
-// row starts pawl, sends it signals, and tells what the command has seen of them.
+// row starts pawl, sends it signals, and describes what the command received.
 func (w startMethod) row(t *testing.T) string {
 	env := newTestEnv(t)
 	if w.clean {
@@ -95,7 +95,7 @@ func (w startMethod) row(t *testing.T) string {
 		}
 		env.waitForGuardian(pawl)
 	}
-	env.waitForGuardian(pawl) // the listener may have been told of two at once in another order
+	env.waitForGuardian(pawl) // the listener may have received two at once in another order
 	var counts []string
 	for _, n := range numbers {
 		counts = append(counts, strconv.Itoa(strings.Count(env.read("got"), n.word+"\n")))
@@ -110,7 +110,7 @@ func (w startMethod) row(t *testing.T) string {
 	return fmt.Sprintf("| %s | %s | %s | %s |", w.how, group, strings.Join(counts, " | "), ignored)
 }
 
-// fence waits until a signal sent to pawl has reached the command.
+// waitForGuardian waits until a signal sent to pawl has reached the command.
 func (env *testEnv) waitForGuardian(pawl int) {
 	env.t.Helper()
 	before := strings.Count(env.read("got"), "signal 2")
@@ -122,8 +122,8 @@ func (env *testEnv) waitForGuardian(pawl int) {
 	}
 }
 
-// opener finds the process that has a file open. What the command itself would tell may
-// be a number of another namespace.
+// processReading finds the process that has a file open. The command itself may
+// only know its pid in another namespace.
 func (env *testEnv) processReading(file string) int {
 	env.t.Helper()
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
@@ -149,7 +149,7 @@ func (env *testEnv) groupOf(pid int) int {
 	return group
 }
 
-// ignoredNames reads the SigIgn line of a process.
+// ignoredNames parses the SigIgn line of a process.
 func ignoredNames(t *testing.T, line string) string {
 	t.Helper()
 	set, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(line, "SigIgn:")), 16, 64)

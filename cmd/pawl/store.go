@@ -15,17 +15,17 @@ import (
 	_ "github.com/pawl-go/pawl/engines"
 )
 
-// A store is where the locks live, and how we came to know.
+// A store is the place of the locks, and how it was chosen.
 type store struct {
-	url      string // may hold a password: never printed
-	shown    string // without one
+	url      string // may contain a password: never printed
+	shown    string // url without secrets
 	from     string // "-s", "PAWL_STORE", "PAWL_STORE_FILE" or "default"
-	file     string // the one that PAWL_STORE_FILE names, if it was read
-	redacted bool   // an outer pawl has taken the password out
-	local    string // the file, if it is the local store
+	file     string // the file that PAWL_STORE_FILE names, if it was used
+	redacted bool   // an outer pawl has removed the password
+	local    string // the path of the local store, if it is that
 }
 
-// chosen finds the store, and makes the folder of the local one.
+// findOrCreateStore finds the store, and creates the local store if that is it.
 func (a *app) findOrCreateStore() (store, error) {
 	s, err := a.findStore()
 	if err == nil && s.local != "" {
@@ -34,8 +34,8 @@ func (a *app) findOrCreateStore() (store, error) {
 	return s, err
 }
 
-// choose finds the store: -s, then PAWL_STORE, then PAWL_STORE_FILE, then the
-// local one. An empty variable is as good as none.
+// findStore finds the store: -s, then PAWL_STORE, then PAWL_STORE_FILE, then the
+// local store. Empty variables count as unset.
 func (a *app) findStore() (store, error) {
 	s := store{url: "local:", from: "default"}
 	switch file, env := os.Getenv("PAWL_STORE_FILE"), os.Getenv("PAWL_STORE"); {
@@ -71,7 +71,7 @@ func (a *app) findStore() (store, error) {
 	return s, nil
 }
 
-// parseStore reads a store's URL. Its errors repeat nothing of it but a scheme.
+// parseStore parses a store's URL. Its errors quote nothing of it but the scheme.
 func parseStore(store string) (*url.URL, error) {
 	if rest, ok := strings.CutPrefix(store, "local:"); ok && rest != "" && !strings.HasPrefix(rest, "?") {
 		return nil, errors.New("local: takes no path; for a file of your own write sqlite:///path")
@@ -93,17 +93,17 @@ func parseStore(store string) (*url.URL, error) {
 	return nil, fmt.Errorf("%s, known are %s", unknown, strings.Join(schemes(), ", "))
 }
 
-// ttl is the life of a lock that the URL asks for; 0 if it does not.
+// ttl returns the TTL from the URL; 0 if there is none.
 func (s store) ttl() time.Duration {
 	u, err := driver.ParseURL(s.url)
 	if err != nil {
 		return 0
 	}
-	d, _ := time.ParseDuration(u.Query().Get("ttl")) // Open complains of one that is none
+	d, _ := time.ParseDuration(u.Query().Get("ttl")) // Open reports an invalid one
 	return d
 }
 
-// schemes lists what -s takes.
+// schemes returns the schemes that -s accepts.
 func schemes() []string {
 	known := []string{"local:"}
 	for _, s := range driver.Schemes() {
@@ -112,10 +112,10 @@ func schemes() []string {
 	return known
 }
 
-// firstContact is how long a store may take to answer at all. A test replaces it.
+// firstContact is how long a store may take to answer at all. Tests replace it.
 var firstContact = 10 * time.Second
 
-// connect opens the store that was chosen.
+// openChosen opens the chosen store.
 func (a *app) openChosen(ctx context.Context) (*pawl.Client, store, error) {
 	s, err := a.findOrCreateStore()
 	if err != nil {
@@ -125,10 +125,9 @@ func (a *app) openChosen(ctx context.Context) (*pawl.Client, store, error) {
 	return c, s, err
 }
 
-// look opens the store that was chosen, to show what is there. A file is not
-// changed by that, nor made. The local store is where it is, typed right or not,
-// so if it is not there yet nobody holds anything: it is shown as empty, but not to
-// those who want to stay.
+// openReadOnly opens the chosen store to show its contents. It neither changes nor
+// creates a file. If the local store does not exist yet, nothing is held: it is
+// shown as empty, unless the caller follows it, as watch does.
 func (a *app) openReadOnly(ctx context.Context, stays bool) (*pawl.Client, store, error) {
 	s, err := a.findStore()
 	if err != nil {
@@ -177,8 +176,8 @@ func (a *app) openStore(ctx context.Context, s store, opts ...pawl.Option) (*paw
 	return nil, &exitError{exitUnavailable, err}
 }
 
-// leave closes a client, but does not wait long for a store that does not answer:
-// whoever started us waits too, and what is left behind ends with its TTL.
+// closeClient closes a client, but does not wait long for a store that does not
+// answer: what is left there expires.
 func closeClient(c *pawl.Client) {
 	if c == nil {
 		return

@@ -12,13 +12,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// redactedEnv tells a nested pawl that its PAWL_STORE had a password. It is that
-// PAWL_STORE again: a store that the command chose for itself had none.
+// redactedEnv tells a nested pawl that a password was removed from its PAWL_STORE.
+// It contains that PAWL_STORE again: if the command sets another store, the two
+// differ.
 const redactedEnv = "PAWL_STORE_REDACTED"
 
-// nest puts the store into the environment of a command, so that a nested pawl meets
-// the outer one there, in whatever folder it runs, or fails clearly. A password is left
-// out, but for the one in the file that PAWL_STORE_FILE names.
+// addToEnv puts the store into the command's environment, so that a nested pawl
+// uses the same store, whatever its working directory, or fails with a clear error.
+// Passwords are left out, except the one in the file that PAWL_STORE_FILE names.
 func (s store) addToEnv(env []string) []string {
 	env = slices.DeleteFunc(env, func(v string) bool {
 		key, _, _ := strings.Cut(v, "=")
@@ -37,14 +38,14 @@ func (s store) addToEnv(env []string) []string {
 	return env
 }
 
-// secret reports whether the store's URL carries something that ps must not show.
+// secret reports whether the store's URL contains something that ps must not show.
 func (s store) secret() bool {
 	_, secret := s.public()
 	return secret
 }
 
-// public is the URL without password, for the command's environment: a nested
-// pawl must fail clearly, and not use another store.
+// public returns the URL without secrets, for the command's environment. A nested
+// pawl that needs them must fail with a clear error, not use another store.
 func (s store) public() (store string, secret bool) {
 	u, err := driver.ParseURL(s.url)
 	if err != nil {
@@ -55,22 +56,22 @@ func (s store) public() (store string, secret bool) {
 	}
 	q := u.Query()
 	for key, values := range q {
-		inline := func(v string) bool { return strings.Contains(v, "PRIVATE KEY") } // PostgreSQL's sslinline
+		inline := func(v string) bool { return strings.Contains(v, "PRIVATE KEY") } // for PostgreSQL's sslinline
 		if driver.SecretParameter(key) || slices.ContainsFunc(values, inline) {
 			q.Del(key)
 			u.RawQuery, secret = q.Encode(), true
 		}
 	}
 	if !secret {
-		return s.url, false // as it was written
+		return s.url, false // unchanged
 	}
 	return u.String(), true
 }
 
-// wasRedacted reports whether PAWL_STORE is what an outer pawl has left of its own.
+// wasRedacted reports whether PAWL_STORE was redacted by an outer pawl.
 func wasRedacted(store string) bool { return store != "" && os.Getenv(redactedEnv) == store }
 
-// missesPassword says where the password is that a store may have wanted.
+// passwordHint explains to the user of a nested pawl where the password has gone.
 func (a *app) passwordHint(err error) string {
 	if a.store != "" || !wasRedacted(os.Getenv("PAWL_STORE")) || !errors.Is(err, pawl.ErrDenied) && exitCodeOf(err) != exitConfig {
 		return ""
@@ -78,15 +79,16 @@ func (a *app) passwordHint(err error) string {
 	return "; the outer pawl has removed the password from PAWL_STORE: name a file with the URL in PAWL_STORE_FILE, which is passed on untouched"
 }
 
-// fix makes a file's path one that stays the same in another folder: the command may
-// go to one, and start a pawl there. A path in a store's file begins where that is.
+// makePathAbsolute makes the path of an SQLite file independent of the working
+// directory, because the command may change it and start another pawl. A relative
+// path in a store file is relative to that file's folder.
 func (s *store) makePathAbsolute(u *url.URL) error {
 	if u.Scheme != "sqlite" || u.Opaque == "" {
 		return nil
 	}
 	path, err := url.PathUnescape(u.Opaque)
 	if err != nil {
-		return nil // the engine says so
+		return nil // reported by the engine
 	}
 	if s.file != "" && !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(s.file), path)
@@ -99,9 +101,9 @@ func (s *store) makePathAbsolute(u *url.URL) error {
 	return nil
 }
 
-// fileURL is the URL of an SQLite file. An @ in a path is escaped: ParseURL might take
-// what is before it for a user. A path that begins with a drive stands behind the scheme:
-// after two slashes the drive would be a host.
+// fileURL returns the URL of an SQLite file. It escapes @, before which ParseURL
+// might see a user. A path with a drive letter directly follows the scheme: after
+// two slashes the drive would be a host.
 func fileURL(path, query string) *url.URL {
 	u := &url.URL{Scheme: "sqlite", Path: filepath.ToSlash(path), RawQuery: query}
 	u.RawPath = strings.ReplaceAll(u.EscapedPath(), "@", "%40")
@@ -111,8 +113,9 @@ func fileURL(path, query string) *url.URL {
 	return u
 }
 
-// calling begins a line that a person may paste: pawl, with the same -s, if there is
-// nothing in it beyond what is shown of a store anyway.
+// pawlCommand returns the beginning of a command line for the user to paste: pawl
+// with the same -s, if the URL contains nothing beyond what is shown of a store
+// anyway.
 func (a *app) pawlCommand(s store) string {
 	if s.from != "-s" {
 		return "pawl"

@@ -24,7 +24,8 @@ func TestANestedPawlIsToldThatTheOuterOneRemovedThePassword(t *testing.T) {
 			t.Errorf("%s: exit code %d", inner, p.code)
 		}
 	}
-	// A pawl in a pawl that needed no store is told too, and one with a store of its own is not.
+	// The hint is also shown by a nested pawl whose outer one needed no store, and
+	// not by one with a store of its own.
 	p := env.with("PAWL_STORE="+url).run("pawl", "run", "a", "--", "pawl", "-s", "sqlite:own.db", "run", "b", "--", "true")
 	if p.code != 0 || p.err != "" {
 		t.Errorf("with -s: %+v", p)

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// Whoever takes, waits for, looks at or breaks one lock asks the store about that one:
-// only ls and watch go through what other programs keep there.
+// Taking, waiting for, inspecting or breaking one lock only reads that lock: only
+// ls and watch go through the keys of other programs.
 func TestOnlyListingGoesThroughTheStore(t *testing.T) {
 	t.Parallel()
 	redis := testserver.Redis(t)
@@ -27,7 +27,7 @@ func TestOnlyListingGoesThroughTheStore(t *testing.T) {
 		code int
 	}{
 		{"run -n busy -- true", 75},
-		{"run -w 1s busy -- true", 75}, // long enough to say who holds it
+		{"run -w 1s busy -- true", 75}, // long enough to show the holder
 		{"run free -- true", 0},
 		{"inspect busy", 0},
 		{"inspect --json busy", 0},
@@ -52,7 +52,7 @@ func TestOnlyListingGoesThroughTheStore(t *testing.T) {
 	env.signalFIFO("over")
 }
 
-// scans asks a Redis how often SCAN was called.
+// scans returns how often SCAN was called on a Redis server.
 func scans(t *testing.T, addr string) int {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

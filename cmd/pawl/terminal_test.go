@@ -19,19 +19,18 @@ import (
 	"github.com/pawl-go/pawl/internal/stalltest"
 )
 
-// A terminal is a program with a terminal of its own, which is its controlling
-// one, as a person's is.
+// A terminal is a program with a controlling terminal of its own.
 type terminal struct {
 	t    *testing.T
 	ptmx *os.File
 	cmd  *exec.Cmd
-	done chan error // receives what Wait returned
+	done chan error // receives the result of Wait
 
 	mu   sync.Mutex
-	text strings.Builder // guarded by mu: all that was shown
+	text strings.Builder // guarded by mu: everything that was shown
 }
 
-// terminal runs a program on a terminal so many columns wide.
+// terminal runs a program on a terminal of that width.
 func (env *testEnv) terminal(width uint16, name string, args ...string) *terminal {
 	env.t.Helper()
 	cmd := env.command(name, args...)
@@ -68,7 +67,7 @@ func (env *testEnv) terminal(width uint16, name string, args ...string) *termina
 	return x
 }
 
-// pollable is f in a form that Close closes even while it is being read.
+// pollable returns f in a form that Close can close during a read.
 func pollable(t *testing.T, f *os.File) *os.File {
 	t.Helper()
 	fd, err := syscall.Dup(int(f.Fd()))
@@ -95,7 +94,7 @@ func (x *terminal) types(keys string) {
 	}
 }
 
-// shows waits until something was shown.
+// shows waits until the terminal has shown a match.
 func (x *terminal) shows(re string) {
 	x.t.Helper()
 	r := regexp.MustCompile(re)
@@ -104,7 +103,7 @@ func (x *terminal) shows(re string) {
 	}
 }
 
-// ends waits for the program's end and compares its code.
+// ends waits until the program ends and compares its exit code.
 func (x *terminal) ends(code int) {
 	x.t.Helper()
 	if got := exitOf(x.t, <-x.done); got != code {
@@ -116,7 +115,7 @@ const ctrlC = "\x03"
 
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
-	// Whether both of us had it is decided by time.
+	// Whether both processes received it depends on timing.
 	stalltest.Succeeds(t, maxSkew/5, func() error {
 		if got, want := interruptedTenTimes(t); got != want {
 			return fmt.Errorf("the command has seen %q, want %q", got, want)
@@ -125,8 +124,8 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	})
 }
 
-// interruptedTenTimes returns which signals a command in a terminal has seen, and which
-// were sent to it.
+// interruptedTenTimes returns the signals that a command on a terminal received,
+// and those that were sent.
 func interruptedTenTimes(t *testing.T) (got, want string) {
 	t.Helper()
 	env := newTestEnv(t)
@@ -140,10 +139,10 @@ func interruptedTenTimes(t *testing.T) (got, want string) {
 		}
 	}
 	want = "ready\n"
-	for n := range 10 { // the kernel may make one signal of two that come close together
+	for n := range 10 { // the kernel may merge two signals that arrive close together
 		x.types(ctrlC)
 		heard("interrupt", n+1)
-		// pawl passes this one on, after an interrupt that it had passed on as well.
+		// pawl forwards this one after an interrupt that it also forwarded.
 		if err := x.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +196,7 @@ func TestACommandCanReadFromTheTerminal(t *testing.T) {
 func TestAPagerBehindTheCommandHasTheTerminal(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
-	// A shell with job control, as a person's is: each pipeline is a job.
+	// A shell with job control: each pipeline is a job.
 	x := env.terminal(80, "sh", "-mc", `pawl run x -- seq 1 3 | sh -c 'printf "more? "; read key </dev/tty; cat; echo "key $key"'; echo "done $?"`)
 	x.shows(`more\? `)
 	x.types("q\n")
@@ -266,7 +265,8 @@ func TestWaitingNeverWrapsOnANarrowTerminal(t *testing.T) {
 	}
 }
 
-// columnsOf counts what a terminal would: the wide characters used here take two.
+// columnsOf counts columns as a terminal does: the wide characters used here take
+// two.
 func columnsOf(s string) (n int) {
 	for _, r := range s {
 		n++
@@ -326,7 +326,7 @@ func TestForceUnlockHasTheNameTyped(t *testing.T) {
 func TestLsHasAHeadOnATerminalOnly(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
-	if p := env.run("pawl", "run", "x", "--", "true"); p.code != 0 { // a store, with nothing in it
+	if p := env.run("pawl", "run", "x", "--", "true"); p.code != 0 { // creates an empty store
 		t.Fatalf("%+v", p)
 	}
 	x := env.terminal(200, "pawl", "ls")
@@ -344,8 +344,7 @@ const (
 	ctrlQ = "\x11"
 )
 
-// Whoever has stopped the terminal, to read what it shows, does not keep the lock from
-// everybody else meanwhile.
+// A user who stops the terminal to read must not keep the lock from everybody else.
 func TestAStoppedTerminalDoesNotStopTheCommandFromBeginning(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
@@ -354,7 +353,7 @@ func TestAStoppedTerminalDoesNotStopTheCommandFromBeginning(t *testing.T) {
 	x.shows(`waiting for "x" [1-9]`)
 	x.types(ctrlS)
 	calm := x.shown()
-	if !eventually(func() bool { // it is redrawn every second, unless it has stopped
+	if !eventually(func() bool { // it is redrawn every second, unless the terminal has stopped
 		before := calm
 		time.Sleep(1500 * time.Millisecond)
 		calm = x.shown()

@@ -11,12 +11,13 @@ import (
 	"golang.org/x/term"
 )
 
-// A screen is our controlling terminal as it was before the command began.
+// terminalState is the state of the controlling terminal from before the command
+// started.
 type terminalState struct {
-	saved *term.State // nil: there is none, or it was not ours to change
+	saved *term.State // nil: there is no terminal, or pawl was in the background
 }
 
-// save notes the terminal's modes, if we are in its foreground.
+// save saves the terminal's modes if pawl is in the foreground.
 func (s *terminalState) save() {
 	tty := openTerminal()
 	if tty == nil {
@@ -28,10 +29,11 @@ func (s *terminalState) save() {
 	}
 }
 
-// restore is for a command that could not do it: one that was killed. It takes the
-// terminal back from a group of the command's of which nobody is left, and sets the
-// modes that a program in raw mode leaves behind. Where another group has come to the
-// foreground, as a shell's after Ctrl-Z, the terminal is theirs.
+// restore restores the terminal for a command that was killed and could not do so
+// itself. If the foreground group has no process left, it takes the terminal back,
+// and it resets the modes that a program in raw mode leaves behind. If another
+// group is in the foreground, for example a shell after Ctrl-Z, the terminal is
+// left alone.
 func (s *terminalState) restore() {
 	if s.saved == nil {
 		return
@@ -50,7 +52,7 @@ func (s *terminalState) restore() {
 	}
 }
 
-// openTerminal opens our controlling terminal; nil: we have none.
+// openTerminal opens the controlling terminal; nil: there is none.
 func openTerminal() *os.File {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -59,7 +61,7 @@ func openTerminal() *os.File {
 	return f
 }
 
-// hasTerminal reports whether we have a controlling terminal.
+// hasTerminal reports whether this process has a controlling terminal.
 func hasTerminal() bool {
 	tty := openTerminal()
 	if tty == nil {
@@ -69,23 +71,25 @@ func hasTerminal() bool {
 	return true
 }
 
-// inForeground reports whether we may write to a terminal, and nobody else types. A
-// terminal that is not our controlling one has no foreground for us to be in.
+// inForeground reports whether pawl may write to a terminal without disturbing
+// another foreground job. For a terminal other than the controlling one this is
+// always true.
 func inForeground(fd int) bool {
 	group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
 	return err != nil || group == unix.Getpgrp()
 }
 
-// stopsWriters reports whether a terminal stops those in its background that write to
-// it, as after stty tostop.
+// stopsBackgroundWriters reports whether the terminal stops background processes
+// that write to it, as after stty tostop.
 func stopsBackgroundWriters(fd int) bool {
 	modes, err := unix.IoctlGetTermios(fd, getModes)
 	return err == nil && modes.Lflag&unix.TOSTOP != 0
 }
 
-// neverStopWriting keeps the terminal from stopping us, for a write or for a change of
-// its modes, while a lock is in our hands. The guardian undoes it for the command.
+// ignoreTerminalStop prevents the terminal from stopping pawl, for writing or for
+// changing its modes, while it holds a lock. The guardian undoes this for the
+// command.
 func ignoreTerminalStop() { signal.Ignore(syscall.SIGTTOU) }
 
-// writeAsOthers ends neverStopWriting.
+// resetTerminalStop undoes ignoreTerminalStop.
 func resetTerminalStop() { signal.Reset(syscall.SIGTTOU) }

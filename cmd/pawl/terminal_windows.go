@@ -2,7 +2,8 @@ package main
 
 import "syscall"
 
-// A terminalState is the console, which has neither jobs nor modes that outlive a program.
+// terminalState does nothing: a console has neither job control nor modes that
+// outlive a program.
 type terminalState struct{}
 
 func (*terminalState) save() {}

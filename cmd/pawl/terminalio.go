@@ -12,7 +12,7 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// columnsIn is how wide the terminal is that w is, or 80.
+// columnsIn returns the width of the terminal w, or 80.
 func columnsIn(w any) int {
 	if f, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
@@ -22,7 +22,7 @@ func columnsIn(w any) int {
 	return 80
 }
 
-// coloured reports whether colour is wanted on what is written to out.
+// coloured reports whether standard output should be coloured.
 func (a *app) coloured() bool {
 	return isTerminal(a.out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A stage is a folder with a store, and an environment for programs.
+// A testEnv is a folder with a store, and an environment for programs.
 type testEnv struct {
 	t   *testing.T
 	dir string
@@ -28,7 +28,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	return &testEnv{t, dir, env}
 }
 
-// with is the stage with further variables; the last of a name counts.
+// with returns the environment with further variables; the last of a name counts.
 func (env *testEnv) with(vars ...string) *testEnv {
 	return &testEnv{env.t, env.dir, append(env.env[:len(env.env):len(env.env)], vars...)}
 }
@@ -47,7 +47,7 @@ func (env *testEnv) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// A play is what came of a program.
+// A commandResult is the outcome of a program.
 type commandResult struct {
 	out, err string
 	code     int
@@ -62,7 +62,7 @@ func (env *testEnv) run(name string, args ...string) commandResult {
 	return commandResult{out.String(), errs.String(), code}
 }
 
-// exitOf is a program's exit code, 128+n if a signal ended it.
+// exitOf returns a program's exit code, 128+n if a signal ended it.
 func exitOf(t *testing.T, err error) int {
 	t.Helper()
 	if err == nil {
@@ -78,8 +78,8 @@ func exitOf(t *testing.T, err error) int {
 	return exit.ExitCode()
 }
 
-// begin starts a program that lasts as long as the test at most, and waits until
-// it has made a file.
+// start starts a program that runs at most as long as the test, and waits until it
+// has created a file.
 func (env *testEnv) start(ready, name string, args ...string) *exec.Cmd {
 	env.t.Helper()
 	cmd := env.command(name, args...)
@@ -95,7 +95,7 @@ func (env *testEnv) start(ready, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// hold has a lock held until letGo. The holder's flags come before its name.
+// hold holds a lock until release. The holder's flags come before its name.
 func (env *testEnv) hold(name string, flags ...string) {
 	env.t.Helper()
 	env.fifo("go-" + name)
@@ -103,7 +103,7 @@ func (env *testEnv) hold(name string, flags ...string) {
 	env.start("held-"+name, "pawl", append(args, name, "sh", "-c", `exec 3<>"go-$0"; echo held >"held-$0"; read end <&3`, name)...)
 }
 
-// holdAll has several locks held by one holder, which letGo of the first ends.
+// holdAll holds several locks with one process, until release of the first.
 func (env *testEnv) holdAll(first string, names ...string) {
 	env.t.Helper()
 	var flags []string
@@ -115,8 +115,8 @@ func (env *testEnv) holdAll(first string, names ...string) {
 
 func (env *testEnv) release(name string) { env.signalFIFO("go-" + name) }
 
-// ear makes a pipe on which a shell waits to be told to go on, where a loop would start
-// fifty programs a second: exec 3<>NAME; read end <&3.
+// fifo creates a named pipe on which a shell can wait, instead of polling with
+// fifty processes a second: exec 3<>NAME; read end <&3.
 func (env *testEnv) fifo(name string) {
 	env.t.Helper()
 	if err := syscall.Mkfifo(env.path(name), 0o600); err != nil {
@@ -124,12 +124,12 @@ func (env *testEnv) fifo(name string) {
 	}
 }
 
-// tell tells the shell that waits on a pipe to go on, if it is still there.
+// signalFIFO wakes the shell that waits on a named pipe, if it still exists.
 func (env *testEnv) signalFIFO(name string) {
 	env.t.Helper()
 	fd, err := syscall.Open(env.path(name), syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	switch {
-	case err == syscall.ENXIO: // nobody reads: it has ended
+	case err == syscall.ENXIO: // without a reader: the shell has ended
 		return
 	case err == nil:
 		_, err = syscall.Write(fd, []byte("\n"))
@@ -156,7 +156,7 @@ func (env *testEnv) read(name string) string {
 	return string(b)
 }
 
-// await waits until a file has a whole line.
+// await waits until a file has a complete line.
 func (env *testEnv) await(name string) {
 	env.t.Helper()
 	if !eventually(func() bool {

@@ -14,11 +14,11 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// under runs the command while the lease is held and returns its exit code, or
-// ErrLost if it had to be stopped.
+// runUnderLease runs the command while the lease is held. It returns the command's
+// exit code, or ErrLost if the command had to be stopped.
 func (j *job) runUnderLease(lease *pawl.Lease, c *pawl.Client, program string, signals *signals) (int, error) {
-	j.messages.waitAtMost(time.Second)  // what we say comes before what the command says
-	if err := lease.Err(); err != nil { // we may have stood still since it was granted
+	j.messages.waitAtMost(time.Second)  // pawl's messages come before the command's output
+	if err := lease.Err(); err != nil { // pawl may have been stalled since the grant
 		j.say("lost %q before the command began: %s", j.name, oneLine(err))
 		return 0, pawl.ErrLost
 	}
@@ -42,7 +42,7 @@ func (j *job) runUnderLease(lease *pawl.Lease, c *pawl.Client, program string, s
 	}
 	if err != nil {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
-			err = e.Err // the path is said already
+			err = e.Err // the path is in the message already
 		}
 		return 0, &exitError{exitNotExec, fmt.Errorf("%s: %w", j.argv[0], err)}
 	}
@@ -72,9 +72,9 @@ func (j *job) runUnderLease(lease *pawl.Lease, c *pawl.Client, program string, s
 	}
 }
 
-// liveFile is the file by which the local store sees that we live; the command
-// inherits it, so that the lock of a killed pawl is free once the command is
-// gone too, and not before.
+// livenessFile returns the file whose lock shows the local store that this process
+// is alive. The command inherits it, so that the lock of a killed pawl becomes free
+// when the command has ended too, and not before.
 func livenessFile(c *pawl.Client) *os.File {
 	if e, ok := c.Engine().(interface{ LiveFile() *os.File }); ok {
 		return e.LiveFile()
@@ -82,21 +82,22 @@ func livenessFile(c *pawl.Client) *os.File {
 	return nil
 }
 
-// A guard stops the command before its lease can pass to another. TERM goes out
-// kill-after before the deadline, if nothing moved the deadline on by then, and
-// KILL at the deadline; the guardian sends that too, in case we cannot.
+// A leaseGuard stops the command before its lease can pass to another holder. It
+// sends SIGTERM --kill-after before the deadline, unless the deadline has moved by
+// then, and SIGKILL at the deadline. The guardian also sends SIGKILL, in case pawl
+// cannot.
 type leaseGuard struct {
 	j           *job
 	lease       *pawl.Lease
 	child       *child
-	lost        bool      // TERM was sent, or would have been
-	contextSeen bool      // the end of the lease's context was seen
-	killAt      time.Time // zero: not to be killed
-	stoppedAt   time.Time // of TERM
+	lost        bool      // the command is being stopped, or would be, but for --on-lost ignore
+	contextSeen bool      // the end of the lease's context was handled
+	killAt      time.Time // zero: do not kill
+	stoppedAt   time.Time // when SIGTERM was sent
 	kills       int
 }
 
-// next is when to look again.
+// nextCheck returns a timer for the next check.
 func (g *leaseGuard) nextCheck() *time.Timer {
 	switch {
 	case !g.killAt.IsZero():
@@ -108,10 +109,11 @@ func (g *leaseGuard) nextCheck() *time.Timer {
 	if g.j.onLost == "kill" {
 		g.child.setDeadline(deadline)
 	}
-	return time.NewTimer(min(time.Until(deadline.Add(-g.j.killAfter)), max(g.j.ttl/20, 50*time.Millisecond))) // by so much the guardian may be early
+	return time.NewTimer(min(time.Until(deadline.Add(-g.j.killAfter)), max(g.j.ttl/20, 50*time.Millisecond))) // the guardian may kill too early by this much
 }
 
-// loss is the lease's context until its end was seen.
+// contextDone returns the done channel of the lease's context until its end was
+// handled.
 func (g *leaseGuard) contextDone() <-chan struct{} {
 	if g.contextSeen {
 		return nil
@@ -119,7 +121,7 @@ func (g *leaseGuard) contextDone() <-chan struct{} {
 	return g.lease.Context().Done()
 }
 
-// look comes kill-after before the deadline, and again at it.
+// checkDeadline runs --kill-after before the deadline, and again at the deadline.
 func (g *leaseGuard) checkDeadline() {
 	now := time.Now()
 	switch deadline := g.lease.Deadline(); {
@@ -132,14 +134,14 @@ func (g *leaseGuard) checkDeadline() {
 	}
 }
 
-// ended comes when the lease's context has: at the deadline, or because the
-// store no longer knows the lock.
+// contextEnded runs when the lease's context has ended: at the deadline, or because
+// the store no longer knows the lock.
 func (g *leaseGuard) contextEnded() {
 	g.contextSeen = true
-	why := strings.TrimPrefix(oneLine(context.Cause(g.lease.Context())), pawl.ErrLost.Error()+": ") // that is said anyhow
+	why := strings.TrimPrefix(oneLine(context.Cause(g.lease.Context())), pawl.ErrLost.Error()+": ") // the message says so already
 	deadline := g.lease.Deadline()
 	switch {
-	case !g.lost && time.Now().Before(deadline): // broken by an operator: somebody else may hold it now
+	case !g.lost && time.Now().Before(deadline): // an operator broke it: another may hold the lock now
 		g.stopCommand(why, time.Now().Add(g.j.killAfter))
 	case !g.lost:
 		g.stopCommand(why, time.Now())
@@ -148,7 +150,7 @@ func (g *leaseGuard) contextEnded() {
 	}
 }
 
-// stop begins to stop the command.
+// stopCommand starts to stop the command.
 func (g *leaseGuard) stopCommand(why string, kill time.Time) {
 	g.lost, g.stoppedAt = true, time.Now()
 	g.j.events.add(event{Event: "lost", Name: g.j.name, Token: token(g.j.partOfName(g.lease).Token()), Error: why})
@@ -158,7 +160,7 @@ func (g *leaseGuard) stopCommand(why string, kill time.Time) {
 	case "term":
 		g.child.signalAll(syscall.SIGTERM)
 		g.j.say("lost %q: %s; stopping %s (TERM)", g.j.name, why, g.j.me.Command)
-	default: // first the command, then words: whoever reads them may have stopped
+	default: // signal before printing: the reader may have stopped
 		g.child.signalAll(syscall.SIGTERM)
 		g.child.setDeadline(kill)
 		g.killAt = kill
@@ -168,14 +170,14 @@ func (g *leaseGuard) stopCommand(why string, kill time.Time) {
 
 func (g *leaseGuard) kill() {
 	g.child.signalAll(syscall.SIGKILL)
-	if g.kills++; g.kills > 20 { // somebody should have told us of the end
+	if g.kills++; g.kills > 20 { // the guardian should have reported the end by now
 		g.child.killGuardian()
 	}
-	g.killAt = time.Now().Add(50 * time.Millisecond) // and again, until nobody is left
+	g.killAt = time.Now().Add(50 * time.Millisecond) // repeated until nothing is left
 }
 
-// signalled passes a signal on. One that woke us up may have come after a long
-// stop: the lease is looked at first.
+// handleSignal forwards a signal. It checks the lease first, because the signal may
+// have resumed pawl after a long stop.
 func (g *leaseGuard) handleSignal(sig os.Signal) {
 	if g.lease.Err() != nil && !g.contextSeen {
 		g.contextEnded()
@@ -185,9 +187,9 @@ func (g *leaseGuard) handleSignal(sig os.Signal) {
 	}
 }
 
-// over is what is left to say and do once the command has ended: the descendants of
-// one that had to be stopped must not go on either. We may have stood still, and not
-// know yet that the lock is lost.
+// afterExit finishes after the command has ended: if the command had to be stopped,
+// its descendants are killed too. Pawl may have been stalled and not know yet that
+// the lock is lost.
 func (g *leaseGuard) afterExit() {
 	j := g.j
 	if j.onLost == "kill" && (g.lost || g.lease.Err() != nil) {

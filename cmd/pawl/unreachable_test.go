@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A signal is the end also while a store is being reached that does not answer.
+// A signal also ends pawl while it connects to a store that does not answer.
 func TestASignalEndsTheFirstContact(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"run", "once", "elect"} {
@@ -48,7 +48,7 @@ func TestASignalEndsTheFirstContact(t *testing.T) {
 	}
 }
 
-// What did not begin is an event too.
+// A command that was never started is an event too.
 func TestAStoreThatCannotBeReachedIsAnEvent(t *testing.T) {
 	t.Parallel()
 	hole, err := net.Listen("tcp", "127.0.0.1:0")

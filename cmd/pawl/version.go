@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set when a release is built.
+// version is set in release builds.
 var version = ""
 
 func (a *app) versionCommand() *cobra.Command {

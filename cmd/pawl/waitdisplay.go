@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	quietFor    = 400 * time.Millisecond // a wait shorter than this is not worth a word
+	quietFor    = 400 * time.Millisecond // shorter waits are not displayed
 	redrawEvery = time.Second
 	lineEvery   = 30 * time.Second
 )
 
-// A view tells whoever waits what for: on a terminal one line that is redrawn,
-// elsewhere a line now and then.
+// A waitDisplay shows what pawl waits for: on a terminal in one line that is
+// redrawn, otherwise as a line from time to time.
 type waitDisplay struct {
 	j          *job
 	c          *pawl.Client
 	start      time.Time
-	onlyOthers bool // it may be ours by now: speak only of another that holds it
+	onlyOthers bool // the lock may be ours by now: show it only if another holds it
 	fd         int  // of the terminal; -1: none
 	shown      bool
-	drawn      chan struct{} // closed when the last line is on the terminal; nil: there was none
+	drawn      chan struct{} // closed when the last line is on the terminal; nil: no line yet
 	stop       context.CancelFunc
-	stopped    chan struct{} // closed when show has ended
+	stopped    chan struct{} // closed when run has ended
 }
 
 func (j *job) showWait(ctx context.Context, c *pawl.Client, others bool) *waitDisplay {
@@ -44,9 +44,9 @@ func (j *job) showWait(ctx context.Context, c *pawl.Client, others bool) *waitDi
 	return d
 }
 
-// close ends the view, clears its line and returns for how long we waited, or
-// nothing if nobody was told of a wait. Nobody waits for the terminal: the lock may
-// be ours by now.
+// close ends the display and clears its line. It returns how long the wait took, or
+// nothing if no wait was displayed. It does not wait for the terminal, because the
+// lock may be held by now.
 func (d *waitDisplay) close() (waited string) {
 	d.stop()
 	<-d.stopped
@@ -88,8 +88,8 @@ func (d *waitDisplay) run(ctx context.Context) {
 	}
 }
 
-// draw puts a line on the terminal, unless that has stopped and the last one is not
-// there yet.
+// draw draws a line on the terminal, unless the terminal has stopped and the
+// previous line is still pending.
 func (d *waitDisplay) draw(text string) {
 	if d.drawn != nil {
 		select {
@@ -106,16 +106,16 @@ func (d *waitDisplay) draw(text string) {
 	})
 }
 
-// print writes to the terminal, unless somebody else has it: a line that is redrawn
-// would run over what is being typed.
+// print writes to the terminal, unless another job is in the foreground: a redrawn
+// line would overwrite what the user types.
 func (d *waitDisplay) print(text string) {
 	if inForeground(d.fd) {
 		fmt.Fprint(d.j.err, text)
 	}
 }
 
-// line says who holds the lock, since when, why, and how many are before us; ok is
-// false if there is nothing to say.
+// line describes the holder, since when, why, and our place in line. ok is false if
+// there is nothing to show.
 func (d *waitDisplay) line(ctx context.Context) (s string, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, redrawEvery)
 	defer cancel()
@@ -141,13 +141,13 @@ func (d *waitDisplay) line(ctx context.Context) (s string, ok bool) {
 	return s, true
 }
 
-// fit cuts a line to the terminal: one that wraps could not be redrawn.
+// fit shortens a line to the terminal's width: a line that wraps cannot be redrawn.
 func (d *waitDisplay) fit(s string) string {
 	width, _, err := term.GetSize(d.fd)
 	if err != nil || width <= 0 {
 		width = 80
 	}
-	return cut(s, width-1) // a cursor behind the last column may wrap too
+	return cut(s, width-1) // a cursor after the last column may wrap
 }
 
 func ordinal(n int) string {

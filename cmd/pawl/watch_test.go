@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// silent is a store that cannot be looked at.
+// silentEngine is a store that cannot be listed.
 type silentEngine struct{ *memlock.Engine }
 
 func (silentEngine) List(context.Context, string) iter.Seq2[driver.Entry, error] {
@@ -24,7 +24,8 @@ func (silentEngine) List(context.Context, string) iter.Seq2[driver.Entry, error]
 	}
 }
 
-// It looks four times a second; an outage of a night is not a hundred thousand lines.
+// watch polls four times a second; a night's outage must not print a hundred
+// thousand lines.
 func TestWatchSaysNowAndThenThatAStoreDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := pawl.New(silentEngine{memlock.New()})

@@ -1,6 +1,6 @@
-// Package canary makes store URLs that carry a password in every place where somebody
+// Package passwordleak makes store URLs that carry a password in every place where somebody
 // may have put it, and finds it again in what was printed. It is for tests.
-package canary
+package passwordleak
 
 import (
 	"encoding/base64"
@@ -19,7 +19,7 @@ const (
 
 // shapes are URLs that lead nowhere. SCHEME is a scheme, PW the password, HOST a host
 // that nobody listens on.
-var shapes = []string{
+var templates = []string{
 	// Slashes that are missing, or too many.
 	"SCHEME:/u:PW@h", "SCHEME:u:PW@h", "SCHEME:///u:PW@h/db", "SCHEME:////u:PW@h/db", "SCHEME:PW@h", "SCHEME:/PW@h:1",
 	"SCHEME//u:PW@h/db", "//u:PW@h/db", "/u:PW@h", "://u:PW@h", "SCHEME:PW",
@@ -68,7 +68,7 @@ var shapes = []string{
 func URLs(scheme string) []string {
 	var all []string
 	fill := strings.NewReplacer("SCHEME", scheme, "PW", Password, "HOST", "127.0.0.1:1")
-	for _, shape := range shapes {
+	for _, shape := range templates {
 		all = append(all, fill.Replace(shape))
 	}
 	return all
@@ -76,9 +76,9 @@ func URLs(scheme string) []string {
 
 // In returns what of the password stands in a text, as it is or in another form; "":
 // nothing.
-func In(text string) string {
+func Find(text string) string {
 	lower := strings.ToLower(text)
-	for _, form := range anyCase {
+	for _, form := range ignoringCase {
 		if strings.Contains(lower, form) {
 			return form
 		}
@@ -93,7 +93,7 @@ func In(text string) string {
 
 // The forms of the words: those in which capitals do not matter, in small letters, and
 // those in which they do. They are made once: tests look at thousands of texts.
-var anyCase, asWritten = forms()
+var ignoringCase, asWritten = forms()
 
 func forms() (anyCase, asWritten []string) {
 	for _, word := range []string{Password, First, Second} {

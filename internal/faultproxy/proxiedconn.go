@@ -8,7 +8,7 @@ import (
 )
 
 // A link is one client's connection and the one made to the server for it.
-type link struct {
+type proxiedConn struct {
 	proxy  *Proxy
 	id     int
 	client *net.TCPConn
@@ -19,25 +19,25 @@ type link struct {
 	server   *net.TCPConn // nil until connected
 	ended    bool
 	finished int // directions whose end was passed on
-	exchange exchange
+	exchange lastExchange
 }
 
 // serve connects to the server and runs both directions until the link ends.
-func (l *link) serve() {
+func (l *proxiedConn) serve() {
 	defer l.end(true)
 	// Who cannot reach the server cannot connect to it either.
-	up := &pipe{link: l, dir: ToServer}
-	if !up.pass() {
+	up := &pipe{conn: l, dir: ToServer}
+	if !up.waitUntilDue() {
 		return
 	}
 	var dialer net.Dialer
-	conn, err := dialer.DialContext(l.ctx, "tcp", l.proxy.leadsTo())
-	if err != nil || !l.attach(conn.(*net.TCPConn)) {
+	conn, err := dialer.DialContext(l.ctx, "tcp", l.proxy.currentTarget())
+	if err != nil || !l.setServer(conn.(*net.TCPConn)) {
 		return
 	}
-	l.proxy.reach()
+	l.proxy.countReached()
 	up.src, up.dst = l.client, l.server
-	down := &pipe{link: l, dir: ToClient, src: l.server, dst: l.client}
+	down := &pipe{conn: l, dir: ToClient, src: l.server, dst: l.client}
 	up.queue, down.queue = newQueue(), newQueue()
 	up.back, down.back = down.queue, up.queue
 
@@ -51,7 +51,7 @@ func (l *link) serve() {
 
 // attach gives the link its connection to the server, unless the link has ended
 // while it was being made.
-func (l *link) attach(server *net.TCPConn) bool {
+func (l *proxiedConn) setServer(server *net.TCPConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -65,7 +65,7 @@ func (l *link) attach(server *net.TCPConn) bool {
 // end closes both connections and with them ends all that works on the link; a
 // second call does nothing. It does not wait, since the caller's function of
 // OnChunk may be the one that asks for it.
-func (l *link) end(withReset bool) {
+func (l *proxiedConn) end(withReset bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -86,7 +86,7 @@ func (l *link) end(withReset bool) {
 }
 
 // finish notes that one direction has passed on its end; with both the link ends.
-func (l *link) finish() {
+func (l *proxiedConn) finish() {
 	l.mu.Lock()
 	l.finished++
 	both := l.finished == 2
@@ -99,13 +99,13 @@ func (l *link) finish() {
 // A pipe is one direction of a link: a reader that never waits for a fault, so
 // that every byte's time of arrival is known, and a writer that does.
 type pipe struct {
-	link  *link
+	conn  *proxiedConn
 	dir   Direction
 	src   *net.TCPConn
 	dst   *net.TCPConn
 	queue *queue // from read to write
 	back  *queue // that of the opposite pipe
-	pacer
+	timing
 }
 
 // read fills the queue until src ends.
@@ -113,7 +113,7 @@ func (p *pipe) read() {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := p.src.Read(buf)
-		if n > 0 && !p.arrive(append([]byte(nil), buf[:n]...)) {
+		if n > 0 && !p.enqueue(append([]byte(nil), buf[:n]...)) {
 			return
 		}
 		switch {
@@ -128,12 +128,12 @@ func (p *pipe) read() {
 }
 
 // arrive takes one chunk in; false: the link has ended.
-func (p *pipe) arrive(data []byte) bool {
-	l := p.link
-	l.tell(p.dir, Arrived, data)
+func (p *pipe) enqueue(data []byte) bool {
+	l := p.conn
+	l.reportChunk(p.dir, Arrived, data)
 	if p.dir == ToClient {
-		if gone, cut := l.swallows(); gone {
-			l.tell(p.dir, Swallowed, data)
+		if gone, cut := l.swallowsReply(); gone {
+			l.reportChunk(p.dir, Swallowed, data)
 			if cut {
 				l.end(true)
 			}
@@ -148,12 +148,12 @@ func (p *pipe) arrive(data []byte) bool {
 // goes on after the end of its own direction: a reset may still follow.
 func (p *pipe) write() {
 	for {
-		it, ok := p.queue.pop(p.link.ctx)
+		it, ok := p.queue.pop(p.conn.ctx)
 		if !ok {
 			return
 		}
 		p.since = it.at
-		if !p.pass() {
+		if !p.waitUntilDue() {
 			return
 		}
 		switch it.kind {
@@ -163,9 +163,9 @@ func (p *pipe) write() {
 			}
 		case finish:
 			p.dst.CloseWrite() // fails only where a reset is on its way to tell the same
-			p.link.finish()
+			p.conn.finish()
 		case abort:
-			p.link.end(true)
+			p.conn.end(true)
 			return
 		}
 	}
@@ -173,12 +173,12 @@ func (p *pipe) write() {
 
 // forward writes one chunk as fast as the faults allow; false: the link has ended.
 func (p *pipe) forward(data []byte) bool {
-	p.link.tell(p.dir, Forwarded, data)
+	p.conn.reportChunk(p.dir, Forwarded, data)
 	if p.dir == ToServer {
-		p.link.asked(data)
+		p.conn.recordRequest(data)
 	}
 	for len(data) > 0 {
-		n, ok := p.pace(len(data))
+		n, ok := p.waitForBytes(len(data))
 		if !ok {
 			return false
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // dying asks TestDies to be the test that panics.
-const dying = "PAWL_TESTSERVER_DYING"
+const panicVar = "PAWL_TESTSERVER_DYING"
 
 // The panic must be one that no test framework catches: that of a goroutine.
 func TestAServerDiesWithAPanickingTestBinary(t *testing.T) {
@@ -20,7 +20,7 @@ func TestAServerDiesWithAPanickingTestBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), program, "-test.run=^TestDies$", "-test.v")
-	cmd.Env = append(os.Environ(), dying+"=1")
+	cmd.Env = append(os.Environ(), panicVar+"=1")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -58,10 +58,10 @@ func TestAServerDiesWithAPanickingTestBinary(t *testing.T) {
 }
 
 func TestDies(t *testing.T) {
-	if os.Getenv(dying) == "" {
+	if os.Getenv(panicVar) == "" {
 		return // it is half of the test above
 	}
-	s := Start(t, tiny(t, "tiny"))
+	s := Start(t, fakeServer(t, "tiny"))
 	fmt.Printf("serves %s %s\n", s.Addr(), s.Dir())
 	os.Stdin.Read(make([]byte, 1))
 	go panic("on purpose") // ends the process

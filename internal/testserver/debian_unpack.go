@@ -18,64 +18,64 @@ import (
 
 // sidLimit is for making one folder, the wait for another process that makes it
 // included.
-const sidLimit = 5 * time.Minute
+const unpackLimit = 5 * time.Minute
 
-func sidName(packages []string) string {
+func debianRootName(packages []string) string {
 	return "sid-" + runtime.GOARCH + "-" + strings.Join(slices.Sorted(slices.Values(packages)), "-")
 }
 
 // openSid returns the folder name in cache, and makes it if it is not there. The
 // folder appears whole or not at all: it is built aside and then renamed, by one
 // process at a time. One that dies leaves a half folder that the next removes.
-func openSid(ctx context.Context, cache, name string, packages []string) (Root, error) {
+func openDebianRoot(ctx context.Context, cache, name string, packages []string) (DebianRoot, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return Root{}, err
+		return DebianRoot{}, err
 	}
 	dir := filepath.Join(cache, name)
-	if root, err := findRoot(dir); err == nil {
+	if root, err := findDebianRoot(dir); err == nil {
 		return root, nil
 	}
 	lock := flock.New(dir + ".lock")
 	defer lock.Close()
 	if _, err := lock.TryLockContext(ctx, 100*time.Millisecond); err != nil {
-		return Root{}, fmt.Errorf("another process makes %s: %w", dir, err)
+		return DebianRoot{}, fmt.Errorf("another process makes %s: %w", dir, err)
 	}
-	if root, err := findRoot(dir); err == nil {
+	if root, err := findDebianRoot(dir); err == nil {
 		return root, nil // made while this one waited
 	}
 	aside := dir + ".new"
 	if err := os.RemoveAll(aside); err != nil {
-		return Root{}, err
+		return DebianRoot{}, err
 	}
 	defer os.RemoveAll(aside)
 	if err := os.Mkdir(aside, 0o700); err != nil { // closed to others until it is whole
-		return Root{}, err
+		return DebianRoot{}, err
 	}
-	if err := unpackSid(ctx, aside, packages); err != nil {
-		return Root{}, err
+	if err := unpackDebian(ctx, aside, packages); err != nil {
+		return DebianRoot{}, err
 	}
 	if err := os.Rename(filepath.Join(aside, "root"), dir); err != nil {
-		return Root{}, err
+		return DebianRoot{}, err
 	}
-	return findRoot(dir)
+	return findDebianRoot(dir)
 }
 
 // findRoot returns the root in dir, if it is there.
-func findRoot(dir string) (Root, error) {
+func findDebianRoot(dir string) (DebianRoot, error) {
 	loaders, err := filepath.Glob(filepath.Join(dir, "usr/lib/*/ld-linux*.so.*"))
 	if err != nil {
-		return Root{}, err
+		return DebianRoot{}, err
 	}
 	if len(loaders) == 0 {
-		return Root{}, fmt.Errorf("%s: %w", dir, fs.ErrNotExist)
+		return DebianRoot{}, fmt.Errorf("%s: %w", dir, fs.ErrNotExist)
 	}
-	return Root{dir: dir, loader: loaders[0]}, nil
+	return DebianRoot{dir: dir, loader: loaders[0]}, nil
 }
 
 // unpackSid downloads the packages and all they depend on, and unpacks them below
 // aside. None of their scripts is run, so that no chroot, no mount and no root is
 // needed, and an end in the middle leaves nothing but files.
-func unpackSid(ctx context.Context, aside string, packages []string) error {
+func unpackDebian(ctx context.Context, aside string, packages []string) error {
 	debs, root := filepath.Join(aside, "debs"), filepath.Join(aside, "root")
 	if err := os.Mkdir(root, 0o755); err != nil {
 		return err
@@ -93,12 +93,12 @@ func unpackSid(ctx context.Context, aside string, packages []string) error {
 			return err
 		}
 	}
-	return disarm(root)
+	return removeSetuid(root)
 }
 
 // disarm takes the special bits from all programs: nobody keeps these up to date, so
 // none of them may run with the rights of its owner.
-func disarm(root string) error {
+func removeSetuid(root string) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
@@ -129,7 +129,7 @@ func execute(ctx context.Context, dir, program string, args ...string) error {
 	cmd.Dir = dir
 	cmd.Stdout, cmd.Stderr = said, said
 	cmd.SysProcAttr = attributes(nil)
-	p, err := begin(cmd)
+	p, err := startProcess(cmd)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package canary
+package passwordleak
 
 import (
 	"encoding/base64"
@@ -14,12 +14,12 @@ func TestThePasswordIsFoundInEveryForm(t *testing.T) {
 			word, "u:" + word + "@h", strings.ToUpper(word), percent(word), "x" + base64.StdEncoding.EncodeToString([]byte("u:"+word)), base64.StdEncoding.EncodeToString([]byte(word)),
 			base64.StdEncoding.EncodeToString([]byte("ana:" + word + "!")), base64.URLEncoding.EncodeToString([]byte("an:" + word)), url.QueryEscape("a/" + word),
 		} {
-			if In(text) == "" {
+			if Find(text) == "" {
 				t.Errorf("%s is not found in %q", word, text)
 			}
 		}
 	}
-	if found := In("store redis://127.0.0.1:6379: connection refused"); found != "" {
+	if found := Find("store redis://127.0.0.1:6379: connection refused"); found != "" {
 		t.Errorf("%q is found where it is not", found)
 	}
 }
@@ -32,7 +32,7 @@ func TestThereAreManyShapesAndEachCarriesThePassword(t *testing.T) {
 			t.Errorf("%q is there twice", store)
 		}
 		seen[store] = true
-		if In(store) == "" {
+		if Find(store) == "" {
 			t.Errorf("%q carries no password", store)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 func TestAServerOutsideATestEndsWithTheFunction(t *testing.T) {
 	t.Parallel()
 	var s *Server
-	err := Outside(func(outside testing.TB) {
-		s = Start(outside, tiny(t, "tiny"))
+	err := RunOutsideTest(func(outside testing.TB) {
+		s = Start(outside, fakeServer(t, "tiny"))
 		expectAnswer(t, s, 1)
 	})
 	if err != nil {
@@ -27,7 +27,7 @@ func TestAServerOutsideATestEndsWithTheFunction(t *testing.T) {
 func TestOutsideATestAMissingServerIsAnError(t *testing.T) {
 	t.Setenv("CI", "")
 	spec := Spec{Name: "nothing", Package: "nothing-server", Binary: File{"pawl-no-such-server"}}
-	err := Outside(func(outside testing.TB) {
+	err := RunOutsideTest(func(outside testing.TB) {
 		Start(outside, spec)
 		t.Error("went on")
 	})

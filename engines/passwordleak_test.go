@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	_ "github.com/pawl-go/pawl/engines"
-	"github.com/pawl-go/pawl/internal/canary"
+	"github.com/pawl-go/pawl/internal/passwordleak"
 )
 
 func TestNoErrorShowsThePasswordOfAURL(t *testing.T) {
@@ -28,13 +28,13 @@ func TestNoErrorShowsThePasswordOfAURL(t *testing.T) {
 	var tasks sync.WaitGroup
 	defer func() {
 		tasks.Wait()
-		if found := canary.In(logged.text()); found != "" {
+		if found := passwordleak.Find(logged.text()); found != "" {
 			t.Errorf("a log shows %s: %s", found, logged.text())
 		}
 	}()
 	places := make(chan struct{}, 64) // most of them wait for somebody to listen
 	for _, scheme := range append(driver.Schemes(), "nosql") {
-		for _, store := range canary.URLs(scheme) {
+		for _, store := range passwordleak.URLs(scheme) {
 			if u, err := driver.ParseURL(store); err == nil && u.Scheme == "sqlite" {
 				continue // a file, whose path is shown
 			}
@@ -43,7 +43,7 @@ func TestNoErrorShowsThePasswordOfAURL(t *testing.T) {
 				defer func() { <-places }()
 				inspect(t, store, use(t.Context(), store))
 				if u, err := url.Parse(store); err == nil { // as one who calls an opener by himself
-					if found := canary.In(driver.ShowURL(u)); found != "" {
+					if found := passwordleak.Find(driver.ShowURL(u)); found != "" {
 						t.Errorf("%q is shown as %q", store, driver.ShowURL(u))
 					}
 					if open, ok := driver.Lookup(u.Scheme); ok {
@@ -112,7 +112,7 @@ func inspect(t *testing.T, store string, err error) {
 		texts = append(texts, e.Op, e.Name, e.Engine)
 	}
 	for _, text := range texts {
-		if found := canary.In(text); found != "" {
+		if found := passwordleak.Find(text); found != "" {
 			t.Errorf("%q: %T shows %s: %s", store, err, found, text)
 			return
 		}

@@ -19,13 +19,13 @@ var ErrSkipped = errors.New("skipped")
 // starts ends when f does. A failure and a skip are errors here, and both end f; what
 // is logged goes to stderr when f has failed. The text of a skip is its error's, and
 // errors.Is knows it by ErrSkipped.
-func Outside(f func(t testing.TB)) error {
+func RunOutsideTest(f func(t testing.TB)) error {
 	ctx, cancel := context.WithCancel(context.Background())
-	t := &outside{ctx: ctx}
+	t := &fakeTest{ctx: ctx}
 	done := make(chan struct{})
 	go func() { // Fatal and Skip end a goroutine; waited for below
 		defer close(done)
-		defer t.clean()
+		defer t.runCleanups()
 		defer cancel() // before the cleanups, as in a test
 		f(t)
 	}()
@@ -38,7 +38,7 @@ func Outside(f func(t testing.TB)) error {
 
 // An outside stands in for a test where there is none. What it does not define is
 // not for servers, and panics.
-type outside struct {
+type fakeTest struct {
 	testing.TB
 	ctx context.Context
 
@@ -48,33 +48,33 @@ type outside struct {
 	err      error
 }
 
-func (o *outside) Helper()                  {}
-func (o *outside) Name() string             { return "outside" }
-func (o *outside) Context() context.Context { return o.ctx }
+func (o *fakeTest) Helper()                  {}
+func (o *fakeTest) Name() string             { return "outside" }
+func (o *fakeTest) Context() context.Context { return o.ctx }
 
-func (o *outside) Failed() bool {
+func (o *fakeTest) Failed() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err != nil
 }
 
-func (o *outside) Cleanup(f func()) {
+func (o *fakeTest) Cleanup(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.cleanups = append(o.cleanups, f)
 }
 
-func (o *outside) Log(args ...any)                 { o.note(fmt.Sprint(args...), false) }
-func (o *outside) Logf(format string, args ...any) { o.note(fmt.Sprintf(format, args...), false) }
+func (o *fakeTest) Log(args ...any)                 { o.log(fmt.Sprint(args...), false) }
+func (o *fakeTest) Logf(format string, args ...any) { o.log(fmt.Sprintf(format, args...), false) }
 
-func (o *outside) Error(args ...any)                 { o.note(fmt.Sprint(args...), true) }
-func (o *outside) Errorf(format string, args ...any) { o.note(fmt.Sprintf(format, args...), true) }
+func (o *fakeTest) Error(args ...any)                 { o.log(fmt.Sprint(args...), true) }
+func (o *fakeTest) Errorf(format string, args ...any) { o.log(fmt.Sprintf(format, args...), true) }
 
-func (o *outside) Fatal(args ...any)                 { o.end(fmt.Sprint(args...)) }
-func (o *outside) Fatalf(format string, args ...any) { o.end(fmt.Sprintf(format, args...)) }
+func (o *fakeTest) Fatal(args ...any)                 { o.end(fmt.Sprint(args...)) }
+func (o *fakeTest) Fatalf(format string, args ...any) { o.end(fmt.Sprintf(format, args...)) }
 
-func (o *outside) Skip(args ...any)                 { o.fail(skip(fmt.Sprint(args...))); runtime.Goexit() }
-func (o *outside) Skipf(format string, args ...any) { o.Skip(fmt.Sprintf(format, args...)) }
+func (o *fakeTest) Skip(args ...any)                 { o.fail(skip(fmt.Sprint(args...))); runtime.Goexit() }
+func (o *fakeTest) Skipf(format string, args ...any) { o.Skip(fmt.Sprintf(format, args...)) }
 
 // A skip is why a test would have been skipped.
 type skip string
@@ -82,7 +82,7 @@ type skip string
 func (s skip) Error() string        { return string(s) }
 func (s skip) Is(target error) bool { return target == ErrSkipped }
 
-func (o *outside) note(text string, failed bool) {
+func (o *fakeTest) log(text string, failed bool) {
 	if failed {
 		o.fail(errors.New(text))
 		return
@@ -92,19 +92,19 @@ func (o *outside) note(text string, failed bool) {
 	fmt.Fprintln(&o.logged, text)
 }
 
-func (o *outside) fail(err error) {
+func (o *fakeTest) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.err = errors.Join(o.err, err)
 }
 
-func (o *outside) end(text string) {
-	o.note(text, true)
+func (o *fakeTest) end(text string) {
+	o.log(text, true)
 	runtime.Goexit()
 }
 
 // clean runs the cleanups, the last first; they may add others.
-func (o *outside) clean() {
+func (o *fakeTest) runCleanups() {
 	for {
 		o.mu.Lock()
 		n := len(o.cleanups)

@@ -19,13 +19,13 @@ import (
 )
 
 // patience is how long a test waits for what must come; it fails then.
-const patience = 20 * time.Second
+const testTimeout = 20 * time.Second
 
 // role tells the test binary, started again, to be the server of a test.
-const role = "PAWL_TESTSERVER_ROLE"
+const roleVar = "PAWL_TESTSERVER_ROLE"
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(role) {
+	switch os.Getenv(roleVar) {
 	case "":
 		flag.Parse()
 		if err := flag.Set("test.parallel", "8"); err != nil { // most tests wait for servers to start, or to elect one
@@ -34,9 +34,9 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
-		serveTiny()
+		serveFake()
 	case "tiny":
-		serveTiny()
+		serveFake()
 	case "broken":
 		fmt.Println("out of order")
 		os.Exit(3)
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 
 // serveTiny answers every line with its process id and how often it was started in
 // this folder. The address is its argument.
-func serveTiny() {
+func serveFake() {
 	const counter = "starts"
 	data, _ := os.ReadFile(counter)
 	starts, _ := strconv.Atoi(string(data))
@@ -81,7 +81,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-func tiny(t testing.TB, what string) Spec {
+func fakeServer(t testing.TB, what string) Spec {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
@@ -92,21 +92,21 @@ func tiny(t testing.TB, what string) Spec {
 		Package:    "none",
 		Binary:     File{filepath.ToSlash(program)},
 		Args:       func(s *Server) []string { return []string{s.Addr()} },
-		Env:        []string{role + "=" + what},
-		StartLimit: patience,
-		StopLimit:  patience,
+		Env:        []string{roleVar + "=" + what},
+		StartLimit: testTimeout,
+		StopLimit:  testTimeout,
 	}
 }
 
 // A line is one connection to a tiny server.
-type line struct {
+type connection struct {
 	net.Conn
 	r *bufio.Reader
 }
 
-func connect(t *testing.T, addr string) *line {
+func connect(t *testing.T, addr string) *connection {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
@@ -114,12 +114,12 @@ func connect(t *testing.T, addr string) *line {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(patience))
-	return &line{conn, bufio.NewReader(conn)}
+	conn.SetDeadline(time.Now().Add(testTimeout))
+	return &connection{conn, bufio.NewReader(conn)}
 }
 
 // ask returns the server's process id and how often it was started.
-func (l *line) ask() (pid, starts int, err error) {
+func (l *connection) ask() (pid, starts int, err error) {
 	if _, err := fmt.Fprintln(l); err != nil {
 		return 0, 0, err
 	}

@@ -14,7 +14,7 @@ import (
 func TestValkeyAnswersDELIFEQ(t *testing.T) {
 	t.Parallel()
 	s := Valkey(t)
-	throughAKill(t, s, func(c *line) {
+	beforeAndAfterKill(t, s, func(c *connection) {
 		io.WriteString(c, "SET k v\r\nDELIFEQ k v\r\n")
 		for _, want := range []string{"+OK\r\n", ":1\r\n"} {
 			if answer, err := c.r.ReadString('\n'); err != nil || answer != want {
@@ -27,7 +27,7 @@ func TestValkeyAnswersDELIFEQ(t *testing.T) {
 func TestMySQLGreets(t *testing.T) {
 	t.Parallel()
 	s := MySQL(t)
-	throughAKill(t, s, func(c *line) {
+	beforeAndAfterKill(t, s, func(c *connection) {
 		var head [5]byte
 		if _, err := io.ReadFull(c.r, head[:]); err != nil || head[4] != 10 {
 			t.Fatalf("% x, %v; want protocol 10", head, err)
@@ -49,11 +49,11 @@ func TestAFailedDownloadSkipsTheTestEvenInCI(t *testing.T) {
 	t.Setenv("PAWL_TEST_CACHE", cache)
 	t.Setenv("http_proxy", "http://127.0.0.1:1") // nothing listens there
 	const name = "hello"
-	half := filepath.Join(cache, sidName([]string{name})+".new", "root", "usr")
+	half := filepath.Join(cache, debianRootName([]string{name})+".new", "root", "usr")
 	if err := os.MkdirAll(half, 0o700); err != nil { // of a process that was killed
 		t.Fatal(err)
 	}
-	r := record(t, func(t testing.TB) { Sid(t, name) })
+	r := record(t, func(t testing.TB) { DebianUnstable(t, name) })
 	if !r.skipped || r.failed || !strings.HasPrefix(r.logged.String(), "optional server: "+name) {
 		t.Errorf("skipped %v, failed %v: %s", r.skipped, r.failed, r.logged.String())
 	}
@@ -76,7 +76,7 @@ func TestAFolderThatIsThereIsNotMadeAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // no time to make anything
-	root, err := openSid(ctx, cache, "sid-x", []string{"x"})
+	root, err := openDebianRoot(ctx, cache, "sid-x", []string{"x"})
 	if err != nil || root.Loader() != loader {
 		t.Errorf("%+v, %v", root, err)
 	}
@@ -94,7 +94,7 @@ func TestUnpackedProgramsHaveNoSpecialRights(t *testing.T) {
 	if err := os.Chmod(program, 0o755|fs.ModeSetuid|fs.ModeSetgid); err != nil {
 		t.Fatal(err)
 	}
-	if err := disarm(filepath.Dir(program)); err != nil {
+	if err := removeSetuid(filepath.Dir(program)); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(program); err != nil || info.Mode() != 0o755 {

@@ -3,21 +3,21 @@ package faultproxy
 import "time"
 
 // A pacer is what a pipe knows about the time its bytes may go.
-type pacer struct {
+type timing struct {
 	since time.Time // arrival of the item at hand
 	free  time.Time // when the throttle lets the next bytes go
 }
 
 // pass waits until the delay and the black hole let the item at hand go; false:
 // the link has ended.
-func (p *pipe) pass() bool {
+func (p *pipe) waitUntilDue() bool {
 	_, ok := p.wait(func(f faults) time.Time { return p.since.Add(f.delay) })
 	return ok
 }
 
 // pace waits as pass does and for the throttle, and returns how many of n bytes
 // may go now; false: the link has ended.
-func (p *pipe) pace(n int) (int, bool) {
+func (p *pipe) waitForBytes(n int) (int, bool) {
 	f, ok := p.wait(func(f faults) time.Time {
 		due := p.since.Add(f.delay)
 		if f.rate > 0 && p.free.After(due) {
@@ -38,19 +38,19 @@ func (p *pipe) pace(n int) (int, bool) {
 // changes. False: the link has ended.
 func (p *pipe) wait(due func(faults) time.Time) (faults, bool) {
 	for {
-		f, changed := p.link.proxy.present(p.dir)
+		f, changed := p.conn.proxy.current(p.dir)
 		var arrived <-chan time.Time
 		if !f.black {
 			left := time.Until(due(f))
 			if left <= 0 {
-				return f, p.link.ctx.Err() == nil
+				return f, p.conn.ctx.Err() == nil
 			}
 			arrived = time.After(left)
 		}
 		select {
 		case <-arrived:
 		case <-changed:
-		case <-p.link.ctx.Done():
+		case <-p.conn.ctx.Done():
 			return f, false
 		}
 	}
