@@ -27,7 +27,8 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	seen := w.wait(c)
+	seen := w.startWaiting(c)
+	defer w.stopWaiting(c)
 	for {
 		risen, changed := false, (<-chan struct{})(w.ready)
 		if seen != nil {

@@ -45,7 +45,7 @@ func TestAWatchForgetsClaimsThatGaveUp(t *testing.T) {
 		}
 		w := e.watches.find("name")
 		w.mu.Lock()
-		n := len(w.seen)
+		n := len(w.waiters)
 		w.mu.Unlock()
 		if n > 100 {
 			t.Errorf("the watch remembers %d claims, one waits", n)
