@@ -83,14 +83,14 @@ func (e *Engine) ask(ctx context.Context, q query, enough func([]NodeLine) bool)
 	answers, lines := make(chan answer, len(e.set.Nodes)), make([]NodeLine, len(e.set.Nodes))
 	for i, n := range e.set.Nodes {
 		lines[i] = NodeLine{Node: n.Name, Err: nodes.ErrPending}
-		if !e.tasks.start(func() { // ends soon after limited does
+		if err := e.sessions.Go(func(context.Context) { // ends soon after limited does
 			entries, err := q(limited, n.Engine)
 			if ctx.Err() == nil {
 				err = nodes.Timeout(err)
 			}
 			answers <- answer{i, NodeLine{n.Name, entries, err}}
-		}) {
-			answers <- answer{i, NodeLine{Node: n.Name, Err: errClosed}}
+		}); err != nil {
+			answers <- answer{i, NodeLine{Node: n.Name, Err: err}}
 		}
 	}
 	var grace <-chan time.Time

@@ -20,15 +20,15 @@ const maxPause = time.Second
 
 // watches is the watches of an engine, one for each name that this process waits for.
 type watches struct {
-	set   *nodes.Set
-	tasks *tasks
+	set *nodes.Set
+	run func(func(context.Context)) error // runs a function on a goroutine of the engine
 
 	mu  sync.Mutex // guards all; locked before a watch's mu
 	all map[string]*watch
 }
 
-func newWatches(set *nodes.Set, t *tasks) *watches {
-	return &watches{set: set, tasks: t, all: map[string]*watch{}}
+func newWatches(set *nodes.Set, run func(func(context.Context)) error) *watches {
+	return &watches{set: set, run: run, all: map[string]*watch{}}
 }
 
 // A watch counts the departures from one name's line at each node. A departure at one
@@ -77,10 +77,17 @@ func (ws *watches) start(name string) *watch {
 	n := len(ws.set.Nodes)
 	w := &watch{majority: ws.set.Majority, watched: make([]bool, n), counts: make([]uint64, n),
 		waiters: map[string]*waiter{}, changed: make(chan struct{}), ready: make(chan struct{})}
-	w.ctx, w.cancel = context.WithCancel(ws.tasks.ctx)
+	w.ctx, w.cancel = context.WithCancel(context.Background())
 	for i, n := range ws.set.Nodes {
-		if source, ok := n.Engine.(driver.Watcher); ok {
-			ws.tasks.start(func() { w.follow(i, name, source) })
+		source, ok := n.Engine.(driver.Watcher)
+		if !ok {
+			continue
+		}
+		if err := ws.run(func(engine context.Context) {
+			defer context.AfterFunc(engine, w.cancel)()
+			w.follow(i, name, source)
+		}); err != nil {
+			w.cancel()
 		}
 	}
 	return w

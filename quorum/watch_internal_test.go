@@ -12,8 +12,9 @@ import (
 func TestANodeThatIsWatchedAgainIsNotCountedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := threeNodes(t)
-		defer e.Close()
-		e.tasks.stop() // the test reports for the nodes
+		if err := e.Close(); err != nil { // the test reports for the nodes
+			t.Fatal(err)
+		}
 		w := e.watches.start("name")
 		for range 5 {
 			w.setWatched(0, true)
