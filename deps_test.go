@@ -49,7 +49,7 @@ var rows = map[string]row{
 	"sqllock/sqlite":    {ours: "sqllock driver driverkit", engine: true},
 	"sqllock/postgres":  {ours: "sqllock driver driverkit", engine: true},
 	"sqllock/mysql":     {ours: "sqllock driver driverkit", engine: true},
-	"redlock":           {ours: "quorum redislock/rueidis driver driverkit", engine: true},
+	"redlock":           {ours: "quorum redislock redislock/rueidis driver driverkit", engine: true},
 
 	"election":      {ours: "pawl driver internal/recipe", stdOnly: true},
 	"once":          {ours: "pawl driver internal/recipe once/record", stdOnly: true},
