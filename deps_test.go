@@ -38,16 +38,18 @@ var rows = map[string]row{
 	"quorum":    {ours: "driver driverkit", stdOnly: true, engine: true},
 	"redislock": {ours: "driver driverkit", engine: true},
 	"etcdlock":  {ours: "driver driverkit", engine: true},
-	"zklock":    {ours: "driver driverkit", engine: true},
+	"zklock":    {ours: "zklock/internal/zkstore driver driverkit", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
 	"sqllock": {ours: "driver driverkit once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
 
-	"redislock/goredis": {ours: "redislock driver driverkit", engine: true},
-	"redislock/rueidis": {ours: "redislock driver driverkit", engine: true},
-	"sqllock/sqlite":    {ours: "sqllock driver driverkit", engine: true},
-	"sqllock/postgres":  {ours: "sqllock driver driverkit", engine: true},
-	"sqllock/mysql":     {ours: "sqllock driver driverkit", engine: true},
-	"redlock":           {ours: "quorum redislock/rueidis driver driverkit", engine: true},
+	"redislock/goredis":       {ours: "redislock driver driverkit", engine: true},
+	"redislock/rueidis":       {ours: "redislock driver driverkit", engine: true},
+	"zklock/internal/zkstore": {ours: "driver driverkit", engine: true},
+
+	"sqllock/sqlite":   {ours: "sqllock driver driverkit", engine: true},
+	"sqllock/postgres": {ours: "sqllock driver driverkit", engine: true},
+	"sqllock/mysql":    {ours: "sqllock driver driverkit", engine: true},
+	"redlock":          {ours: "quorum redislock/rueidis driver driverkit", engine: true},
 
 	"multi":         {ours: "pawl driver", stdOnly: true},
 	"election":      {ours: "pawl driver internal/recipe", stdOnly: true},

@@ -128,7 +128,7 @@ type result struct {
 func duels(t *testing.T, g *ground, path string, n, holder int, rivals ...int) []duel {
 	t.Helper()
 	all := make([]duel, n)
-	rival, watcher := g.client(t, path, rivals...), connect(t, g.Addrs(), Path(path))
+	rival, watcher := g.client(t, path, rivals...), connect(t, g.Addrs(), WithPath(path))
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	var waits sync.WaitGroup
 	t.Cleanup(func() {

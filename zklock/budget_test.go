@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
-
-const opExists = 3 // as ZooKeeper numbers it
 
 // counting returns an engine whose requests are counted.
 func counting(t *testing.T, path string) (*Engine, *counter) {
 	n := &counter{}
-	return connect(t, []string{one(t)}, Path(path), Dial(n.dial)), n
+	return connect(t, []string{one(t)}, WithPath(path), WithDialer(n.dial)), n
 }
 
 func (n *counter) expect(t *testing.T, what string, want int) {
@@ -55,7 +54,7 @@ func TestAHandoverCostsTheNextNothing(t *testing.T) {
 		cs[i] = mutex()
 	}
 	hold(t, s, cs[0])
-	stand(t, s, cs[1]) // makes the desk
+	stand(t, s, cs[1]) // makes the evict node
 	n.take()
 	for _, c := range cs[2:] {
 		stand(t, s, c)
@@ -74,7 +73,7 @@ func TestAWaitCostsItsBeatsAlone(t *testing.T) {
 	path := pathOf(t)
 	e, n := counting(t, path)
 	const ttl = 2 * time.Second
-	holder, waiter := open(t, connect(t, []string{one(t)}, Path(path)), time.Minute), open(t, e, ttl)
+	holder, waiter := open(t, connect(t, []string{one(t)}, WithPath(path)), time.Minute), open(t, e, ttl)
 	a, b := mutex(), mutex()
 	hold(t, holder, a)
 	stand(t, waiter, b)
@@ -104,21 +103,21 @@ func TestAWatchThatDoesNotFireIsNotTrustedForEver(t *testing.T) {
 	t.Parallel()
 	e, n := counting(t, pathOf(t))
 	s := open(t, e, time.Minute)
-	s.trust = 20 * time.Millisecond
+	s.recheck = 20 * time.Millisecond
 	a, b := mutex(), mutex()
 	hold(t, s, a)
 	stand(t, s, b)
 	n.take()
+	s.mu.Lock()
+	set := s.claims[b.ID].waiting.blockers[0]
+	s.claims[b.ID].waiting.blockers[0] = &zkstore.Watch{Key: set.Key, Stat: set.Stat} // never fires
+	s.mu.Unlock()
 	held := make(chan driver.Standing, 1)
 	go func() { held <- turn(t, s, b) }() // ends with a's Leave
-	time.Sleep(10 * s.trust)
+	time.Sleep(10 * s.recheck)
 	if total, ops := n.take(); total == 0 || total != ops[opExists] {
 		t.Errorf("while all was well it sent %v", ops)
 	}
-	_, v := s.viewOf(b)
-	s.l.mu.Lock()
-	delete(s.l.watches, v.wait[0].key) // whose event nobody will hear of
-	s.l.mu.Unlock()
 	leave(t, s, a)
 	<-held
 }
@@ -139,8 +138,8 @@ func TestTheTurnBehindAWaiterThatLeftCostsOneLook(t *testing.T) {
 	expectEvents(t, s, func() bool { // it has looked, and watches the holder
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		sp := s.spots[c.ID]
-		return sp.view != nil && sp.view.sole
+		cs := s.claims[c.ID]
+		return cs.waiting != nil && cs.waiting.sole
 	})
 	if got, ops := n.take(); got > 2 { // the line, and a watch unless there is one
 		t.Errorf("a look costs %d requests %v", got, ops)

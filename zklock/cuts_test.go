@@ -28,14 +28,14 @@ func TestSoakCutsOfTheUsersConnectionLeaveNothing(t *testing.T) {
 	path := pathOf(t)
 	p := faultproxy.New(t, one(t))
 	t.Cleanup(p.Heal)
-	hook := Hooks()
+	hook := NewHook()
 	conn := user(t, p.Addr(), timeout, hook)
-	e, err := New(conn, hook, Path(path))
+	e, err := New(conn, hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	direct := connect(t, []string{one(t)}, Path(path))
+	direct := connect(t, []string{one(t)}, WithPath(path))
 	c := pawl.New(e, pawl.WithTTL(timeout*3/4))
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup

@@ -102,8 +102,8 @@ func followerBehind(t *testing.T, g *ground) {
 	path := pathOf(t)
 	leader := g.Leader()
 	follower := (leader + 1) % 3
-	a := open(t, connect(t, []string{g.Nodes[leader].Addr()}, Path(path)), 30*time.Second)
-	b := open(t, connect(t, []string{g.Nodes[follower].Addr()}, Path(path)), 30*time.Second)
+	a := open(t, connect(t, []string{g.Nodes[leader].Addr()}, WithPath(path)), 30*time.Second)
+	b := open(t, connect(t, []string{g.Nodes[follower].Addr()}, WithPath(path)), 30*time.Second)
 	ca, cb := mutex(), mutex()
 	hold(t, a, ca)
 	stand(t, b, cb)
@@ -135,7 +135,7 @@ func followerCut(t *testing.T, g *ground) {
 		}
 		waiter <- err
 	}()
-	standing(t, connect(t, g.Addrs(), Path(path)), "duel/0", 3)
+	standing(t, connect(t, g.Addrs(), WithPath(path)), "duel/0", 3)
 	g.cut(follower, leader)
 	fight(t, all, g, leader, third)
 	g.heal()

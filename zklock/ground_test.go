@@ -68,8 +68,8 @@ func (g *ground) heal() {
 // serving counts the time in which these nodes take writes; none given: all.
 func (g *ground) serving(t *testing.T, nodes ...int) *testserver.Service {
 	t.Helper()
-	e := connect(t, g.addrs(nodes...), Path(pathOf(t)))
-	return testserver.Serving(t, func(ctx context.Context) error { return e.witness(ctx, e.main, nil) })
+	e := connect(t, g.addrs(nodes...), WithPath(pathOf(t)))
+	return testserver.Serving(t, func(ctx context.Context) error { return e.barrier(ctx, e.main) })
 }
 
 // addrs returns where these nodes serve; none given: all.
@@ -87,7 +87,7 @@ func (g *ground) addrs(nodes ...int) []string {
 // client returns a client that uses these nodes only; none given: all.
 func (g *ground) client(t *testing.T, path string, nodes ...int) *pawl.Client {
 	t.Helper()
-	c := pawl.New(connect(t, g.addrs(nodes...), Path(path)), pawl.WithTTL(faultTTL))
+	c := pawl.New(connect(t, g.addrs(nodes...), WithPath(path)), pawl.WithTTL(faultTTL))
 	t.Cleanup(func() { c.Close() })
 	// A client that never had an answer gives up soon; these have had one.
 	if err := c.Mutex("hello/"+newID()).Do(t.Context(), func(context.Context, *pawl.Lease) error { return nil }); err != nil {

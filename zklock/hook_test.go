@@ -17,7 +17,7 @@ import (
 // user makes a connection as a user does, with a hook.
 func user(t *testing.T, addr string, timeout time.Duration, hook *Hook) *zk.Conn {
 	t.Helper()
-	conn, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogInfo(false), zk.WithLogger(silent{}), hook.Option)
+	conn, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogInfo(false), zk.WithLogger(quiet{}), hook.Option)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func user(t *testing.T, addr string, timeout time.Duration, hook *Hook) *zk.Conn
 
 func TestAConnectionOfAnotherHookIsRefused(t *testing.T) {
 	t.Parallel()
-	hook := Hooks()
+	hook := NewHook()
 	user(t, one(t), 10*time.Second, hook)
 	if _, err := New(raw(t), hook); err == nil {
 		t.Error("an engine was made on a connection that its hook does not see")
@@ -37,35 +37,10 @@ func TestAConnectionOfAnotherHookIsRefused(t *testing.T) {
 	}
 }
 
-// Between the end of a connection and the library's word on it there is none, and yet
-// it is the hook's.
-func TestAConnectionThatHasJustEndedIsNotTakenForAnothers(t *testing.T) {
-	t.Parallel()
-	hook := Hooks()
-	conn := user(t, one(t), 10*time.Second, hook)
-	if _, _, err := conn.Exists("/"); err != nil { // it has a session
-		t.Fatal(err)
-	}
-	l := hook.l
-	l.mu.Lock()
-	tap := l.tap
-	l.tap, l.up = nil, false
-	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if err := l.hooked(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("without a connection: %v", err)
-	}
-	tap.Close()
-	if err := l.hooked(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestAConnectionWithAnotherDialerIsRefused(t *testing.T) {
 	t.Parallel()
-	hook := Hooks()
-	conn, _, err := zk.Connect([]string{one(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(silent{}),
+	hook := NewHook()
+	conn, _, err := zk.Connect([]string{one(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet{}),
 		hook.Option, zk.WithDialer(net.DialTimeout))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +49,7 @@ func TestAConnectionWithAnotherDialerIsRefused(t *testing.T) {
 	if _, _, err := conn.Exists("/"); err != nil { // it has a session
 		t.Fatal(err)
 	}
-	e, err := New(conn, hook, Path(pathOf(t)))
+	e, err := New(conn, hook, WithPath(pathOf(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +63,8 @@ func TestAConnectionWithAnotherDialerIsRefused(t *testing.T) {
 // of them with a higher try.
 func TestALateLeaveInAnotherSessionOfTheConnectionEndsNothing(t *testing.T) {
 	t.Parallel()
-	hook := Hooks()
-	e, err := New(user(t, one(t), 10*time.Second, hook), hook, Path(pathOf(t)))
+	hook := NewHook()
+	e, err := New(user(t, one(t), 10*time.Second, hook), hook, WithPath(pathOf(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +83,7 @@ func TestALateLeaveInAnotherSessionOfTheConnectionEndsNothing(t *testing.T) {
 
 func TestTheUsersConnectionOutlivesTheEngine(t *testing.T) {
 	t.Parallel()
-	hook := Hooks()
+	hook := NewHook()
 	dialed, events := make(chan string, 10), make(chan zk.Event, 100)
 	hook.Dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
 		dialed <- addr
@@ -117,7 +92,7 @@ func TestTheUsersConnectionOutlivesTheEngine(t *testing.T) {
 	hook.Event = func(ev zk.Event) { events <- ev }
 	conn := user(t, one(t), 10*time.Second, hook)
 	path := pathOf(t)
-	e, err := New(conn, hook, Path(path))
+	e, err := New(conn, hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +113,7 @@ func TestTheUsersConnectionOutlivesTheEngine(t *testing.T) {
 	if _, _, err := conn.Exists("/"); err != nil {
 		t.Errorf("the connection after the engine's Close: %v", err)
 	}
-	expectLine(t, connect(t, []string{one(t)}, Path(path)))
+	expectLine(t, connect(t, []string{one(t)}, WithPath(path)))
 	if len(dialed) == 0 || len(events) == 0 {
 		t.Errorf("the user's own dialer was called %d times and callback %d times", len(dialed), len(events))
 	}
@@ -146,8 +121,8 @@ func TestTheUsersConnectionOutlivesTheEngine(t *testing.T) {
 
 func TestALongerTTLThanTheConnectionHasIsRefused(t *testing.T) {
 	t.Parallel()
-	hook := Hooks()
-	e, err := New(user(t, one(t), 4*time.Second, hook), hook, Path(pathOf(t)))
+	hook := NewHook()
+	e, err := New(user(t, one(t), 4*time.Second, hook), hook, WithPath(pathOf(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,17 +149,17 @@ func TestANewLifeOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
 	p := faultproxy.New(t, one(t))
-	hook := Hooks()
+	hook := NewHook()
 	conn := user(t, p.Addr(), 3*time.Second, hook)
-	e, err := New(conn, hook, Path(path))
+	e, err := New(conn, hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	direct := connect(t, []string{one(t)}, Path(path))
+	direct := connect(t, []string{one(t)}, WithPath(path))
 	a, b := open(t, e, 100*time.Millisecond), open(t, e, 100*time.Millisecond)
-	a.dog.Stop()
-	b.dog.Stop()
+	a.expiryTimer.Stop()
+	b.expiryTimer.Stop()
 	ca, cb := mutex(), mutex()
 	hold(t, a, ca)
 	stand(t, b, cb)
@@ -203,7 +178,7 @@ func TestANewLifeOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
 		}
 	}
 	fresh := open(t, e, 100*time.Millisecond)
-	if fresh.f == a.f {
+	if fresh.zs == a.zs {
 		t.Error("the new session lives by the old life")
 	}
 	c := mutex()
@@ -217,13 +192,13 @@ func TestWhatASessionLeftOnTheUsersConnectionIsEndedLater(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
 	p := faultproxy.New(t, one(t))
-	hook := Hooks()
-	e, err := New(user(t, p.Addr(), 20*time.Second, hook), hook, Path(path))
+	hook := NewHook()
+	e, err := New(user(t, p.Addr(), 20*time.Second, hook), hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	direct := connect(t, []string{one(t)}, Path(path))
+	direct := connect(t, []string{one(t)}, WithPath(path))
 	s := open(t, e, time.Second)
 	hold(t, s, mutex())
 	stand(t, s, mutex())
@@ -241,16 +216,16 @@ func TestWhatASessionLeftOnTheUsersConnectionIsEndedLater(t *testing.T) {
 	expectEvents(t, s, func() bool { return len(listed(t, direct, "job")) == 0 })
 }
 
-// An Enter is given up while the request for its desk is on the way, and its session
-// is closed: the desk must not outlive it on a connection that goes on.
+// An Enter is given up while the request for its evict node is on the way, and its session
+// is closed: the evict node must not outlive it on a connection that goes on.
 func TestADeskThatIsMadeLateDoesNotOutliveItsSession(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	plain := connect(t, []string{one(t)}, Path(path))
+	plain := connect(t, []string{one(t)}, WithPath(path))
 	hold(t, open(t, plain, time.Minute), mutex())
-	p, hook := newPauser(1, opCreate), Hooks()
+	p, hook := newPauser(1, opCreate), NewHook()
 	hook.Dial = p.dial
-	e, err := New(user(t, one(t), 10*time.Second, hook), hook, Path(path))
+	e, err := New(user(t, one(t), 10*time.Second, hook), hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,9 +248,9 @@ func TestADeskThatIsMadeLateDoesNotOutliveItsSession(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	left, err := plain.tree(t.Context(), plain.desks)
+	left, err := plain.tree(t.Context(), plain.evictions)
 	if err != nil || len(left) != 1 {
-		t.Errorf("below %s is %v, %v, not nothing", plain.desks, left, err)
+		t.Errorf("below %s is %v, %v, not nothing", plain.evictions, left, err)
 	}
 }
 
@@ -284,9 +259,9 @@ func TestADeskThatIsMadeLateDoesNotOutliveItsSession(t *testing.T) {
 func TestTheUsersOwnCloseIsToldBeforeAnotherHolds(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	hook := Hooks()
+	hook := NewHook()
 	conn := user(t, one(t), 20*time.Second, hook)
-	e, err := New(conn, hook, Path(path))
+	e, err := New(conn, hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +272,7 @@ func TestTheUsersOwnCloseIsToldBeforeAnotherHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	direct := connect(t, []string{one(t)}, Path(path))
+	direct := connect(t, []string{one(t)}, WithPath(path))
 	rival := open(t, direct, time.Minute)
 	next := mutex()
 	stand(t, rival, next)

@@ -36,7 +36,7 @@ func reaped(t *testing.T, e *Engine, name string, alive ...*session) {
 			}
 		}
 		var there bool
-		err := e.main.do(t.Context(), nil, func(c *zk.Conn) (err error) {
+		err := e.main.Call(t.Context(), func(c *zk.Conn) (err error) {
 			there, _, err = c.Exists(e.linePath(name))
 			return err
 		})

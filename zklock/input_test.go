@@ -79,7 +79,7 @@ func TestAHostThatHasNoAddressFailsByItself(t *testing.T) {
 func TestADeadServerAmongThreeDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	for range 4 { // they are tried in any order
-		e := connect(t, []string{dead(t), one(t), dead(t)}, Path(pathOf(t)))
+		e := connect(t, []string{dead(t), one(t), dead(t)}, WithPath(pathOf(t)))
 		hold(t, open(t, e, time.Minute), mutex())
 	}
 }
@@ -88,15 +88,15 @@ func TestAWrongPasswordIsDenied(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
 	addr := []string{one(t)}
-	e := connect(t, addr, Path(path), Digest("ana", "right"), CreatorOnly())
+	e := connect(t, addr, WithPath(path), WithDigest("ana", "right"), WithCreatorOnly())
 	s := open(t, e, time.Minute)
 	hold(t, s, mutex())
 	for name, opts := range map[string][]Option{
-		"another password": {Digest("ana", "secret-wrong")},
-		"another user":     {Digest("bob", "right")},
+		"another password": {WithDigest("ana", "secret-wrong")},
+		"another user":     {WithDigest("bob", "right")},
 		"no user":          {},
 	} {
-		_, err := Connect(t.Context(), addr, append(opts, Path(path))...)
+		_, err := Connect(t.Context(), addr, append(opts, WithPath(path))...)
 		if !errors.Is(err, driver.ErrDenied) {
 			t.Errorf("%s: %v, not ErrDenied", name, err)
 		}
@@ -104,7 +104,7 @@ func TestAWrongPasswordIsDenied(t *testing.T) {
 			t.Errorf("%s: the error shows the password: %v", name, err)
 		}
 	}
-	same := connect(t, addr, Path(path), Digest("ana", "right"), CreatorOnly())
+	same := connect(t, addr, WithPath(path), WithDigest("ana", "right"), WithCreatorOnly())
 	if st := enter(t, open(t, same, time.Minute), tries(mutex())); st.Held || st.Holder == nil {
 		t.Errorf("the same user: %+v", st)
 	}
@@ -124,7 +124,7 @@ func TestAPathWithoutPermissionIsDeniedAndLeftAlone(t *testing.T) {
 	if _, err := conn.Create(path, []byte("theirs"), 0, zk.WorldACL(zk.PermRead)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Connect(t.Context(), []string{one(t)}, Path(path+"/locks"))
+	_, err := Connect(t.Context(), []string{one(t)}, WithPath(path+"/locks"))
 	if !errors.Is(err, driver.ErrDenied) {
 		t.Errorf("%v, not ErrDenied", err)
 	}
@@ -195,7 +195,7 @@ func TestPrefixesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
 	for _, prefix := range []string{"", "a", "b", "lines", "records", "desks", "a/b", "."} {
-		e := connect(t, []string{one(t)}, Path(path), Prefix(prefix))
+		e := connect(t, []string{one(t)}, WithPath(path), WithPrefix(prefix))
 		s := open(t, e, time.Minute)
 		c := mutex()
 		hold(t, s, c)
@@ -238,12 +238,12 @@ func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
 func TestBadOptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]Option{
-		"no path":             {Path("")},
-		"relative":            {Path("a")},
-		"the root":            {Path("/")},
-		"a slash at the end":  {Path("/a/")},
-		"a control character": {Path("/a\x01b")},
-		"nobody's ACL":        {CreatorOnly()},
+		"no path":             {WithPath("")},
+		"relative":            {WithPath("a")},
+		"the root":            {WithPath("/")},
+		"a slash at the end":  {WithPath("/a/")},
+		"a control character": {WithPath("/a\x01b")},
+		"nobody's ACL":        {WithCreatorOnly()},
 	} {
 		if _, err := Connect(t.Context(), []string{one(t)}, opts...); err == nil || errors.Is(err, driver.ErrUnreachable) {
 			t.Errorf("%s: %v", name, err)
@@ -252,9 +252,9 @@ func TestBadOptionsAreRefused(t *testing.T) {
 	if _, err := Connect(t.Context(), nil); err == nil {
 		t.Error("no servers are taken for some")
 	}
-	hook := Hooks()
+	hook := NewHook()
 	conn := user(t, one(t), 10*time.Second, hook)
-	if _, err := New(conn, hook, Digest("ana", "x")); err == nil {
+	if _, err := New(conn, hook, WithDigest("ana", "x")); err == nil {
 		t.Error("a user is taken for a connection that is made already")
 	}
 }

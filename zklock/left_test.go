@@ -18,14 +18,14 @@ func borrowed(t *testing.T) (e, direct *Engine, p *faultproxy.Proxy) {
 	t.Helper()
 	path := pathOf(t)
 	p = faultproxy.New(t, one(t))
-	hook := Hooks()
-	e, err := New(user(t, p.Addr(), 20*time.Second, hook), hook, Path(path))
+	hook := NewHook()
+	e, err := New(user(t, p.Addr(), 20*time.Second, hook), hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
 	t.Cleanup(p.Heal)
-	return e, connect(t, []string{one(t)}, Path(path)), p
+	return e, connect(t, []string{one(t)}, WithPath(path)), p
 }
 
 // The order of events: an Enter waits for a connection, its session is closed, which
@@ -41,9 +41,9 @@ func TestAnEnterThatOutlivesItsSessionLeavesNothing(t *testing.T) {
 	p.Refuse()
 	p.Reset()
 	expectEvents(t, s, func() bool {
-		s.l.mu.Lock()
-		defer s.l.mu.Unlock()
-		return !s.l.up
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		defer cancel()
+		return errors.Is(s.zs.Ready(ctx), driver.ErrUnreachable)
 	})
 	entered := make(chan error, 1)
 	go func() {
@@ -53,7 +53,7 @@ func TestAnEnterThatOutlivesItsSessionLeavesNothing(t *testing.T) {
 	expectEvents(t, s, func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.spots[c.ID] != nil
+		return s.claims[c.ID] != nil
 	})
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close(t.Context()) }()
@@ -77,16 +77,16 @@ func TestALowerTryIsNotForgottenByAnEnterThatFails(t *testing.T) {
 	c := mutex()
 	hold(t, s, c)
 	c.Try++
-	as, _, err := s.arrive(t.Context(), []driver.Claim{c})
+	as, _, err := s.register(t.Context(), []driver.Claim{c})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.survey(t.Context(), as, as); err != nil {
+	if _, err := s.precheck(t.Context(), as, as); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := s.join(ctx, as); !errors.Is(err, context.Canceled) {
+	if _, _, err := s.insert(ctx, as); !errors.Is(err, context.Canceled) {
 		t.Fatalf("join: %v", err)
 	}
 	if err := s.Close(t.Context()); err != nil {
@@ -118,8 +118,8 @@ func TestTheEnginesCloseTellsWhatAnEarlierSessionHasLeft(t *testing.T) {
 func TestASessionThatMayNotEndItsClaimsGivesUp(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	hook := Hooks()
-	e, err := New(user(t, one(t), 2*time.Second, hook), hook, Path(path))
+	hook := NewHook()
+	e, err := New(user(t, one(t), 2*time.Second, hook), hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}

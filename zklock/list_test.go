@@ -87,11 +87,11 @@ func TestNodesOfAnOlderPawlStandInTheSameLine(t *testing.T) {
 	e, s, conn := usedLine(t)
 	for _, size := range [][2]int{{1, 1}, {2, 3}} {
 		older, c := claim(size[0], size[1]), claim(size[0], size[1])
-		prefix := exclusiveMark
+		prefix := exclusivePrefix
 		if !older.Exclusive() {
-			prefix = sharedMark + "2.3."
+			prefix = sharedPrefix + "2.3."
 		}
-		node, err := conn.Create(e.linePath("job")+"/"+prefix, claimData(uint64(conn.SessionID()), "older", older),
+		node, err := conn.Create(e.linePath("job")+"/"+prefix, encodeData(uint64(conn.SessionID()), "older", older),
 			zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		if err != nil {
 			t.Fatal(err)

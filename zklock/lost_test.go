@@ -55,11 +55,11 @@ func TestAnEnterWhoseReplyIsLostIsFoundOnAnotherServer(t *testing.T) {
 		}
 		return net.DialTimeout(network, addr, timeout)
 	}
-	e := connect(t, []string{p.Addr()}, Path(pathOf(t)), Dial(dial))
+	e := connect(t, []string{p.Addr()}, WithPath(pathOf(t)), WithDialer(dial))
 	s := open(t, e, time.Minute)
 	for range 5 {
 		moved.Store(false)
-		s.l.cut() // back to the first
+		s.conn.Reconnect() // back to the first
 		warm, c := mutex(), mutex()
 		if err := persist(func() error { _, err := s.Enter(t.Context(), warm); return err }); err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func TestAnEnterThatWasGivenUpIsEndedByLeave(t *testing.T) {
 	p.BlackHole(faultproxy.ToClient)
 	entered := make(chan error)
 	go func() { _, err := s.Enter(ctx, c); entered <- err }()
-	other := connect(t, []string{one(t)}, Path(e.path))
+	other := connect(t, []string{one(t)}, WithPath(e.path))
 	expectEvents(t, s, func() bool { return len(listed(t, other, "job")) == 1 }) // it has landed
 	cancel()
 	if err := <-entered; !errors.Is(err, context.Canceled) {
@@ -161,7 +161,7 @@ func TestALeaveWhoseReplyIsLostEndsNothingLater(t *testing.T) {
 
 func TestALeaveWithAnEndedCtxCanBeRepeated(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
 	s := open(t, e, time.Minute)
 	c := mutex()
 	hold(t, s, c)
@@ -179,16 +179,16 @@ func TestALeaveWithAnEndedCtxCanBeRepeated(t *testing.T) {
 // for one and ended as one.
 func TestAClaimThatWasMadeTwiceIsMadeOne(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
 	s := open(t, e, time.Minute)
 	c := mutex()
 	first := hold(t, s, c)
-	as := []*arrival{{Claim: c, sp: &spot{claim: c}, version: -1}}
-	if _, err := s.multi(t.Context(), as); err != nil {
+	as := []*entering{{Claim: c, state: &claimState{claim: c}, version: -1}}
+	if _, err := s.sendMulti(t.Context(), as); err != nil {
 		t.Fatal(err)
 	}
 	s.mu.Lock()
-	s.spots[c.ID] = &spot{claim: c, unsure: true} // nothing is known of either
+	s.claims[c.ID] = &claimState{claim: c, mayExist: true} // nothing is known of either
 	s.mu.Unlock()
 	if again := hold(t, s, c); again.Token != first.Token {
 		t.Errorf("token %d, then %d", first.Token, again.Token)

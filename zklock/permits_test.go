@@ -52,7 +52,7 @@ func permits(t *testing.T, length time.Duration) {
 	var tasks sync.WaitGroup
 	for i := range clients {
 		way := faultproxy.New(t, one(t))
-		c := pawl.New(connect(t, []string{way.Addr()}, Path(path)), pawl.WithTTL(ttl))
+		c := pawl.New(connect(t, []string{way.Addr()}, WithPath(path)), pawl.WithTTL(ttl))
 		t.Cleanup(func() { c.Close() })
 		t.Cleanup(way.Heal)
 		for j := range callers {
@@ -81,7 +81,7 @@ func permits(t *testing.T, length time.Duration) {
 			}
 		})
 	}
-	admin := connect(t, []string{one(t)}, Path(path))
+	admin := connect(t, []string{one(t)}, WithPath(path))
 	tasks.Go(func() {
 		for ctx.Err() == nil {
 			time.Sleep(50 * time.Millisecond)

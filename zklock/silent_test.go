@@ -70,7 +70,7 @@ func TestAServerThatDoesNotAnswerIsUnreachable(t *testing.T) {
 // To wait for one's turn is no question to the servers.
 func TestAWaitThatEndsWithItsDeadlineSaysNothingOfTheServers(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
 	s := open(t, e, time.Minute)
 	waits := mutex()
 	hold(t, s, mutex())
@@ -87,10 +87,10 @@ func TestACallWithoutADeadlineComesBackFromASilentServer(t *testing.T) {
 	t.Parallel()
 	const ttl, servers = 2 * time.Second, 12
 	p := faultproxy.New(t, one(t))
-	e := connect(t, slices.Repeat([]string{p.Addr()}, servers), Path(pathOf(t))) // each is tried
+	e := connect(t, slices.Repeat([]string{p.Addr()}, servers), WithPath(pathOf(t))) // each is tried
 	t.Cleanup(p.Heal)
 	s := open(t, e, ttl)
-	s.dog.Stop()
+	s.expiryTimer.Stop()
 	warm := mutex()
 	hold(t, s, warm)
 	leave(t, s, warm)

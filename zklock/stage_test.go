@@ -144,10 +144,19 @@ func expectLine(t testing.TB, e *Engine, want ...driver.Claim) {
 func through(t testing.TB, path string) (*Engine, *faultproxy.Proxy) {
 	t.Helper()
 	p := faultproxy.New(t, one(t))
-	e := connect(t, []string{p.Addr()}, Path(path))
+	e := connect(t, []string{p.Addr()}, WithPath(path))
 	t.Cleanup(p.Heal) // the engine is closed before the proxy
 	return e, p
 }
+
+// The numbers of ZooKeeper's requests.
+const (
+	opCreate  = 1
+	opDelete  = 2
+	opExists  = 3
+	opGetData = 4
+	opMulti   = 14
+)
 
 // asks matches requests of one kind that were sent since the last reply.
 func asks(op int32) func([]byte) bool {
@@ -166,10 +175,15 @@ func asks(op int32) func([]byte) bool {
 	}
 }
 
+// quiet keeps the library from writing to the test's log.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
 // raw returns a plain connection to the node that all tests share.
 func raw(t testing.TB) *zk.Conn {
 	t.Helper()
-	conn, _, err := zk.Connect([]string{one(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(silent{}))
+	conn, _, err := zk.Connect([]string{one(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +195,7 @@ func raw(t testing.TB) *zk.Conn {
 // line's node is there, and a connection beside them.
 func usedLine(t testing.TB) (*Engine, *session, *zk.Conn) {
 	t.Helper()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
 	s := open(t, e, time.Minute)
 	c := mutex()
 	hold(t, s, c)

@@ -68,7 +68,7 @@ func TestAClientThatWasStoppedKnowsItBeforeItWorksOn(t *testing.T) {
 			t.Fatalf("the holder says %q", lines.Text())
 		}
 	}
-	c := pawl.New(connect(t, []string{one(t)}, Path(path)), pawl.WithTTL(ttl))
+	c := pawl.New(connect(t, []string{one(t)}, WithPath(path)), pawl.WithTTL(ttl))
 	defer c.Close()
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -119,7 +119,7 @@ func storm(t *testing.T, length time.Duration) {
 	var all, strikes sync.WaitGroup
 	for i := range crew {
 		s := &sailor{way: faultproxy.New(t, one(t)), rnd: rand.New(rand.NewPCG(seed, uint64(i)))}
-		s.client = pawl.New(connect(t, []string{s.way.Addr()}, Path(path), Dial(fraying(s.rnd.Uint64()))), pawl.WithTTL(ttl))
+		s.client = pawl.New(connect(t, []string{s.way.Addr()}, WithPath(path), WithDialer(fraying(s.rnd.Uint64()))), pawl.WithTTL(ttl))
 		t.Cleanup(s.way.Heal)
 		all.Go(func() { s.sail(ctx, a) })
 		storm := &sailor{way: s.way, rnd: rand.New(rand.NewPCG(seed, uint64(crew+i)))}
@@ -149,7 +149,7 @@ func storm(t *testing.T, length time.Duration) {
 		t.Errorf("only %d turns in %v", a.turns, took)
 	}
 	// What is given up is left behind its caller's back, or ends with its session.
-	watcher := connect(t, []string{one(t)}, Path(path))
+	watcher := connect(t, []string{one(t)}, WithPath(path))
 	standing(t, watcher, "arena", 0)
 }
 

@@ -47,7 +47,7 @@ func TestASemaphoreOfManyPermitsIsNoHerd(t *testing.T) {
 		t.Run(fmt.Sprintf("%d permits", limit), func(t *testing.T) {
 			t.Parallel()
 			n := &scale{}
-			e := connect(t, []string{one(t)}, Path(pathOf(t)), Dial(n.dial))
+			e := connect(t, []string{one(t)}, WithPath(pathOf(t)), WithDialer(n.dial))
 			sessions := make([]*session, clients)
 			for i := range sessions {
 				sessions[i] = open(t, e, 2*time.Minute) // nobody beats
@@ -98,33 +98,32 @@ func TestASemaphoreOfManyPermitsIsNoHerd(t *testing.T) {
 	}
 }
 
-// While all that is watched of a sum stands there is no room, and it is no more than
-// that takes: what is set at once need not be added one by one.
-func TestWhatIsWatchedOfASumIsJustTooMuch(t *testing.T) {
+// While all watched blockers stand there is no room, and one less would leave room.
+func TestTheWatchedBlockersAreJustTooMany(t *testing.T) {
 	t.Parallel()
 	const limit = 12
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		n := &line{}
 		for i := range 20 {
-			n.all = append(n.all, child{node: fmt.Sprint(i), need: 1 + rnd.IntN(4), limit: limit})
+			n.nodes = append(n.nodes, node{name: fmt.Sprint(i), need: 1 + rnd.IntN(4), limit: limit})
 		}
-		for i, c := range n.all {
-			v := n.judge(i)
+		for i, c := range n.nodes {
+			v := n.place(i)
 			if v.held {
 				continue
 			}
 			used := c.need
-			for _, w := range v.wait[:len(v.wait)-1] {
+			for _, w := range v.blockers[:len(v.blockers)-1] {
 				used += w.need
 			}
-			last := v.wait[len(v.wait)-1]
-			if !v.sum || used > limit || used+last.need <= limit {
+			last := v.blockers[len(v.blockers)-1]
+			if !v.group || used > limit || used+last.need <= limit {
 				t.Fatalf("seed %d, claim %d: %d of %d without the last, which needs %d", seed, i, used, limit, last.need)
 			}
-			ahead := slices.Concat(v.wait, v.spare)
+			ahead := slices.Concat(v.blockers, v.spare)
 			slices.Reverse(ahead)
-			if !v.all || !slices.Equal(ahead, n.all[:i]) {
+			if !v.spareComplete || !slices.Equal(ahead, n.nodes[:i]) {
 				t.Fatalf("seed %d, claim %d: ahead of it are %+v", seed, i, ahead)
 			}
 		}

@@ -1,4 +1,4 @@
-package zklock
+package zkstore
 
 import (
 	"encoding/binary"
@@ -17,16 +17,18 @@ func frameOf(numbers ...uint32) []byte {
 	return b
 }
 
-// tapped returns a tap past its handshake, and the server's end of its connection.
-func tapped(t *testing.T, kept ...watchKey) (*tap, net.Conn) {
+// handshaken returns an interceptor past its handshake, and the server's end of its
+// connection. The library has watches on keys.
+func handshaken(t *testing.T, keys ...WatchKey) (*interceptor, net.Conn) {
 	t.Helper()
 	near, far := net.Pipe()
 	t.Cleanup(func() { near.Close(); far.Close() })
-	l := newLink(func(string, string, time.Duration) (net.Conn, error) { return near, nil }, 1)
-	for _, key := range kept {
-		l.keep(key, 1)
+	c := newConn(func(string, string, time.Duration) (net.Conn, error) { return near, nil }, 1)
+	for _, key := range keys {
+		c.watches.count(key, 1)
 	}
-	if _, err := l.connect("tcp", "server", time.Second); err != nil {
+	tcp, err := c.dial("tcp", "server", time.Second)
+	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { // ends with the pipe
@@ -34,13 +36,13 @@ func tapped(t *testing.T, kept ...watchKey) (*tap, net.Conn) {
 		_, _ = far.Write(frameOf(0, 10_000, 0, 7, 0)) // version, timeout, session and the beginning of a password
 		_, _ = io.Copy(io.Discard, far)
 	}()
-	if _, err := l.tap.Write(frameOf(0, 0, 0, 0, 0)); err != nil {
+	if _, err := tcp.Write(frameOf(0, 0, 0, 0, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadFull(l.tap, make([]byte, 24)); err != nil {
+	if _, err := io.ReadFull(tcp, make([]byte, 24)); err != nil {
 		t.Fatal(err)
 	}
-	return l.tap, far
+	return tcp.(*interceptor), far
 }
 
 // The library reads the zxid of the last reply for the watches that it sets again, while
@@ -49,11 +51,11 @@ func TestNoReplyOvertakesTheWatchesThatAreSetAgain(t *testing.T) {
 	t.Parallel()
 	const ping = ^uint32(1) // the xid -2
 	begun := time.Now()
-	tap, far := tapped(t, watchKey{path: "/name"})
+	tcp, far := handshaken(t, WatchKey{Path: "/name"})
 	read := make(chan uint32, 2) // xids
 	go func() {                  // ends with the pipe
 		for frame := make([]byte, 20); ; {
-			if _, err := io.ReadFull(tap, frame); err != nil {
+			if _, err := io.ReadFull(tcp, frame); err != nil {
 				return
 			}
 			read <- binary.BigEndian.Uint32(frame[4:])
@@ -73,7 +75,7 @@ func TestNoReplyOvertakesTheWatchesThatAreSetAgain(t *testing.T) {
 		return // the machine stood still
 	case <-time.After(20 * time.Millisecond): // long enough for a wrong one, no reason to fail when slow
 	}
-	if _, err := tap.Write(frameOf(2, opWatches, 0)); err != nil {
+	if _, err := tcp.Write(frameOf(2, opSetWatches, 0)); err != nil {
 		t.Fatal(err)
 	}
 	if xid := <-read; xid != 1 {
@@ -84,12 +86,12 @@ func TestNoReplyOvertakesTheWatchesThatAreSetAgain(t *testing.T) {
 // Where there is nothing to set again, and where the library does not do it, replies go on.
 func TestAReplyIsNotHeldBackForLong(t *testing.T) {
 	t.Parallel()
-	for name, kept := range map[string][]watchKey{"no watches": nil, "the library has none": {{path: "/name"}}} {
+	for name, keys := range map[string][]WatchKey{"no watches": nil, "the library has none": {{Path: "/name"}}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tap, far := tapped(t, kept...)
+			tcp, far := handshaken(t, keys...)
 			go func() { _, _ = far.Write(frameOf(1, 0, 5, 0)) }() // ends with the pipe
-			if _, err := io.ReadFull(tap, make([]byte, 20)); err != nil {
+			if _, err := io.ReadFull(tcp, make([]byte, 20)); err != nil {
 				t.Error(err)
 			}
 		})

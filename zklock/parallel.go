@@ -8,12 +8,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// maxAbreast is how many calls one task has under way at a time.
-const maxAbreast = 32
+// maxParallel is how many calls one task has under way at a time.
+const maxParallel = 32
 
-// each runs n calls, many at a time, waits for all and returns their errors. None
+// forEach runs n calls, several at a time, waits for all and returns their errors. None
 // begins after one has failed.
-func each(ctx context.Context, n int, call func(ctx context.Context, i int) error) error {
+func forEach(ctx context.Context, n int, call func(ctx context.Context, i int) error) error {
 	if n == 1 {
 		return call(ctx, 0)
 	}
@@ -24,7 +24,7 @@ func each(ctx context.Context, n int, call func(ctx context.Context, i int) erro
 		mu     sync.Mutex // guards errs
 		errs   []error
 	)
-	for range min(n, maxAbreast) {
+	for range min(n, maxParallel) {
 		wg.Go(func() {
 			for !failed.Load() {
 				i := int(next.Add(1)) - 1

@@ -1,4 +1,4 @@
-package zklock
+package zkstore
 
 import (
 	"math/rand/v2"
@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// hosts gives the library one server after the other. Unlike the library's own it
-// leaves names to the dialer: a name that moves is found again, and looking it up
+// hosts gives the library one server after the other. Unlike the library's own provider it
+// leaves names to the dialer: a name whose address changes is found again, and its lookup
 // ends with the dial.
 type hosts struct {
 	mu      sync.Mutex // guards what follows
@@ -30,8 +30,8 @@ func (h *hosts) Len() int {
 	return len(h.servers)
 }
 
-// Next returns the server to try, and whether all have been tried: the library
-// then waits a second.
+// Next returns the server to try, and whether all have been tried: the library then waits
+// a second.
 func (h *hosts) Next() (server string, all bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
