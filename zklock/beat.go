@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
@@ -14,7 +15,7 @@ import (
 // watch on its node, set by the first beat that names it: the reply to the write arrives
 // after the events of everything that happened before.
 func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
-	sent := zkstore.Now()
+	sent := driverkit.Now()
 	if err := s.begin(ctx); err != nil {
 		return err
 	}

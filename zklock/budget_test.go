@@ -12,7 +12,7 @@ import (
 // counting returns an engine whose requests are counted.
 func counting(t *testing.T, path string) (*Engine, *counter) {
 	n := &counter{}
-	return connect(t, []string{one(t)}, WithPath(path), WithDialer(n.dial)), n
+	return connect(t, []string{oneServer(t)}, WithPath(path), WithDialer(n.dial)), n
 }
 
 func (n *counter) expect(t *testing.T, what string, want int) {
@@ -44,7 +44,7 @@ func TestAFreeLockCostsOneRequestAndItsReleaseOne(t *testing.T) {
 	}
 }
 
-func TestAHandoverCostsTheNextNothing(t *testing.T) {
+func TestAHandoverCostsTheNextHolderNothing(t *testing.T) {
 	t.Parallel()
 	e, n := counting(t, pathOf(t))
 	s := open(t, e, time.Minute)
@@ -54,11 +54,11 @@ func TestAHandoverCostsTheNextNothing(t *testing.T) {
 		cs[i] = mutex()
 	}
 	hold(t, s, cs[0])
-	stand(t, s, cs[1]) // makes the evict node
+	stand(t, s, cs[1]) // creates the evict node
 	n.take()
 	for _, c := range cs[2:] {
 		stand(t, s, c)
-		n.expect(t, "standing in a busy line", 3) // enter, read who is ahead, and watch the one right ahead
+		n.expect(t, "standing in a busy line", 3) // enter, read the line, and watch the claim right ahead
 	}
 	for i, c := range cs[:waiting] {
 		leave(t, s, c)
@@ -73,7 +73,7 @@ func TestAWaitCostsItsBeatsAlone(t *testing.T) {
 	path := pathOf(t)
 	e, n := counting(t, path)
 	const ttl = 2 * time.Second
-	holder, waiter := open(t, connect(t, []string{one(t)}, WithPath(path)), time.Minute), open(t, e, ttl)
+	holder, waiter := open(t, connect(t, []string{oneServer(t)}, WithPath(path)), time.Minute), open(t, e, ttl)
 	a, b := mutex(), mutex()
 	hold(t, holder, a)
 	stand(t, waiter, b)
@@ -123,7 +123,7 @@ func TestAWatchThatDoesNotFireIsNotTrustedForEver(t *testing.T) {
 }
 
 // A waiter that gives up is not a holder that leaves: the next must look.
-func TestTheTurnBehindAWaiterThatLeftCostsOneLook(t *testing.T) {
+func TestTheTurnBehindAWaiterThatLeftCostsOneRead(t *testing.T) {
 	t.Parallel()
 	e, n := counting(t, pathOf(t))
 	s := open(t, e, time.Minute)
@@ -135,14 +135,14 @@ func TestTheTurnBehindAWaiterThatLeftCostsOneLook(t *testing.T) {
 	n.take()
 	done := make(chan driver.Standing)
 	go func() { done <- turn(t, s, c) }()
-	expectEvents(t, s, func() bool { // it has looked, and watches the holder
+	expectEvents(t, s, func() bool { // it has read the line, and watches the holder
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		cs := s.claims[c.ID]
 		return cs.waiting != nil && cs.waiting.sole
 	})
 	if got, ops := n.take(); got > 2 { // the line, and a watch unless there is one
-		t.Errorf("a look costs %d requests %v", got, ops)
+		t.Errorf("reading the line costs %d requests %v", got, ops)
 	}
 	leave(t, s, a)
 	n.expect(t, "releasing", 1)
@@ -172,11 +172,11 @@ func TestATryCostsTwoRequestsOnAFreeNameAndFourOnABusyOne(t *testing.T) {
 	n.take()
 	c := tries(mutex())
 	hold(t, s, c)
-	n.expect(t, "trying a free name", 2) // look, and enter if nobody has come since
+	n.expect(t, "trying a free name", 2) // read the line, and enter if no claim has come since
 	if st := enter(t, s, tries(mutex())); st.Held || st.Holder == nil || st.Holder.ID != c.ID {
 		t.Errorf("a busy name: %+v", st)
 	}
-	n.expect(t, "trying a busy name", 4) // look, catch up, look again, ask who it is
+	n.expect(t, "trying a busy name", 4) // read the line, catch up, read again, and read the holder
 }
 
 func TestABeatCostsOneRequestForAnyNumberOfClaims(t *testing.T) {

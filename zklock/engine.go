@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
@@ -31,7 +32,7 @@ type Engine struct {
 	evictNodes map[*zkstore.Session]*evictNode
 	leftovers  []error // why claims of sessions that have ended are still in line
 	server     serverTime
-	expiredAt  zkstore.Instant // when expired records were last looked for
+	expiredAt  driverkit.Instant // when expired records were last looked for
 }
 
 var (

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
@@ -45,7 +46,7 @@ func (s *session) enter(ctx context.Context, cs []driver.Claim) ([]driver.Standi
 	if err := s.waitForVerification(ctx); err != nil {
 		return nil, err
 	}
-	sent := zkstore.Now()
+	sent := driverkit.Now()
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -215,7 +216,7 @@ func (s *session) beginEnterLocked(c driver.Claim, state *claimState) *entering 
 
 // setValid says for how long the claims live. Usually they live by what the session was
 // promised, which the core knows; after a late beat they live shorter.
-func (s *session) setValid(sent zkstore.Instant, out []driver.Standing) {
+func (s *session) setValid(sent driverkit.Instant, out []driver.Standing) {
 	until := s.zs.ValidUntil()
 	s.mu.Lock()
 	defer s.mu.Unlock()

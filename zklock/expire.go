@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
@@ -20,7 +21,7 @@ const (
 // deletes nodes by itself only where its servers were configured to.
 func (e *Engine) expireRecords() {
 	e.mu.Lock()
-	now := zkstore.Now()
+	now := driverkit.Now()
 	begin := !e.closed && (e.expiredAt == 0 || now.Sub(e.expiredAt) >= expireInterval)
 	if begin {
 		e.expiredAt = now

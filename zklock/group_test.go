@@ -38,19 +38,19 @@ func (c *weighed) Write(b []byte) (int, error) {
 	return k, err
 }
 
-// Each of many who wait for a permit of many reads the line once, as it comes, and
+// Each of many claims that wait for a permit reads the line once, as it comes, and
 // then hears only of those right ahead of it.
-func TestASemaphoreOfManyPermitsIsNoHerd(t *testing.T) {
+func TestASemaphoreOfManyPermitsDoesNotWakeEveryWaiter(t *testing.T) {
 	t.Parallel()
 	const waiting, clients = 400, 20
 	for _, limit := range []int{4, 16, 64} {
 		t.Run(fmt.Sprintf("%d permits", limit), func(t *testing.T) {
 			t.Parallel()
 			n := &scale{}
-			e := connect(t, []string{one(t)}, WithPath(pathOf(t)), WithDialer(n.dial))
+			e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)), WithDialer(n.dial))
 			sessions := make([]*session, clients)
 			for i := range sessions {
-				sessions[i] = open(t, e, 2*time.Minute) // nobody beats
+				sessions[i] = open(t, e, 2*time.Minute) // there are no beats
 			}
 			var holders []driver.Claim
 			for range limit {

@@ -28,7 +28,7 @@ func user(t *testing.T, addr string, timeout time.Duration, hook *Hook) *zk.Conn
 func TestAConnectionOfAnotherHookIsRefused(t *testing.T) {
 	t.Parallel()
 	hook := NewHook()
-	user(t, one(t), 10*time.Second, hook)
+	user(t, oneServer(t), 10*time.Second, hook)
 	if _, err := New(raw(t), hook); err == nil {
 		t.Error("an engine was made on a connection that its hook does not see")
 	}
@@ -40,7 +40,7 @@ func TestAConnectionOfAnotherHookIsRefused(t *testing.T) {
 func TestAConnectionWithAnotherDialerIsRefused(t *testing.T) {
 	t.Parallel()
 	hook := NewHook()
-	conn, _, err := zk.Connect([]string{one(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet{}),
+	conn, _, err := zk.Connect([]string{oneServer(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet{}),
 		hook.Option, zk.WithDialer(net.DialTimeout))
 	if err != nil {
 		t.Fatal(err)
@@ -59,12 +59,12 @@ func TestAConnectionWithAnotherDialerIsRefused(t *testing.T) {
 	}
 }
 
-// Sessions on one connection live by one life, and a claim may have moved to another
+// Sessions on one connection share a ZooKeeper session, and a claim may have moved to another
 // of them with a higher try.
 func TestALateLeaveInAnotherSessionOfTheConnectionEndsNothing(t *testing.T) {
 	t.Parallel()
 	hook := NewHook()
-	e, err := New(user(t, one(t), 10*time.Second, hook), hook, WithPath(pathOf(t)))
+	e, err := New(user(t, oneServer(t), 10*time.Second, hook), hook, WithPath(pathOf(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestTheUsersConnectionOutlivesTheEngine(t *testing.T) {
 		return net.DialTimeout(network, addr, timeout)
 	}
 	hook.Event = func(ev zk.Event) { events <- ev }
-	conn := user(t, one(t), 10*time.Second, hook)
+	conn := user(t, oneServer(t), 10*time.Second, hook)
 	path := pathOf(t)
 	e, err := New(conn, hook, WithPath(path))
 	if err != nil {
@@ -113,7 +113,7 @@ func TestTheUsersConnectionOutlivesTheEngine(t *testing.T) {
 	if _, _, err := conn.Exists("/"); err != nil {
 		t.Errorf("the connection after the engine's Close: %v", err)
 	}
-	expectLine(t, connect(t, []string{one(t)}, WithPath(path)))
+	expectLine(t, connect(t, []string{oneServer(t)}, WithPath(path)))
 	if len(dialed) == 0 || len(events) == 0 {
 		t.Errorf("the user's own dialer was called %d times and callback %d times", len(dialed), len(events))
 	}
@@ -122,7 +122,7 @@ func TestTheUsersConnectionOutlivesTheEngine(t *testing.T) {
 func TestALongerTTLThanTheConnectionHasIsRefused(t *testing.T) {
 	t.Parallel()
 	hook := NewHook()
-	e, err := New(user(t, one(t), 4*time.Second, hook), hook, WithPath(pathOf(t)))
+	e, err := New(user(t, oneServer(t), 4*time.Second, hook), hook, WithPath(pathOf(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,12 +143,12 @@ func TestALongerTTLThanTheConnectionHasIsRefused(t *testing.T) {
 	}
 }
 
-// The connection's life ends and the library begins a new one by itself: claims
+// The connection's ZooKeeper session ends and the library begins a new one by itself: claims
 // of the old are lost, and new sessions live in the new.
-func TestANewLifeOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
+func TestANewZooKeeperSessionOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	p := faultproxy.New(t, one(t))
+	p := faultproxy.New(t, oneServer(t))
 	hook := NewHook()
 	conn := user(t, p.Addr(), 3*time.Second, hook)
 	e, err := New(conn, hook, WithPath(path))
@@ -156,7 +156,7 @@ func TestANewLifeOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	direct := connect(t, []string{one(t)}, WithPath(path))
+	direct := connect(t, []string{oneServer(t)}, WithPath(path))
 	a, b := open(t, e, 100*time.Millisecond), open(t, e, 100*time.Millisecond)
 	a.expiryTimer.Stop()
 	b.expiryTimer.Stop()
@@ -171,7 +171,7 @@ func TestANewLifeOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
 		select {
 		case <-s.Lost():
 		case <-time.After(patience):
-			t.Fatal("a session of the old life was not told")
+			t.Fatal("a session of the old ZooKeeper session was not told")
 		}
 		if _, err := s.Enter(t.Context(), mutex()); !errors.Is(err, driver.ErrGone) {
 			t.Errorf("Enter: %v, not ErrGone", err)
@@ -179,7 +179,7 @@ func TestANewLifeOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
 	}
 	fresh := open(t, e, 100*time.Millisecond)
 	if fresh.zs == a.zs {
-		t.Error("the new session lives by the old life")
+		t.Error("the new session lives by the old ZooKeeper session")
 	}
 	c := mutex()
 	hold(t, fresh, c)
@@ -191,14 +191,14 @@ func TestANewLifeOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
 func TestWhatASessionLeftOnTheUsersConnectionIsEndedLater(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	p := faultproxy.New(t, one(t))
+	p := faultproxy.New(t, oneServer(t))
 	hook := NewHook()
 	e, err := New(user(t, p.Addr(), 20*time.Second, hook), hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	direct := connect(t, []string{one(t)}, WithPath(path))
+	direct := connect(t, []string{oneServer(t)}, WithPath(path))
 	s := open(t, e, time.Second)
 	hold(t, s, mutex())
 	stand(t, s, mutex())
@@ -218,14 +218,14 @@ func TestWhatASessionLeftOnTheUsersConnectionIsEndedLater(t *testing.T) {
 
 // An Enter is given up while the request for its evict node is on the way, and its session
 // is closed: the evict node must not outlive it on a connection that goes on.
-func TestADeskThatIsMadeLateDoesNotOutliveItsSession(t *testing.T) {
+func TestAnEvictNodeThatIsCreatedLateDoesNotOutliveItsSession(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	plain := connect(t, []string{one(t)}, WithPath(path))
+	plain := connect(t, []string{oneServer(t)}, WithPath(path))
 	hold(t, open(t, plain, time.Minute), mutex())
 	p, hook := newPauser(1, opCreate), NewHook()
 	hook.Dial = p.dial
-	e, err := New(user(t, one(t), 10*time.Second, hook), hook, WithPath(path))
+	e, err := New(user(t, oneServer(t), 10*time.Second, hook), hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,13 +254,13 @@ func TestADeskThatIsMadeLateDoesNotOutliveItsSession(t *testing.T) {
 	}
 }
 
-// With its connection the user ends all locks on it, at once: whoever holds one must
+// With its connection the user ends all locks on it, at once: a holder must
 // know before another can.
 func TestTheUsersOwnCloseIsToldBeforeAnotherHolds(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
 	hook := NewHook()
-	conn := user(t, one(t), 20*time.Second, hook)
+	conn := user(t, oneServer(t), 20*time.Second, hook)
 	e, err := New(conn, hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestTheUsersOwnCloseIsToldBeforeAnotherHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	direct := connect(t, []string{one(t)}, WithPath(path))
+	direct := connect(t, []string{oneServer(t)}, WithPath(path))
 	rival := open(t, direct, time.Minute)
 	next := mutex()
 	stand(t, rival, next)

@@ -25,14 +25,14 @@ func TestSoakLawsOnOneNode(t *testing.T) {
 	}
 	rounds := 0
 	for begun := time.Now(); time.Since(begun) < d && !t.Failed(); rounds++ {
-		t.Run(fmt.Sprint("round ", rounds), func(t *testing.T) { lawsOn(t, []string{one(t)}) })
+		t.Run(fmt.Sprint("round ", rounds), func(t *testing.T) { lawsOn(t, []string{oneServer(t)}) })
 	}
 	t.Logf("%d rounds", rounds)
 }
 
 func TestLawsOnThreeNodes(t *testing.T) {
 	t.Parallel()
-	lawsOn(t, three(t))
+	lawsOn(t, threeServers(t))
 }
 
 func lawsOn(t *testing.T, servers []string) {
@@ -51,7 +51,7 @@ func lawsOn(t *testing.T, servers []string) {
 // all sessions of one have the same TTL.
 func TestLawsOnAConnectionOfTheUsers(t *testing.T) {
 	t.Parallel()
-	addr := one(t)
+	addr := oneServer(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open:   func(t *testing.T) driver.Engine { return pair(t, addr, pathOf(t)) },
 		Peer:   func(t *testing.T, e driver.Engine) driver.Engine { return pair(t, addr, e.(*twoConns).path) },

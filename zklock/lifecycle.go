@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
@@ -112,7 +113,7 @@ func (s *session) removeClaims() error {
 		context.AfterFunc(last, func() { done(); cancel() })
 	})
 	defer stop()
-	for begun := zkstore.Now(); ; {
+	for begun := driverkit.Now(); ; {
 		s.mu.Lock()
 		var rest []*claimState
 		for _, cs := range s.claims {
@@ -129,7 +130,7 @@ func (s *session) removeClaims() error {
 		if ctx.Err() != nil {
 			return zkstore.Unreachable(err)
 		}
-		if !errors.Is(err, driver.ErrUnreachable) && zkstore.Now().Sub(begun) > 2*s.ttl {
+		if !errors.Is(err, driver.ErrUnreachable) && driverkit.Now().Sub(begun) > 2*s.ttl {
 			return err
 		}
 		s.zs.WaitRetry(ctx)

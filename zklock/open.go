@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
@@ -139,7 +140,7 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 		return nil, err
 	}
 	s := &session{
-		e: e, id: o.ID, conn: e.main, ownConn: !e.borrowed, assumedFrom: zkstore.Now(), recheck: recheckInterval,
+		e: e, id: o.ID, conn: e.main, ownConn: !e.borrowed, assumedFrom: driverkit.Now(), recheck: recheckInterval,
 		lost: make(chan struct{}), ended: make(chan struct{}), claims: map[string]*claimState{},
 	}
 	var err error

@@ -7,20 +7,20 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/pawl-go/pawl/zklock/internal/zkstore"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // A serverTime is what is known of the leader's clock. ZooKeeper tells the time only as the
 // time of a write.
 type serverTime struct {
-	millis int64           // what the clock showed
-	at     zkstore.Instant // when, at the latest
+	millis int64             // what the clock showed
+	at     driverkit.Instant // when, at the latest
 	known  bool
 }
 
 // observeTime takes in the time of a write that was just answered.
 func (e *Engine) observeTime(millis int64) {
-	at := zkstore.Now()
+	at := driverkit.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.server = serverTime{millis, at, true}
@@ -54,6 +54,6 @@ func (e *Engine) age(millis int64) time.Duration {
 	if !e.server.known {
 		return 0
 	}
-	passed := time.Duration(e.server.millis-millis)*time.Millisecond + zkstore.Now().Sub(e.server.at)
+	passed := time.Duration(e.server.millis-millis)*time.Millisecond + driverkit.Now().Sub(e.server.at)
 	return max(0, passed)
 }

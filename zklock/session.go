@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
@@ -32,7 +33,7 @@ type session struct {
 	closeErr    error
 	claims      map[string]*claimState // by claim ID: whatever is or may be in a line
 	round       *verification          // under way; nil: none
-	assumedFrom zkstore.Instant        // the core assumes that the session was promised one TTL from here
+	assumedFrom driverkit.Instant      // the core assumes that the session was promised one TTL from here
 }
 
 // A claimState is what a session knows of one claim.

@@ -12,7 +12,7 @@ import (
 
 func TestATokenIsTheZxidOfItsNodeAmongOthers(t *testing.T) {
 	t.Parallel()
-	for name, nodes := range map[string][]string{"one node": {one(t)}, "three nodes": three(t)} {
+	for name, nodes := range map[string][]string{"one node": {oneServer(t)}, "three nodes": threeServers(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := pathOf(t)
@@ -53,9 +53,8 @@ func takeTurns(t *testing.T, s *session, turns int) {
 	}
 }
 
-// A create does not raise the container's version, by which a try is refused when
-// somebody has come.
-func TestATryDoesNotOvertakeWhoCameByACreate(t *testing.T) {
+// A plain create does not raise the container's version, on which a try depends.
+func TestATryDoesNotOvertakeAClaimThatEnteredByAPlainCreate(t *testing.T) {
 	t.Parallel()
 	e, s, conn := usedLine(t)
 	n, err := e.read(t.Context(), s.zs, "job")
@@ -85,6 +84,6 @@ func TestATryDoesNotOvertakeWhoCameByACreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if enter() {
-		t.Error("it holds although somebody has come")
+		t.Error("it holds although another claim has come")
 	}
 }

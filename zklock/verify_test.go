@@ -63,10 +63,10 @@ func (c *withheld) Write(frame []byte) (int, error) {
 func withholding(t *testing.T) (*session, *withholder) {
 	t.Helper()
 	h := &withholder{}
-	return open(t, connect(t, []string{one(t)}, WithPath(pathOf(t)), WithDialer(h.dial)), 10*time.Second), h
+	return open(t, connect(t, []string{oneServer(t)}, WithPath(pathOf(t)), WithDialer(h.dial)), 10*time.Second), h
 }
 
-func TestABeatAnswersForThoseItHasSeenToAndTheNextForTheRest(t *testing.T) {
+func TestABeatAnswersForVerifiedClaimsAndTheNextForTheRest(t *testing.T) {
 	t.Parallel()
 	s, reads := withholding(t)
 	a, b := mutex(), mutex()
@@ -90,9 +90,9 @@ func TestABeatAnswersForThoseItHasSeenToAndTheNextForTheRest(t *testing.T) {
 	}
 }
 
-// Who comes while a largeVerification is verified would take the servers' time from those who have
-// little left.
-func TestNewcomersWaitWhileACrowdIsVerified(t *testing.T) {
+// Claims that enter during a large verification would take the servers' time from claims
+// that have little left.
+func TestNewClaimsWaitForALargeVerification(t *testing.T) {
 	t.Parallel()
 	s, reads := withholding(t)
 	all := make([]driver.Claim, largeVerification)

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // The library keeps what it could not send, and sends it when there is a connection again,
@@ -28,7 +29,7 @@ func TestAWriteOfAnEndedSessionIsNotSentInTheNext(t *testing.T) {
 		t.Errorf("in its own session: %v", err)
 	}
 	c.mu.Lock()
-	c.handshakeLocked(8, old.Timeout, Now())
+	c.handshakeLocked(8, old.Timeout, driverkit.Now())
 	c.mu.Unlock()
 	if _, err := tcp.Write(create); !errors.Is(err, errStale) {
 		t.Errorf("in the next session: %v", err)

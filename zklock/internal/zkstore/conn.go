@@ -75,7 +75,7 @@ func (c *Conn) failLocked(err error) {
 
 // answeredLocked notes the reply to a request. Only a success counts: with an error code
 // the server may have answered alone.
-func (c *Conn) answeredLocked(g *exchangeLog, r request, code uint32, at Instant) {
+func (c *Conn) answeredLocked(g *exchangeLog, r request, code uint32, at driverkit.Instant) {
 	if r.op == opClose {
 		c.closeConfirmed = true
 		return
@@ -92,7 +92,7 @@ func (c *Conn) answeredLocked(g *exchangeLog, r request, code uint32, at Instant
 
 // handshakeLocked notes the server's reply to the handshake. An ID of 0 says that the
 // session has expired.
-func (c *Conn) handshakeLocked(id uint64, timeout time.Duration, sent Instant) {
+func (c *Conn) handshakeLocked(id uint64, timeout time.Duration, sent driverkit.Instant) {
 	c.failures = 0
 	if s := c.session; s != nil && (s.ID != id || timeout < s.Timeout) {
 		c.endSessionLocked() // promises were made by the longer timeout

@@ -3,16 +3,18 @@ package zkstore
 import (
 	"slices"
 	"time"
+
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // An exchange is one request with its reply: the server heard of the session between the
 // two moments.
-type exchange struct{ sent, answered Instant }
+type exchange struct{ sent, answered driverkit.Instant }
 
 // A request has been sent and not yet answered.
 type request struct {
 	xid, op int32
-	sent    Instant
+	sent    driverkit.Instant
 }
 
 // An exchangeLog records the exchanges of one TCP connection.
@@ -26,7 +28,7 @@ type request struct {
 // write was sent, the leader has heard, and it does not expire the session sooner than one
 // timeout after that exchange began.
 type exchangeLog struct {
-	handshakeSent Instant // the handshake itself is committed by the leader
+	handshakeSent driverkit.Instant // the handshake itself is committed by the leader
 	pending       []request
 	done          []exchange
 }
@@ -60,7 +62,7 @@ func (g *exchangeLog) add(x exchange, timeout time.Duration) {
 // leaderHeard returns the latest moment from which the leader certainly counts, if a write
 // that was sent at sent has been answered on this connection. lag is the time after which
 // the leader has heard of an exchange.
-func (g *exchangeLog) leaderHeard(sent Instant, lag time.Duration) Instant {
+func (g *exchangeLog) leaderHeard(sent driverkit.Instant, lag time.Duration) driverkit.Instant {
 	for _, x := range slices.Backward(g.done) {
 		if x.answered.Add(lag) <= sent {
 			return max(g.handshakeSent, x.sent)

@@ -1,6 +1,10 @@
 package zkstore
 
-import "time"
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driverkit"
+)
 
 // A Session is one ZooKeeper session, from its first handshake until the servers or this
 // process end it. A TCP connection that is made again within the timeout continues the
@@ -15,7 +19,7 @@ type Session struct {
 	lost      chan struct{} // closed by Conn.endSessionLocked
 
 	// guarded by conn.mu
-	validUntil Instant
+	validUntil driverkit.Instant
 	onLost     map[int]func()
 	lastOnLost int
 }
@@ -23,7 +27,7 @@ type Session struct {
 // newSession returns the session of a handshake that was sent at a moment. wanted is the
 // TTL that the connection was made for if the servers negotiated a longer timeout, and 0
 // otherwise.
-func newSession(c *Conn, id uint64, timeout, wanted time.Duration, sent Instant) *Session {
+func newSession(c *Conn, id uint64, timeout, wanted time.Duration, sent driverkit.Instant) *Session {
 	s := &Session{ID: id, Timeout: timeout, conn: c, lost: make(chan struct{}), onLost: map[int]func(){}}
 	s.TTL, s.leaderLag = reliable(timeout, wanted)
 	s.validUntil = sent.Add(timeout) // a majority has committed the session
@@ -58,7 +62,7 @@ func (s *Session) Ended() bool {
 }
 
 // ValidUntil is a moment before which the servers do not expire the session.
-func (s *Session) ValidUntil() Instant {
+func (s *Session) ValidUntil() driverkit.Instant {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	return s.validUntil

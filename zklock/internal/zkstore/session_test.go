@@ -3,17 +3,19 @@ package zkstore
 import (
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // The leader counts from the last exchange that was over for long enough when the
 // write was sent, or from the handshake.
 func TestAWritePromisesFromTheLastExchangeTheLeaderHasHeardOf(t *testing.T) {
 	t.Parallel()
-	const s = Instant(time.Second)
+	const s = driverkit.Instant(time.Second)
 	for name, test := range map[string]struct {
 		done []exchange
-		sent Instant
-		want Instant
+		sent driverkit.Instant
+		want driverkit.Instant
 	}{
 		"nothing before it":               {nil, 10 * s, 1 * s},
 		"one, long ago":                   {[]exchange{{4 * s, 5 * s}}, 10 * s, 4 * s},
@@ -33,7 +35,7 @@ func TestAWritePromisesFromTheLastExchangeTheLeaderHasHeardOf(t *testing.T) {
 // What a server answers alone says nothing about the leader, which expires sessions.
 func TestOnlyWhatAMajorityAgreedOnIsAPromise(t *testing.T) {
 	t.Parallel()
-	const s = Instant(time.Second)
+	const s = driverkit.Instant(time.Second)
 	for op, promises := range map[int32]bool{
 		opCreate: true, opCreateContainer: true, opDelete: true, opSetData: true, opMulti: true,
 		opSync: false, opGetData: false, opAuth: false, opSetWatches: false,

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // Option makes this the connection of lc. It is the option that zk.Connect is called with.
@@ -112,7 +114,7 @@ func (t *transport) sending(frame []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !t.handshakeSent {
-		t.handshakeSent, t.exchanges.handshakeSent = true, Now()
+		t.handshakeSent, t.exchanges.handshakeSent = true, driverkit.Now()
 		return nil
 	}
 	if len(frame) < headSize {
@@ -124,7 +126,7 @@ func (t *transport) sending(frame []byte) error {
 			return errStale
 		}
 	}
-	t.exchanges.pending = append(t.exchanges.pending, request{xid: xid, op: op, sent: Now()})
+	t.exchanges.pending = append(t.exchanges.pending, request{xid: xid, op: op, sent: driverkit.Now()})
 	if op == opClose {
 		c.endSessionLocked() // the servers free everything as soon as they read this, also where the user closes
 	}
@@ -137,7 +139,7 @@ func (t *transport) sending(frame []byte) error {
 
 // received implements observer.
 func (t *transport) received(head []byte) {
-	at := Now()
+	at := driverkit.Now()
 	c := t.c
 	c.mu.Lock()
 	defer c.mu.Unlock()

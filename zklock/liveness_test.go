@@ -14,7 +14,7 @@ import (
 
 func TestBeatsInTimePromiseTheWholeTTL(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
 	for range 5 {
 		if beatsInTime(t, e) {
 			return
@@ -75,7 +75,7 @@ func TestABeatAfterASilencePromisesLess(t *testing.T) {
 
 func TestTTLIsThreeQuartersOfWhatTheServersGive(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
 	for _, test := range []struct{ ask, want time.Duration }{
 		{3 * time.Second, 3 * time.Second},
 		{10 * time.Second, 10 * time.Second},
@@ -100,16 +100,16 @@ func TestTTLIsThreeQuartersOfWhatTheServersGive(t *testing.T) {
 
 func TestATTLTheServersCannotKeepIsRefused(t *testing.T) {
 	t.Parallel()
-	c := pawl.New(connect(t, []string{one(t)}, WithPath(pathOf(t))), pawl.WithTTL(time.Hour))
+	c := pawl.New(connect(t, []string{oneServer(t)}, WithPath(pathOf(t))), pawl.WithTTL(time.Hour))
 	defer c.Close()
 	if _, err := c.Mutex("job").Lock(t.Context()); !errors.Is(err, pawl.ErrInvalid) {
 		t.Errorf("%v, not ErrInvalid", err)
 	}
 }
 
-func TestANodeOfAnotherLifeIsNotAdopted(t *testing.T) {
+func TestANodeOfAnotherZooKeeperSessionIsNotAdopted(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
 	old, s := open(t, e, time.Minute), open(t, e, time.Minute)
 	c := mutex()
 	hold(t, old, c)
@@ -117,7 +117,7 @@ func TestANodeOfAnotherLifeIsNotAdopted(t *testing.T) {
 	s.claims[c.ID] = &claimState{claim: c, mayExist: true} // as after an Enter without an answer
 	s.mu.Unlock()
 	if st := enter(t, s, c); st.Held {
-		t.Errorf("holds by the node of another life: %+v", st)
+		t.Errorf("holds by the node of another ZooKeeper session: %+v", st)
 	}
 	old.Close(t.Context())
 	turn(t, s, c)
@@ -130,7 +130,7 @@ func TestAWaiterSurvivesItsConnections(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
 	e, p := through(t, path)
-	direct := connect(t, []string{one(t)}, WithPath(path))
+	direct := connect(t, []string{oneServer(t)}, WithPath(path))
 	holder, waiter := open(t, direct, time.Minute), open(t, e, time.Minute)
 	a, b := mutex(), mutex()
 	hold(t, holder, a)
@@ -154,7 +154,7 @@ func TestATurnDuringADisconnectIsSeen(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
 	e, p := through(t, path)
-	direct := connect(t, []string{one(t)}, WithPath(path))
+	direct := connect(t, []string{oneServer(t)}, WithPath(path))
 	holder, waiter := open(t, direct, time.Minute), open(t, e, time.Minute)
 	a, b := mutex(), mutex()
 	hold(t, holder, a)
@@ -166,11 +166,11 @@ func TestATurnDuringADisconnectIsSeen(t *testing.T) {
 	turn(t, waiter, b)
 }
 
-func TestAWaiterWhoseLifeEndedIsTold(t *testing.T) {
+func TestAWaiterWhoseZooKeeperSessionEndedIsTold(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
 	e, p := through(t, path)
-	direct := connect(t, []string{one(t)}, WithPath(path))
+	direct := connect(t, []string{oneServer(t)}, WithPath(path))
 	holder, waiter := open(t, direct, time.Minute), open(t, e, 2*time.Second)
 	waiter.expiryTimer.Stop() // the servers are to end it
 	a, b := mutex(), mutex()
@@ -188,7 +188,7 @@ func TestAWaiterWhoseLifeEndedIsTold(t *testing.T) {
 	}()
 	p.Refuse()
 	p.Reset()
-	expectEvents(t, waiter, func() bool { return len(listed(t, direct, "job")) == 1 }) // its life is over
+	expectEvents(t, waiter, func() bool { return len(listed(t, direct, "job")) == 1 }) // its ZooKeeper session has expired
 	p.Heal()
 	if err := <-told; !errors.Is(err, driver.ErrGone) {
 		t.Errorf("Await: %v, not ErrGone", err)
@@ -213,7 +213,7 @@ func TestALossIsToldBeforeARivalHolds(t *testing.T) {
 	const ttl = 2 * time.Second
 	cut := pawl.New(e, pawl.WithTTL(ttl))
 	defer cut.Close()
-	rival := pawl.New(connect(t, []string{one(t)}, WithPath(path)), pawl.WithTTL(ttl))
+	rival := pawl.New(connect(t, []string{oneServer(t)}, WithPath(path)), pawl.WithTTL(ttl))
 	defer rival.Close()
 	lease, err := cut.Mutex("job").Lock(t.Context())
 	if err != nil {
@@ -243,7 +243,7 @@ func TestALossIsToldBeforeARivalHolds(t *testing.T) {
 	if err := next.Unlock(); err != nil {
 		t.Error(err)
 	}
-	again, err := cut.Mutex("job").Lock(t.Context()) // the same client goes on in a new life
+	again, err := cut.Mutex("job").Lock(t.Context()) // the same client goes on in a new session
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestLockEndsWithItsCtxWhenNobodyAnswers(t *testing.T) {
 	e, p := through(t, path)
 	c := pawl.New(e)
 	defer c.Close()
-	held, err := pawl.New(connect(t, []string{one(t)}, WithPath(path))).Mutex("job").Lock(t.Context())
+	held, err := pawl.New(connect(t, []string{oneServer(t)}, WithPath(path))).Mutex("job").Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestOpenEndsWithItsCtxOnAStoppedServer(t *testing.T) {
 // A node that was deleted by hand is noticed by the next beat.
 func TestANodeDeletedByHandIsNoticedByTheNextBeat(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
 	s := open(t, e, time.Minute)
 	held, kept := mutex(), mutex()
 	kept.Name = "kept"
@@ -331,11 +331,11 @@ func TestANodeDeletedByHandIsNoticedByTheNextBeat(t *testing.T) {
 	}
 }
 
-// Somebody writes into the node of a waiter: the one behind it takes that for its
+// A foreign write into the node of a waiter: the claim behind it takes that for its
 // turn, and finds out at its next beat.
 func TestAGrantByAForeignWriteIsTakenBackByTheNextBeat(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
 	s := open(t, e, time.Minute)
 	a, b, c := mutex(), mutex(), mutex()
 	hold(t, s, a)
@@ -357,7 +357,7 @@ func TestAGrantByAForeignWriteIsTakenBackByTheNextBeat(t *testing.T) {
 func TestAnEvictedWaiterDoesNotTakeTheNextEventForItsTurn(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	e, other := connect(t, []string{one(t)}, WithPath(path)), connect(t, []string{one(t)}, WithPath(path))
+	e, other := connect(t, []string{oneServer(t)}, WithPath(path)), connect(t, []string{oneServer(t)}, WithPath(path))
 	s := open(t, e, time.Minute)
 	for i := range 20 {
 		limit := 1 + i%2 // one is in the way, or two together

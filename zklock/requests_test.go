@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
-// A server ends the connection of who sends more than it reads.
+// A server ends a connection that sends a request larger than it accepts.
 func TestARequestThatIsTooLongIsNotSent(t *testing.T) {
 	t.Parallel()
 	var dials atomic.Int32
@@ -21,7 +21,7 @@ func TestARequestThatIsTooLongIsNotSent(t *testing.T) {
 		dials.Add(1)
 		return net.DialTimeout(network, addr, timeout)
 	}
-	s := open(t, connect(t, []string{one(t)}, WithPath(pathOf(t)), WithDialer(dial)), time.Minute)
+	s := open(t, connect(t, []string{oneServer(t)}, WithPath(pathOf(t)), WithDialer(dial)), time.Minute)
 	cs := make([]driver.Claim, 1000)
 	for i := range cs {
 		cs[i] = mutex()
@@ -37,10 +37,10 @@ func TestARequestThatIsTooLongIsNotSent(t *testing.T) {
 	}
 }
 
-// On a further connection the library says first who we are.
+// On a further connection the library authenticates first.
 func TestNoRequestOvertakesThePassword(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, WithPath(pathOf(t)), WithDigest("ana", "right"), WithCreatorOnly())
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)), WithDigest("ana", "right"), WithCreatorOnly())
 	s := open(t, e, time.Minute)
 	for range 30 {
 		c := mutex()

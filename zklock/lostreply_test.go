@@ -46,7 +46,7 @@ func TestAnEnterWhoseReplyIsLostStandsInLineOnce(t *testing.T) {
 // server, which had not heard of the node yet, and made a second.
 func TestAnEnterWhoseReplyIsLostIsFoundOnAnotherServer(t *testing.T) {
 	t.Parallel()
-	nodes := three(t)
+	nodes := threeServers(t)
 	p := faultproxy.New(t, nodes[0])
 	var moved atomic.Bool
 	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
@@ -120,7 +120,7 @@ func TestAnEnterThatWasGivenUpIsEndedByLeave(t *testing.T) {
 	p.BlackHole(faultproxy.ToClient)
 	entered := make(chan error)
 	go func() { _, err := s.Enter(ctx, c); entered <- err }()
-	other := connect(t, []string{one(t)}, WithPath(e.path))
+	other := connect(t, []string{oneServer(t)}, WithPath(e.path))
 	expectEvents(t, s, func() bool { return len(listed(t, other, "job")) == 1 }) // it has landed
 	cancel()
 	if err := <-entered; !errors.Is(err, context.Canceled) {
@@ -161,7 +161,7 @@ func TestALeaveWhoseReplyIsLostEndsNothingLater(t *testing.T) {
 
 func TestALeaveWithAnEndedCtxCanBeRepeated(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
 	s := open(t, e, time.Minute)
 	c := mutex()
 	hold(t, s, c)
@@ -177,9 +177,9 @@ func TestALeaveWithAnEndedCtxCanBeRepeated(t *testing.T) {
 
 // A claim whose Enter landed twice, as when the library sent it again, is taken
 // for one and ended as one.
-func TestAClaimThatWasMadeTwiceIsMadeOne(t *testing.T) {
+func TestAClaimThatWasCreatedTwiceIsReducedToOne(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
 	s := open(t, e, time.Minute)
 	c := mutex()
 	first := hold(t, s, c)

@@ -143,7 +143,7 @@ func expectLine(t testing.TB, e *Engine, want ...driver.Claim) {
 // through returns an engine whose every connection goes through a faulty proxy.
 func through(t testing.TB, path string) (*Engine, *faultproxy.Proxy) {
 	t.Helper()
-	p := faultproxy.New(t, one(t))
+	p := faultproxy.New(t, oneServer(t))
 	e := connect(t, []string{p.Addr()}, WithPath(path))
 	t.Cleanup(p.Heal) // the engine is closed before the proxy
 	return e, p
@@ -183,7 +183,7 @@ func (quiet) Printf(string, ...any) {}
 // raw returns a plain connection to the node that all tests share.
 func raw(t testing.TB) *zk.Conn {
 	t.Helper()
-	conn, _, err := zk.Connect([]string{one(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+	conn, _, err := zk.Connect([]string{oneServer(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func raw(t testing.TB) *zk.Conn {
 // line's node is there, and a connection beside them.
 func usedLine(t testing.TB) (*Engine, *session, *zk.Conn) {
 	t.Helper()
-	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
 	s := open(t, e, time.Minute)
 	c := mutex()
 	hold(t, s, c)

@@ -17,7 +17,7 @@ import (
 func borrowed(t *testing.T) (e, direct *Engine, p *faultproxy.Proxy) {
 	t.Helper()
 	path := pathOf(t)
-	p = faultproxy.New(t, one(t))
+	p = faultproxy.New(t, oneServer(t))
 	hook := NewHook()
 	e, err := New(user(t, p.Addr(), 20*time.Second, hook), hook, WithPath(path))
 	if err != nil {
@@ -25,7 +25,7 @@ func borrowed(t *testing.T) (e, direct *Engine, p *faultproxy.Proxy) {
 	}
 	t.Cleanup(func() { e.Close() })
 	t.Cleanup(p.Heal)
-	return e, connect(t, []string{one(t)}, WithPath(path)), p
+	return e, connect(t, []string{oneServer(t)}, WithPath(path)), p
 }
 
 // The order of events: an Enter waits for a connection, its session is closed, which
@@ -119,7 +119,7 @@ func TestASessionThatMayNotEndItsClaimsGivesUp(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
 	hook := NewHook()
-	e, err := New(user(t, one(t), 2*time.Second, hook), hook, WithPath(path))
+	e, err := New(user(t, oneServer(t), 2*time.Second, hook), hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}

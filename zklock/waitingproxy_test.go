@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// patient returns an address that leads to addr, also for one who comes before
-// anybody listens there. A node listens for followers only while it leads. One
+// waitingProxy returns an address that leads to addr, also for connections made before
+// there is a listener. A node listens for followers only while it leads. One
 // that finds the port closed tries again; behind a proxy it finds it open, and
 // then at its end, and takes that for the end of its leader. What it says first is
 // passed on as translate makes it.
-func patient(t testing.TB, addr string, translate func(hello []byte) []byte) string {
+func waitingProxy(t testing.TB, addr string, translate func(hello []byte) []byte) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -79,14 +79,14 @@ func patient(t testing.TB, addr string, translate func(hello []byte) []byte) str
 	return listener.Addr().String()
 }
 
-// reach dials until somebody listens, for as long as a follower tries.
+// reach dials until there is a listener, for as long as a follower tries.
 func reach(addr string, over <-chan struct{}) net.Conn {
 	for begun := time.Now(); time.Since(begun) < 3*time.Second; {
 		if conn, err := net.Dial("tcp", addr); err == nil {
 			return conn
 		}
 		select {
-		case <-time.After(10 * time.Millisecond): // nothing tells when somebody listens
+		case <-time.After(10 * time.Millisecond): // nothing tells when there is a listener
 		case <-over:
 			return nil
 		}

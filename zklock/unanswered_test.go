@@ -34,7 +34,7 @@ func TestAServerThatDoesNotAnswerIsUnreachable(t *testing.T) {
 		}},
 		{"Enter again", func(ctx context.Context) error { _, err := s.Enter(ctx, held); return err }},
 		{"Leave", func(ctx context.Context) error { return s.Leave(ctx, held) }},
-		{"Leave of one that nobody knows", func(ctx context.Context) error { return s.Leave(ctx, mutex()) }},
+		{"Leave of an unknown claim", func(ctx context.Context) error { return s.Leave(ctx, mutex()) }},
 		{"Line", func(ctx context.Context) error { _, err := e.Line(ctx, "job"); return err }},
 		{"List", func(ctx context.Context) error {
 			for _, err := range e.List(ctx, "") {
@@ -70,7 +70,7 @@ func TestAServerThatDoesNotAnswerIsUnreachable(t *testing.T) {
 // To wait for one's turn is no question to the servers.
 func TestAWaitThatEndsWithItsDeadlineSaysNothingOfTheServers(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, WithPath(pathOf(t)))
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
 	s := open(t, e, time.Minute)
 	waits := mutex()
 	hold(t, s, mutex())
@@ -86,7 +86,7 @@ func TestAWaitThatEndsWithItsDeadlineSaysNothingOfTheServers(t *testing.T) {
 func TestACallWithoutADeadlineComesBackFromASilentServer(t *testing.T) {
 	t.Parallel()
 	const ttl, servers = 2 * time.Second, 12
-	p := faultproxy.New(t, one(t))
+	p := faultproxy.New(t, oneServer(t))
 	e := connect(t, slices.Repeat([]string{p.Addr()}, servers), WithPath(pathOf(t))) // each is tried
 	t.Cleanup(p.Heal)
 	s := open(t, e, ttl)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// An arena is where clients take one lock in turn, and watches them.
-type arena struct {
+// An exclusionTest is where clients take one lock in turn, and watches them.
+type exclusionTest struct {
 	t     *testing.T
 	mu    sync.Mutex // guards what follows
 	live  map[*pawl.Lease]bool
@@ -21,12 +21,12 @@ type arena struct {
 	took  chan struct{} // closed and replaced by every turn
 }
 
-func newArena(t *testing.T) *arena {
-	return &arena{t: t, live: map[*pawl.Lease]bool{}, took: make(chan struct{})}
+func newExclusionTest(t *testing.T) *exclusionTest {
+	return &exclusionTest{t: t, live: map[*pawl.Lease]bool{}, took: make(chan struct{})}
 }
 
-// enter notes that somebody holds. Whoever held before must know that it does not.
-func (a *arena) enter(l *pawl.Lease) {
+// acquired notes a hold. Earlier holders must know that they do not hold.
+func (a *exclusionTest) acquired(l *pawl.Lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for other := range a.live {
@@ -43,14 +43,14 @@ func (a *arena) enter(l *pawl.Lease) {
 	a.took = make(chan struct{})
 }
 
-func (a *arena) exit(l *pawl.Lease) {
+func (a *exclusionTest) released(l *pawl.Lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.live, l)
 }
 
-// play has clients take the lock again and again until the test ends.
-func (a *arena) play(clients ...*pawl.Client) {
+// contend has clients take the lock again and again until the test ends.
+func (a *exclusionTest) contend(clients ...*pawl.Client) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	for _, c := range clients {
@@ -63,12 +63,12 @@ func (a *arena) play(clients ...*pawl.Client) {
 					}
 					return
 				}
-				a.enter(l)
+				a.acquired(l)
 				select {
 				case <-time.After(20 * time.Millisecond): // the work
 				case <-l.Context().Done():
 				}
-				a.exit(l)
+				a.released(l)
 				if err := l.Unlock(); err != nil && !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrUnknown) {
 					a.t.Errorf("Unlock: %v", err)
 				}
@@ -82,7 +82,7 @@ func (a *arena) play(clients ...*pawl.Client) {
 }
 
 // expect fails unless n more turns are taken while the servers of a serve for so long.
-func (a *arena) expect(what string, n int, within time.Duration, g *ground, nodes ...int) {
+func (a *exclusionTest) expect(what string, n int, within time.Duration, g *faultyEnsemble, nodes ...int) {
 	a.t.Helper()
 	begun, service := time.Now(), g.serving(a.t, nodes...)
 	defer service.Stop()
@@ -108,9 +108,9 @@ func (a *arena) expect(what string, n int, within time.Duration, g *ground, node
 	}
 }
 
-// A duel is a lease in a client that is about to be cut off, and a rival that
+// A contest is a lease in a client that is about to be cut off, and a rival that
 // stands in line for the same name.
-type duel struct {
+type contest struct {
 	name string
 	held *pawl.Lease
 	next chan result // what the rival's Lock returns
@@ -123,11 +123,11 @@ type result struct {
 	believed bool // the other still took itself for the holder
 }
 
-// duels has names taken by clients on one node, one after the other, so that their
+// startContests has names taken by clients on one node, one after the other, so that their
 // beats are in different phases.
-func duels(t *testing.T, g *ground, path string, n, holder int, rivals ...int) []duel {
+func startContests(t *testing.T, g *faultyEnsemble, path string, n, holder int, rivals ...int) []contest {
 	t.Helper()
-	all := make([]duel, n)
+	all := make([]contest, n)
 	rival, watcher := g.client(t, path, rivals...), connect(t, g.Addrs(), WithPath(path))
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	var waits sync.WaitGroup
@@ -136,7 +136,7 @@ func duels(t *testing.T, g *ground, path string, n, holder int, rivals ...int) [
 		waits.Wait()
 	})
 	for i := range all {
-		d := duel{name: fmt.Sprintf("duel/%d", i), next: make(chan result, 1)}
+		d := contest{name: fmt.Sprintf("contest/%d", i), next: make(chan result, 1)}
 		var err error
 		if d.held, err = g.client(t, path, holder).Mutex(d.name).Lock(ctx); err != nil {
 			t.Fatal(err)
@@ -145,15 +145,15 @@ func duels(t *testing.T, g *ground, path string, n, holder int, rivals ...int) [
 			l, err := rival.Mutex(d.name).Lock(ctx)
 			d.next <- result{l, err, time.Now(), d.held.Err() == nil}
 		})
-		standing(t, watcher, d.name, 2)
+		awaitLength(t, watcher, d.name, 2)
 		all[i] = d
 		time.Sleep(faultTTL / 3 / time.Duration(n)) // to spread the phases is all it is for
 	}
 	return all
 }
 
-// standing waits until so many are in a line.
-func standing(t *testing.T, e *Engine, name string, n int) {
+// awaitLength waits until a line has n claims.
+func awaitLength(t *testing.T, e *Engine, name string, n int) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		if got := len(listed(t, e, name)); got == n {
@@ -164,9 +164,9 @@ func standing(t *testing.T, e *Engine, name string, n int) {
 	}
 }
 
-// fight waits until every rival holds, and fails where the other still believed, or
+// finishContests waits until every rival holds, and fails where the other still believed, or
 // where a rival had to wait too long while these nodes served.
-func fight(t *testing.T, all []duel, g *ground, nodes ...int) {
+func finishContests(t *testing.T, all []contest, g *faultyEnsemble, nodes ...int) {
 	t.Helper()
 	begun, service := time.Now(), g.serving(t, nodes...)
 	defer service.Stop()

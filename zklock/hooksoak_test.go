@@ -26,7 +26,7 @@ func TestSoakCutsOfTheUsersConnectionLeaveNothing(t *testing.T) {
 	}
 	const timeout, callers = 3 * time.Second, 12
 	path := pathOf(t)
-	p := faultproxy.New(t, one(t))
+	p := faultproxy.New(t, oneServer(t))
 	t.Cleanup(p.Heal)
 	hook := NewHook()
 	conn := user(t, p.Addr(), timeout, hook)
@@ -35,7 +35,7 @@ func TestSoakCutsOfTheUsersConnectionLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	direct := connect(t, []string{one(t)}, WithPath(path))
+	direct := connect(t, []string{oneServer(t)}, WithPath(path))
 	c := pawl.New(e, pawl.WithTTL(timeout*3/4))
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
