@@ -4,36 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
-// defaultPrefix is where keys are kept when nobody says otherwise.
+// defaultPrefix is where keys are kept when nothing else is configured.
 const defaultPrefix = "pawl"
-
-// closeTimeout bounds how long Close waits for the cluster.
-const closeTimeout = 2 * time.Second
 
 // Engine keeps lines of claims in etcd. It is safe for concurrent use.
 type Engine struct {
-	client *clientv3.Client
-	space  space
-	owned  bool // the client was made for this engine
-
-	begun  context.Context // ends when Close begins
-	finish context.CancelFunc
-	waited context.Context // ends when Close waits no longer for watches to begin
-	giveUp context.CancelFunc
-	tasks  sync.WaitGroup // the engine's goroutines; Close waits for them
+	store   *etcdstore.Store
+	keys    keyspace
+	holders *holderCache
 
 	mu       sync.Mutex // guards what follows
 	sessions map[*session]struct{}
-	stream   stream
-	heads    map[string]*head // by name
 	closed   bool
 }
 
@@ -44,6 +34,41 @@ var (
 )
 
 var errClosed = errors.New("etcdlock: engine is closed")
+
+func init() {
+	driver.Register("etcd", openURL)
+	driver.Register("etcds", openURL)
+}
+
+// openURL opens an engine with a client of its own.
+func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
+	config, prefix, err := etcdstore.ParseURL(u, defaultPrefix)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := newKeyspace(prefix)
+	if err != nil {
+		return nil, driver.BadURL("etcdlock: %v", err)
+	}
+	store, err := etcdstore.Dial(ctx, config, keys.names(""))
+	if err != nil {
+		return nil, err
+	}
+	return newEngine(store, keys), nil
+}
+
+// Authenticate takes user and password out of config and installs an authentication that
+// also works with servers of 3.4. Opening a URL with a password does the same.
+//
+// The client itself sends its token with every request, also with the one that asks for
+// another token. A server of 3.4 refuses that request once the token has expired,
+// which happens after five minutes without use: from then on nothing works until the
+// client is made anew, and the client asks hundreds of times a second.
+func Authenticate(config *clientv3.Config) {
+	if config.Username != "" && config.Password != "" {
+		etcdstore.NewAuthenticator(config)
+	}
+}
 
 // An Option changes how an engine uses its cluster.
 type Option func(*options)
@@ -58,22 +83,23 @@ func Prefix(p string) Option { return func(o *options) { o.prefix = p } }
 // if the prefix is not valid UTF-8 without control characters, or contains one
 // of the engine's own words.
 //
-// A client without keepalive (DialKeepAliveTime) finds out only after minutes
-// that its connection is dead; leases end in time all the same, but nothing can
-// be locked until then.
+// A client without keepalive (DialKeepAliveTime) needs minutes to find out that its
+// connection is dead; leases end in time all the same, but nothing can be locked until
+// then.
 func New(client *clientv3.Client, opts ...Option) *Engine {
 	o := options{prefix: defaultPrefix}
 	for _, opt := range opts {
 		opt(&o)
 	}
-	p, err := newSpace(o.prefix)
+	keys, err := newKeyspace(o.prefix)
 	if err != nil {
 		panic("etcdlock: " + err.Error())
 	}
-	e := &Engine{client: client, space: p, sessions: map[*session]struct{}{}, heads: map[string]*head{}}
-	e.begun, e.finish = context.WithCancel(context.Background())
-	e.waited, e.giveUp = context.WithCancel(context.Background())
-	return e
+	return newEngine(etcdstore.New(client, keys.names("")), keys)
+}
+
+func newEngine(store *etcdstore.Store, keys keyspace) *Engine {
+	return &Engine{store: store, keys: keys, holders: newHolderCache(store), sessions: map[*session]struct{}{}}
 }
 
 // Features reports that an etcd engine can do everything.
@@ -81,23 +107,20 @@ func (e *Engine) Features() driver.Features {
 	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Durable, BySession: true}
 }
 
-// Open starts a session: one lease for all its claims. The TTL is rounded up to
-// whole seconds, and to what the server keeps at least.
+// Open starts a session: one lease for all its claims. The TTL is rounded up to whole
+// seconds, and to the server's minimum.
 func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
-	if err := e.alive(ctx); err != nil {
+	if err := e.ready(ctx); err != nil {
 		return nil, err
 	}
-	call, cancel := context.WithTimeout(ctx, patience(o.TTL))
-	defer cancel()
-	granted, err := e.client.Grant(call, int64((o.TTL+time.Second-1)/time.Second))
+	lease, err := e.store.OpenLease(ctx, o.TTL)
 	if err != nil {
-		return nil, classify(ctx, err)
+		return nil, err
 	}
 	s := &session{
-		e: e, id: o.ID, lease: granted.ID, ttl: time.Duration(granted.TTL) * time.Second,
-		spots: map[string]*spot{}, slots: map[slot]*use{}, met: map[string]bool{},
+		id: o.ID, lease: lease, keys: e.keys, holders: e.holders, onClose: e.sessionClosed,
+		claims: map[string]*claimState{}, slots: map[slot]*slotState{}, contended: map[string]bool{},
 	}
-	s.begun, s.finish = context.WithCancel(e.begun)
 	e.mu.Lock()
 	closed := e.closed
 	if !closed {
@@ -111,8 +134,14 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	return s, nil
 }
 
-// alive says whether a call may go out.
-func (e *Engine) alive(ctx context.Context) error {
+func (e *Engine) sessionClosed(s *session) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.sessions, s)
+}
+
+// ready reports why no call may be sent.
+func (e *Engine) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -124,9 +153,17 @@ func (e *Engine) alive(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the sessions that are still open with all their claims, and what
-// the engine started. It bounds itself: a cluster that does not answer keeps the
-// claims until they expire. A client that the user made stays open.
+// Watch reports departures from name's line.
+func (e *Engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if err := e.ready(ctx); err != nil {
+		return nil, err
+	}
+	return e.store.Notify(ctx, e.keys.line(name).all())
+}
+
+// Close ends the sessions that are still open with all their claims, and everything
+// the engine started. It returns within a bounded time: a cluster that does not answer
+// keeps the claims until they expire. A client that the user made stays open.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	if e.closed {
@@ -138,39 +175,19 @@ func (e *Engine) Close() error {
 	for s := range e.sessions {
 		open = append(open, s)
 	}
-	last := e.stream
 	e.mu.Unlock()
-	e.finish()
 
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), etcdstore.CloseTimeout)
 	defer cancel()
-	defer context.AfterFunc(ctx, e.giveUp)()
-	errs := make([]error, len(open), len(open)+1)
+	errs := make([]error, len(open)+1)
 	var work sync.WaitGroup
 	for i, s := range open {
 		work.Go(func() { errs[i] = s.Close(ctx) })
 	}
 	work.Wait()
-	last.release()
-	e.tasks.Wait()
-	if e.owned {
-		errs = append(errs, e.closeClient())
-	}
+	errs[len(open)] = e.store.Close(ctx)
 	if err := driver.Join(errs...); err != nil {
 		return fmt.Errorf("etcdlock: close: %w", err)
 	}
 	return nil
-}
-
-// closeClient closes the client, or leaves it alone when that takes too long: what a
-// client waits for may never come.
-func (e *Engine) closeClient() error {
-	closed := make(chan error, 1)
-	go func() { closed <- e.client.Close() }() // ends with the client
-	select {
-	case err := <-closed:
-		return err
-	case <-time.After(closeTimeout):
-		return fmt.Errorf("%w: its client does not close", driver.ErrUnreachable)
-	}
 }
