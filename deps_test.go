@@ -30,12 +30,12 @@ type row struct {
 // arrow is a decision about the design, not a line to add in passing.
 var rows = map[string]row{
 	"driver": {stdOnly: true},
-	"pawl":   {ours: "driver", stdOnly: true},
+	"pawl":   {ours: "driver internal/claimset", stdOnly: true},
 
 	"driverkit": {ours: "driver", stdOnly: true},
 
 	"memlock":   {ours: "driver driverkit", stdOnly: true, engine: true},
-	"quorum":    {ours: "driver driverkit", stdOnly: true, engine: true},
+	"quorum":    {ours: "quorum/internal/nodes driver driverkit", stdOnly: true, engine: true},
 	"redislock": {ours: "driver driverkit", engine: true},
 	"etcdlock":  {ours: "etcdlock/internal/etcdstore driver driverkit", engine: true},
 	"zklock":    {ours: "driver driverkit", engine: true},
@@ -43,6 +43,7 @@ var rows = map[string]row{
 	"sqllock": {ours: "driver driverkit once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
 
 	"etcdlock/internal/etcdstore": {ours: "driver driverkit", engine: true},
+	"quorum/internal/nodes":       {ours: "driver driverkit", stdOnly: true, engine: true},
 
 	"redislock/goredis": {ours: "redislock driver driverkit", engine: true},
 	"redislock/rueidis": {ours: "redislock driver driverkit", engine: true},
@@ -69,13 +70,16 @@ var rows = map[string]row{
 	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
 
 	"internal/stalltest":  {stdOnly: true},
+	"internal/callorder":  {stdOnly: true},
 	"internal/canary":     {stdOnly: true},
+	"internal/claimset":   {ours: "driver", stdOnly: true}, // the state of claims, apart from all that calls and waits
 	"internal/faultproxy": {},
 	"internal/lockbench":  {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
 	"internal/recordenc":  {stdOnly: true},
 	"internal/recipe":     {ours: "pawl driver internal/recordenc", stdOnly: true},
 	"internal/recipetest": {ours: "pawl driver engines internal/faultproxy internal/testserver"},
 	"internal/testserver": {},
+	"scripts/callorder":   {ours: "internal/callorder", stdOnly: true},
 	"scripts/testreport":  {stdOnly: true},
 }
 

@@ -63,7 +63,7 @@ func laws(t *testing.T, addrs ...string) {
 			mine, _ := leases.Load(string(e.(*Engine).keys))
 			return mine.(*leaseLog).clean(e.(*Engine))
 		},
-		Late: func(_ *testing.T, s driver.Session) (arrive func() error) {
+		DelayEnter: func(_ *testing.T, s driver.Session) (arrive func() error) {
 			d, _ := delayedPuts.Load(s.(*session).holders)
 			return d.(*delayedPut).hold()
 		},
