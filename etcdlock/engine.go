@@ -2,14 +2,13 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
-	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
@@ -18,13 +17,11 @@ const defaultPrefix = "pawl"
 
 // Engine keeps lines of claims in etcd. It is safe for concurrent use.
 type Engine struct {
-	store   *etcdstore.Store
-	keys    keyspace
-	holders *holderCache
-
-	mu       sync.Mutex // guards what follows
-	sessions map[*session]struct{}
-	closed   bool
+	store     *etcdstore.Store
+	keys      keyspace
+	holders   *holderCache
+	sessions  *driverkit.Sessions[*session]
+	badOption error // returned by every call
 }
 
 var (
@@ -32,8 +29,6 @@ var (
 	_ driver.Records = (*Engine)(nil)
 	_ driver.Watcher = (*Engine)(nil)
 )
-
-var errClosed = errors.New("etcdlock: engine is closed")
 
 func init() {
 	driver.Register("etcd", openURL)
@@ -75,13 +70,13 @@ type Option func(*options)
 
 type options struct{ prefix string }
 
-// Prefix has all keys begin with p and a slash, so that several users of one
-// cluster do not meet. It is "pawl" unless it is set, and may be empty.
-func Prefix(p string) Option { return func(o *options) { o.prefix = p } }
+// WithPrefix makes all keys begin with p and a slash, so that several users of one
+// cluster are separate. The default is "pawl"; an empty prefix is allowed. A prefix that
+// is not valid UTF-8, or contains control characters or one of the engine's own words,
+// is an error of every call.
+func WithPrefix(p string) Option { return func(o *options) { o.prefix = p } }
 
-// New returns an engine on the user's client, which it does not close. It panics
-// if the prefix is not valid UTF-8 without control characters, or contains one
-// of the engine's own words.
+// New returns an engine on the user's client, which it does not close.
 //
 // A client without keepalive (DialKeepAliveTime) needs minutes to find out that its
 // connection is dead; leases end in time all the same, but nothing can be locked until
@@ -92,14 +87,15 @@ func New(client *clientv3.Client, opts ...Option) *Engine {
 		opt(&o)
 	}
 	keys, err := newKeyspace(o.prefix)
+	e := newEngine(etcdstore.New(client, keys.names("")), keys)
 	if err != nil {
-		panic("etcdlock: " + err.Error())
+		e.badOption = fmt.Errorf("etcdlock: option WithPrefix: %w", err)
 	}
-	return newEngine(etcdstore.New(client, keys.names("")), keys)
+	return e
 }
 
 func newEngine(store *etcdstore.Store, keys keyspace) *Engine {
-	return &Engine{store: store, keys: keys, holders: newHolderCache(store), sessions: map[*session]struct{}{}}
+	return &Engine{store: store, keys: keys, holders: newHolderCache(store), sessions: driverkit.NewSessions[*session]("etcdlock")}
 }
 
 // Features reports that an etcd engine can do everything.
@@ -118,39 +114,22 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 		return nil, err
 	}
 	s := &session{
-		id: o.ID, lease: lease, keys: e.keys, holders: e.holders, onClose: e.sessionClosed,
+		id: o.ID, lease: lease, keys: e.keys, holders: e.holders, onClose: e.sessions.Remove,
 		claims: map[string]*claimState{}, slots: map[slot]*slotState{}, contended: map[string]bool{},
 	}
-	e.mu.Lock()
-	closed := e.closed
-	if !closed {
-		e.sessions[s] = struct{}{}
-	}
-	e.mu.Unlock()
-	if closed {
+	if err := e.sessions.Add(s.id, s); err != nil {
 		_ = s.Close(ctx) // a lease without keys ends by itself
-		return nil, errClosed
+		return nil, err
 	}
 	return s, nil
 }
 
-func (e *Engine) sessionClosed(s *session) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.sessions, s)
-}
-
 // ready reports why no call may be sent.
 func (e *Engine) ready(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
+	if e.badOption != nil {
+		return e.badOption
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return errClosed
-	}
-	return nil
+	return e.sessions.Begin(ctx)
 }
 
 // Watch reports departures from name's line.
@@ -165,28 +144,10 @@ func (e *Engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 // the engine started. It returns within a bounded time: a cluster that does not answer
 // keeps the claims until they expire. A client that the user made stays open.
 func (e *Engine) Close() error {
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		return nil
-	}
-	e.closed = true
-	open := make([]*session, 0, len(e.sessions))
-	for s := range e.sessions {
-		open = append(open, s)
-	}
-	e.mu.Unlock()
-
 	ctx, cancel := context.WithTimeout(context.Background(), etcdstore.CloseTimeout)
 	defer cancel()
-	errs := make([]error, len(open)+1)
-	var work sync.WaitGroup
-	for i, s := range open {
-		work.Go(func() { errs[i] = s.Close(ctx) })
-	}
-	work.Wait()
-	errs[len(open)] = e.store.Close(ctx)
-	if err := driver.Join(errs...); err != nil {
+	err := e.sessions.Close()
+	if err = driver.Join(err, e.store.Close(ctx)); err != nil {
 		return fmt.Errorf("etcdlock: close: %w", err)
 	}
 	return nil

@@ -22,6 +22,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -62,12 +63,22 @@ func TestAnInvalidURLIsRefused(t *testing.T) {
 			expect(t, text, err, pawl.ErrInvalid)
 		}
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("New accepts a prefix that lies in another")
+}
+
+func TestABadOptionIsAnErrorOfEveryCall(t *testing.T) {
+	t.Parallel()
+	e := New(dial(t, []string{"localhost"}), WithPrefix("@line"))
+	_, open := e.Open(t.Context(), driver.SessionOptions{ID: newID(), TTL: longTTL})
+	_, line := e.Line(t.Context(), "name")
+	_, _, load := e.Load(t.Context(), "key")
+	for what, err := range map[string]error{"Open": open, "Line": line, "Load": load} {
+		if err == nil || !strings.Contains(err.Error(), "WithPrefix") {
+			t.Errorf("%s with a prefix that lies in another: %v", what, err)
 		}
-	}()
-	New(nil, Prefix("@line"))
+	}
+	if err := e.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
 }
 
 func TestAWrongAddressFailsInTime(t *testing.T) {

@@ -56,7 +56,7 @@ func engine(t testing.TB, addrs []string, opts ...grpc.DialOption) *Engine {
 var clients sync.Map
 
 func newTestEngine(c *clientv3.Client, prefix string) *Engine {
-	e := New(c, Prefix(prefix))
+	e := New(c, WithPrefix(prefix))
 	clients.Store(e, c)
 	return e
 }

@@ -16,7 +16,7 @@ type session struct {
 	lease   *etcdstore.Lease
 	keys    keyspace
 	holders *holderCache
-	onClose func(*session) // called when the lease has ended
+	onClose func(id string, s *session) // called when the lease has ended
 
 	mu             sync.Mutex             // guards what follows, and the claims
 	claims         map[string]*claimState // by claim ID
@@ -55,6 +55,6 @@ func (s *session) Close(ctx context.Context) error {
 	if err := s.lease.Close(ctx); err != nil {
 		return err
 	}
-	s.onClose(s)
+	s.onClose(s.id, s)
 	return nil
 }

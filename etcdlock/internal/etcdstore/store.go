@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -19,6 +20,7 @@ const CloseTimeout = 2 * time.Second
 type Store struct {
 	Calls
 	owned   bool // the client was made for this store
+	closed  sync.Once
 	tasks   *tasks
 	streams *streams
 
@@ -54,16 +56,18 @@ func (s *Store) Share(c *SharedCall, f func(ctx context.Context)) (done <-chan s
 }
 
 // Close ends all watches and waits for the store's goroutines. Watches that are being
-// started are waited for until ctx ends. Close is called once.
-func (s *Store) Close(ctx context.Context) error {
-	s.tasks.close()
-	defer context.AfterFunc(ctx, s.abandonStarts)()
-	s.streams.close()
-	s.tasks.wait()
-	if s.owned {
-		return s.closeClient()
-	}
-	return nil
+// started are waited for until ctx ends. Later calls wait for the first and return nil.
+func (s *Store) Close(ctx context.Context) (err error) {
+	s.closed.Do(func() {
+		s.tasks.close()
+		defer context.AfterFunc(ctx, s.abandonStarts)()
+		s.streams.close()
+		s.tasks.wait()
+		if s.owned {
+			err = s.closeClient()
+		}
+	})
+	return err
 }
 
 // closeClient closes the client, but returns after CloseTimeout even if the client is
