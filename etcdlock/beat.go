@@ -23,10 +23,7 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	if err == nil && missing {
 		err = s.lease.Exists(ctx)
 	}
-	s.mu.Lock()
-	mayHaveOrphans := s.mayHaveOrphans
-	s.mu.Unlock()
-	if err == nil && mayHaveOrphans {
+	if err == nil {
 		err = s.deleteOrphans(ctx)
 	}
 	s.forgetExpired()
@@ -36,13 +33,34 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 // deleteOrphans deletes the keys under the lease that belong to no claim. A server that
 // was stopped for longer than the session remembers an unanswered Enter puts its key
 // when it runs again, and that key would be in line for as long as the session lives.
-// An orphan that cannot be deleted now is found by the next beat.
+// An orphan that cannot be deleted now is found by the next beat. It does nothing while
+// there can be no orphan.
 func (s *session) deleteOrphans(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.orphanSeen && s.lateEnters == 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	slots := s.orphanedSlotsLocked()
+	s.orphanSeen = false // an orphan that is seen from now on may be too new for this beat
+	s.mu.Unlock()
 	keys, revision, err := s.lease.Keys(ctx)
+	if err == nil {
+		err = s.deleteOrphansOf(ctx, keys, revision)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err != nil {
+		s.orphanSeen = true
 		return err
 	}
-	return s.deleteOrphansOf(ctx, keys, revision)
+	for _, at := range slots {
+		if state := s.slots[at]; state != nil { // nil: another beat has freed it
+			state.orphaned = false
+			s.freeSlotLocked(at)
+		}
+	}
+	return nil
 }
 
 // deleteOrphansOf deletes those of keys that belong to no claim. The keys were there at

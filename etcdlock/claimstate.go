@@ -130,18 +130,6 @@ func (s *session) forgetExpired() {
 	}
 }
 
-// enterUnanswered records that an Enter of p, sent at sent, had no answer.
-func (s *session) enterUnanswered(sent time.Time, p *claimState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.mayHaveOrphans = true
-	p.unanswered, p.left = sent, false
-	if s.slots[p.slot] == nil { // it was left during the call
-		s.slots[p.slot] = &slotState{}
-	}
-	s.slots[p.slot].lateEnter = true
-}
-
 // mayAssumeEmpty reports whether an Enter of p may count on an empty line: the last one
 // on this name met no other claim, and no Enter of p can have arrived.
 func (s *session) mayAssumeEmpty(p *claimState) bool {

@@ -71,7 +71,8 @@ func (s *session) stateOf(ctx context.Context, c driver.Claim) (*claimState, err
 	known := s.claims[c.ID]
 	if known != nil && known.claim.Try == c.Try && known.left {
 		// A beat must not take the key that is being put for an orphan. A beat that is
-		// running may have done so already, and would delete what is at the old key.
+		// running may have done so already, and would delete what is at the old key. So the
+		// claim gets another slot, and the old one stays taken.
 		s.assignSlotLocked(known)
 		known.left = false
 	}
@@ -131,7 +132,7 @@ func (s *session) commit(ctx context.Context, attempts []*attempt) ([]driver.Sta
 		}
 		if !explain {
 			if reply, err = s.lease.Read(ctx, refusalReads(attempts)); err != nil {
-				return nil, s.commitFailed(err, sent, attempts)
+				return nil, s.readFailed(err, attempts)
 			}
 		}
 		out, err := s.refused(ctx, attempts, reply)
@@ -169,6 +170,15 @@ func (s *session) commitFailed(err error, sent time.Time, attempts []*attempt) e
 		for _, a := range attempts {
 			s.enterUnanswered(sent, a.claimState)
 		}
+	}
+	return err
+}
+
+// readFailed records that the reason of a refusal could not be read. The transaction put
+// nothing, but an earlier Enter may have: the claims stay known until they are left.
+func (s *session) readFailed(err error, attempts []*attempt) error {
+	if etcdstore.Untouched(err) {
+		s.abandon(attempts)
 	}
 	return err
 }

@@ -70,7 +70,7 @@ func (s *session) refused(ctx context.Context, attempts []*attempt, reply *clien
 		}
 		switch r.reason {
 		case alreadyEntered:
-			s.setEntered(a.claimState, r.revision)
+			s.enterArrived(a.claimState, r.revision)
 			present = append(present, a)
 		case keyTaken:
 			s.changeSlot(a.claimState)

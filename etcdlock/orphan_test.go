@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -84,4 +85,70 @@ func TestAClaimThatReusesAnOrphansKeyIsNotEnded(t *testing.T) {
 	if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || !out[0].Held {
 		t.Errorf("%+v, %v", out[0], err)
 	}
+}
+
+// After an Enter without an answer every beat asks for the keys of the lease, because the
+// Enter may still arrive. Once its key was seen, it cannot arrive again.
+func TestAnEnterThatWasSeenToArriveIsNotLookedForAnyMore(t *testing.T) {
+	t.Parallel()
+	var p interceptor
+	var n count
+	s := open(t, engine(t, []string{sharedEtcd(t).Addr()}, append(n.options(), p.option())...), longTTL)
+	c := mutex("name/" + newID())
+	p.next(puts, loseAnswer)
+	_, err := s.Enter(t.Context(), c)
+	expect(t, "Enter whose answer is lost", err, driver.ErrUnreachable)
+	beat(t, s, c)
+	if calls, _ := n.take(); calls["LeaseTimeToLive"] != 1 {
+		t.Errorf("a beat while an Enter has no answer costs %v", calls)
+	}
+	hold(t, s, c)
+	n.take()
+	beat(t, s, c)
+	n.expect(t, "a beat after the key was seen", map[string]int{"LeaseKeepAlive": 1, "Txn": 1})
+	leave(t, s, c)
+	n.expect(t, "a Leave after the key was seen", map[string]int{"DeleteRange": 1})
+}
+
+// An Enter finds its key taken by an orphan and uses another slot. After a beat has deleted
+// the orphan, its slot is used again.
+func TestTheSlotOfAnOrphanIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{sharedEtcd(t).Addr()})
+	s, name := open(t, e, longTTL), "name/"+newID()
+	for range 3 {
+		putOrphan(t, e, s, name)
+		c := mutex(name)
+		wait(t, s, c)
+		beat(t, s, c)
+		hold(t, s, c)
+		if n := s.find(c).slot.number; n != 1 {
+			t.Fatalf("the claim has slot %d: slots of orphans are not used again", n)
+		}
+		leave(t, s, c)
+	}
+}
+
+// Slots with an Enter that may still arrive are remembered, but not without a limit.
+func TestSlotsWithLateEntersAreRememberedUpToALimit(t *testing.T) {
+	t.Parallel()
+	e := engine(t, []string{sharedEtcd(t).Addr()})
+	s := open(t, e, longTTL)
+	for i := range maxLateSlots + 10 {
+		p := s.newClaim(mutex(fmt.Sprint("name/", i)))
+		s.enterUnanswered(time.Now().Add(-time.Hour), p)
+		s.forget(p)
+	}
+	s.mu.Lock()
+	slots := len(s.slots)
+	s.mu.Unlock()
+	if slots > maxLateSlots {
+		t.Errorf("%d slots are remembered, at most %d", slots, maxLateSlots)
+	}
+	c := mutex("name/0")
+	hold(t, s, c)
+	if _, ok := s.startDelete(s.find(c)); ok {
+		t.Error("a key is deleted unconditionally, though an Enter may arrive late at it")
+	}
+	leave(t, s, c)
 }

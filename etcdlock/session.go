@@ -18,12 +18,14 @@ type session struct {
 	holders *holderCache
 	onClose func(id string, s *session) // called when the lease has ended
 
-	mu             sync.Mutex             // guards what follows, and the claims
-	claims         map[string]*claimState // by claim ID
-	slots          map[slot]*slotState    // in use
-	contended      map[string]bool        // names on which the last Enter met others
-	mayHaveOrphans bool                   // an Enter was not answered, and may arrive at any time
-	closed         bool
+	mu           sync.Mutex             // guards what follows, and the claims
+	claims       map[string]*claimState // by claim ID
+	slots        map[slot]*slotState    // in use
+	contended    map[string]bool        // names on which the last Enter met others
+	lateEnters   int                    // Enters that had no answer, and may arrive at any time
+	lateAnywhere bool                   // they were too many to remember the slot of each
+	orphanSeen   bool                   // a key of no claim was seen, and no beat has looked for orphans since
+	closed       bool
 }
 
 var _ driver.Multi = (*session)(nil)

@@ -139,7 +139,7 @@ func (s *session) conclude(checks []check, out []driver.Standing) (orphans []cla
 		default:
 			out[c.index] = driver.Standing{Gone: true}
 			if c.other != 0 {
-				orphans, s.mayHaveOrphans = append(orphans, claimKey{key: c.key, revision: c.other}), true
+				orphans, s.orphanSeen = append(orphans, claimKey{key: c.key, revision: c.other}), true
 			}
 			s.forgetLocked(p)
 		}
