@@ -37,13 +37,14 @@ var rows = map[string]row{
 	"memlock":   {ours: "driver driverkit", stdOnly: true, engine: true},
 	"quorum":    {ours: "quorum/internal/nodes driver driverkit", stdOnly: true, engine: true},
 	"redislock": {ours: "driver driverkit", engine: true},
-	"etcdlock":  {ours: "driver driverkit", engine: true},
+	"etcdlock":  {ours: "etcdlock/internal/etcdstore driver driverkit", engine: true},
 	"zklock":    {ours: "zklock/internal/zkstore driver driverkit", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
 	"sqllock": {ours: "driver driverkit once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
 
-	"quorum/internal/nodes":   {ours: "driver driverkit", stdOnly: true, engine: true},
-	"zklock/internal/zkstore": {ours: "driver driverkit", engine: true},
+	"etcdlock/internal/etcdstore": {ours: "driver driverkit", engine: true},
+	"quorum/internal/nodes":       {ours: "driver driverkit", stdOnly: true, engine: true},
+	"zklock/internal/zkstore":     {ours: "driver driverkit", engine: true},
 
 	"redislock/goredis": {ours: "redislock driver driverkit", engine: true},
 	"redislock/rueidis": {ours: "redislock driver driverkit", engine: true},

@@ -12,20 +12,20 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// An arena is where contenders of several clients hold one name after the other. It
-// judges by itself: a lease is over once it says so, and not before.
-type arena struct {
+// A holdChecker checks that contenders of several clients hold a name one after the other,
+// with growing tokens. A hold is over when its lease says so, and not before.
+type holdChecker struct {
 	t      *testing.T
 	mu     sync.Mutex // guards what follows
 	holder *pawl.Lease
 	token  uint64
 	holds  int
-	told   chan struct{} // closed and replaced at every hold
+	next   chan struct{} // closed and replaced at every hold
 	faults []string
 	c      *testserver.EtcdCluster
 }
 
-func (a *arena) enter(l *pawl.Lease) {
+func (a *holdChecker) enter(l *pawl.Lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.holder != nil && a.holder.Err() == nil {
@@ -36,11 +36,11 @@ func (a *arena) enter(l *pawl.Lease) {
 	}
 	a.holder, a.token = l, l.Token()
 	a.holds++
-	close(a.told)
-	a.told = make(chan struct{})
+	close(a.next)
+	a.next = make(chan struct{})
 }
 
-func (a *arena) leave(l *pawl.Lease) {
+func (a *holdChecker) leave(l *pawl.Lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.holder == l {
@@ -48,13 +48,13 @@ func (a *arena) leave(l *pawl.Lease) {
 	}
 }
 
-// contend has n clients hold name again and again until the test ends.
-func contend(t *testing.T, cluster *testserver.EtcdCluster, name string, ttl time.Duration, n int) *arena {
-	a := &arena{t: t, c: cluster, told: make(chan struct{})}
+// contend makes n clients lock name repeatedly until the test ends.
+func contend(t *testing.T, cluster *testserver.EtcdCluster, name string, ttl time.Duration, n int) *holdChecker {
+	a := &holdChecker{t: t, c: cluster, next: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	for range n {
-		c := acquainted(t, cluster.Addrs(), ttl)
+		c := connectedClient(t, cluster.Addrs(), ttl)
 		work.Go(func() {
 			for ctx.Err() == nil {
 				l, err := c.Mutex(name).Lock(ctx)
@@ -65,7 +65,7 @@ func contend(t *testing.T, cluster *testserver.EtcdCluster, name string, ttl tim
 					return
 				}
 				a.enter(l)
-				select { // work for a while, also through an election
+				select { // hold it for a while, also during an election
 				case <-l.Context().Done():
 				case <-time.After(20 * time.Millisecond):
 				}
@@ -89,9 +89,9 @@ func contend(t *testing.T, cluster *testserver.EtcdCluster, name string, ttl tim
 	return a
 }
 
-// acquainted returns a client that has had an answer: one that never had gives up
-// soon, and on a machine that stands still that is too soon.
-func acquainted(t *testing.T, addrs []string, ttl time.Duration) *pawl.Client {
+// connectedClient returns a client that had an answer from its store. A client that
+// never had one gives up soon, and on a stalled machine that is too soon.
+func connectedClient(t *testing.T, addrs []string, ttl time.Duration) *pawl.Client {
 	t.Helper()
 	c := client(t, addrs, ttl)
 	for begun := time.Now(); ; {
@@ -99,16 +99,16 @@ func acquainted(t *testing.T, addrs []string, ttl time.Duration) *pawl.Client {
 		if err == nil {
 			return c
 		}
-		if time.Since(begun) > patient {
-			t.Fatalf("a cluster that serves cannot be locked in: %v", err)
+		if time.Since(begun) > clusterTimeout {
+			t.Fatalf("locking in a healthy cluster: %v", err)
 		}
 	}
 }
 
-// goesOn waits until a waiter has had its turn: the first hold after a fault may
-// have been granted before it, the second was not. Four more show that it stays so.
-// The limit is for the time in which these members serve; none given: all.
-func (a *arena) goesOn(what string, within time.Duration, members ...int) {
+// goesOn waits for six more holds: the first after a fault may have been granted before
+// it, the second was not, and four more show that the cluster keeps working. The limit
+// counts only the time in which the given members, or all, take writes.
+func (a *holdChecker) goesOn(what string, within time.Duration, members ...int) {
 	a.t.Helper()
 	from := time.Now()
 	service := serving(a.t, a.c, members...)
@@ -116,26 +116,26 @@ func (a *arena) goesOn(what string, within time.Duration, members ...int) {
 	var at []time.Duration
 	for n := range 6 {
 		a.mu.Lock()
-		told := a.told
+		next := a.next
 		a.mu.Unlock()
 		limit := within
 		if n >= 2 {
 			limit *= 2
 		}
 		select {
-		case <-told:
+		case <-next:
 			at = append(at, time.Since(from).Round(time.Millisecond))
 		case <-service.After(limit):
 			a.t.Fatalf("%s: %d holds while the cluster served for %v, at %v", what, n, limit, at)
-		case <-time.After(4 * patient):
+		case <-time.After(4 * clusterTimeout):
 			a.t.Fatalf("%s: %d holds, at %v; the cluster does not serve", what, n, at)
 		}
 	}
 	a.t.Logf("%s: holds after %v, the cluster served for %v", what, at, service.Served().Round(time.Millisecond))
 }
 
-// patient bounds what a cluster needs by itself.
-const patient = 30 * time.Second
+// clusterTimeout bounds elections and restarts of a cluster.
+const clusterTimeout = 30 * time.Second
 
 // serving counts the time in which members of a cluster take writes.
 func serving(t *testing.T, c *testserver.EtcdCluster, members ...int) *testserver.Service {

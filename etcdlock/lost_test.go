@@ -17,10 +17,10 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// An unlock of etcd's own mutex says nothing when the lock was lost before.
-func TestUnlockSaysThatTheLockWasLost(t *testing.T) {
+// An unlock of etcd's own mutex reports nothing when the lock was lost before.
+func TestUnlockReportsThatTheLockWasLost(t *testing.T) {
 	t.Parallel()
-	addr := []string{common(t).Addr()}
+	addr := []string{sharedEtcd(t).Addr()}
 	c, e := client(t, addr, time.Minute), engine(t, addr)
 	l := lock(t, c.Mutex("name"))
 	deleteLine(t, e, "name")
@@ -29,25 +29,25 @@ func TestUnlockSaysThatTheLockWasLost(t *testing.T) {
 
 func deleteLine(t testing.TB, e *Engine, name string) {
 	t.Helper()
-	line := e.space.line(name)
-	got, err := e.client.Delete(t.Context(), line.from, clientv3.WithRange(line.to))
+	line := e.keys.line(name).all()
+	got, err := clientOf(e).Delete(t.Context(), line.From, clientv3.WithRange(line.To))
 	if err != nil || got.Deleted == 0 {
 		t.Fatalf("%d keys deleted, %v", got.Deleted, err)
 	}
 }
 
-// A keepalive does not tell that a key is gone, and some servers answer it even for
-// a lease that was revoked (etcd#20616).
-func TestWhatIsDeletedBehindOurBackIsNoticedByTheBeat(t *testing.T) {
+// A keepalive does not report that a key is gone, and some servers answer it even for a
+// lease that was revoked (etcd#20616).
+func TestABeatNoticesADeletedKeyAndARevokedLease(t *testing.T) {
 	t.Parallel()
-	addr := []string{common(t).Addr()}
-	kind := heard(func(_ string, m any) {
+	addr := []string{sharedEtcd(t).Addr()}
+	kind := onMessage(func(_ string, m any) {
 		if r, ok := m.(*pb.LeaseKeepAliveResponse); ok {
-			r.TTL = 60 // as a server with that fault says
+			r.TTL = 60 // as a server with that bug replies
 		}
 	})
 	e, admin := engine(t, addr, kind), dial(t, addr)
-	s := open(t, e, unbeaten)
+	s := open(t, e, longTTL)
 	one, two := mutex("one"), mutex("two")
 	hold(t, s, one)
 	hold(t, s, two)
@@ -60,23 +60,23 @@ func TestWhatIsDeletedBehindOurBackIsNoticedByTheBeat(t *testing.T) {
 	if err := s.Beat(t.Context(), live, out); err != nil || !out[0].Gone || out[1].Gone {
 		t.Errorf("Beat after one key was deleted: %+v, %v", out, err)
 	}
-	if _, err := admin.Revoke(t.Context(), s.lease); err != nil {
+	if _, err := admin.Revoke(t.Context(), s.lease.ID); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "Beat after the lease was revoked", s.Beat(t.Context(), live[1:], out[1:]), driver.ErrGone)
 }
 
-// A leader of etcd 3.4 that has not applied an Enter yet does not count its key among
-// the lease's: that must not be taken for an eviction.
-func TestAKeyThatTheLeaderHasNotHeardOfYetIsNotGone(t *testing.T) {
+// A leader of etcd 3.4 that has not applied an Enter yet does not list its key under the
+// lease: that must not be mistaken for an eviction.
+func TestAKeyThatTheLeaderHasNotAppliedYetIsNotGone(t *testing.T) {
 	t.Parallel()
 	var hide atomic.Bool
-	e := engine(t, []string{common(t).Addr()}, each(func(_ string, _, reply any, _ error) {
+	e := engine(t, []string{sharedEtcd(t).Addr()}, afterCall(func(_ string, _, reply any, _ error) {
 		if r, ok := reply.(*pb.LeaseTimeToLiveResponse); ok && hide.Load() {
 			r.Keys = nil
 		}
 	}))
-	s := open(t, e, unbeaten)
+	s := open(t, e, longTTL)
 	there, gone := mutex("there"), mutex("gone")
 	hold(t, s, there)
 	hold(t, s, gone)
@@ -94,8 +94,8 @@ func TestAKeyThatTheLeaderHasNotHeardOfYetIsNotGone(t *testing.T) {
 // consul#4902: a lock that was lost once could not be taken again.
 func TestAMutexCanBeLockedAgainAfterALoss(t *testing.T) {
 	t.Parallel()
-	addr := []string{common(t).Addr()}
-	var leases granted
+	addr := []string{sharedEtcd(t).Addr()}
+	var leases leaseLog
 	c := client(t, addr, 3*time.Second, leases.note())
 	m := c.Mutex("name")
 	l := lock(t, m)
@@ -105,7 +105,7 @@ func TestAMutexCanBeLockedAgainAfterALoss(t *testing.T) {
 	select {
 	case <-l.Context().Done():
 	case <-time.After(3*time.Second + soon):
-		t.Fatal("nobody was told that the lease was revoked")
+		t.Fatal("the holder was not notified that its lease was revoked")
 	}
 	expect(t, "the cause", context.Cause(l.Context()), pawl.ErrLost)
 	expect(t, "Unlock", l.Unlock(), pawl.ErrLost)
@@ -118,7 +118,7 @@ func TestAMutexCanBeLockedAgainAfterALoss(t *testing.T) {
 	}
 }
 
-// A cluster is put back to what it was before: it knows nothing of who holds since.
+// A restored cluster does not know the locks that were taken after the backup.
 func TestARestoredBackupTellsHoldersThatTheyLost(t *testing.T) {
 	t.Parallel()
 	server := testserver.Etcd(t)
@@ -144,11 +144,11 @@ func TestARestoredBackupTellsHoldersThatTheyLost(t *testing.T) {
 	select {
 	case <-l.Context().Done():
 	case <-time.After(5*time.Second + soon):
-		t.Fatal("a holder of whom the cluster knows nothing was not told")
+		t.Fatal("a holder that the restored cluster does not know was not notified")
 	}
 	expect(t, "the cause", context.Cause(l.Context()), pawl.ErrLost)
 	again := lock(t, c.Mutex("name"))
 	if again.Token() >= l.Token() {
-		t.Errorf("token %d after %d: the documents say that tokens go back", again.Token(), l.Token())
+		t.Errorf("token %d after %d: the documentation says that tokens go back", again.Token(), l.Token())
 	}
 }
