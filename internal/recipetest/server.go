@@ -66,7 +66,7 @@ func (l *sharedServer) servers(t testing.TB) []*testserver.Server {
 func (l *sharedServer) begin() {
 	ready := make(chan error, 2)
 	shared.servers.Go(func() { // end waits for it
-		ready <- testserver.Outside(func(t testing.TB) {
+		ready <- testserver.RunOutsideTest(func(t testing.TB) {
 			l.all = l.start(t)
 			ready <- nil
 			<-shared.over
