@@ -30,7 +30,7 @@ func TestBothProtocolsOnBothClients(t *testing.T) {
 		for _, client := range []string{"rueidis", "go-redis"} {
 			t.Run(fmt.Sprint(client, " ", protocol), func(t *testing.T) {
 				t.Parallel()
-				prefix := redislock.Prefix(fmt.Sprint(client, protocol, ":"))
+				prefix := redislock.WithPrefix(fmt.Sprint(client, protocol, ":"))
 				connect := func() *pawl.Client {
 					if client == "go-redis" {
 						c := goredisclient.NewClient(&goredisclient.Options{Addr: s.Addr(), Protocol: protocol})

@@ -63,7 +63,7 @@ func newMoving(t *testing.T, library string) *moving {
 		}
 		own := goredisclient.NewClusterClient(&goredisclient.ClusterOptions{Addrs: m.s.Addrs()})
 		t.Cleanup(func() { _ = own.Close() })
-		e := goredis.New(own, redislock.Prefix(movePrefix))
+		e := goredis.New(own, redislock.WithPrefix(movePrefix))
 		t.Cleanup(func() { _ = e.Close() })
 		c := pawl.New(e, pawl.WithTTL(moveTTL))
 		t.Cleanup(func() { _ = c.Close() })
@@ -314,7 +314,7 @@ func TestWhileASlotIsMovedNobodyIsRevivedAndNothingOfAnotherEnds(t *testing.T) {
 	s := testserver.RedisCluster(t)
 	own := goredisclient.NewClusterClient(&goredisclient.ClusterOptions{Addrs: s.Addrs()})
 	t.Cleanup(func() { _ = own.Close() })
-	e := goredis.New(own, redislock.Prefix(movePrefix))
+	e := goredis.New(own, redislock.WithPrefix(movePrefix))
 	t.Cleanup(func() { _ = e.Close() })
 	session := func(id string, ttl time.Duration) driver.Session {
 		one, err := e.Open(t.Context(), driver.SessionOptions{ID: id, TTL: ttl})
@@ -329,6 +329,7 @@ func TestWhileASlotIsMovedNobodyIsRevivedAndNothingOfAnotherEnds(t *testing.T) {
 			t.Fatal(st, err)
 		}
 	}
+	const brief = 250 * time.Millisecond
 	lives, dies := session("lives", time.Minute), session("dies", brief)
 	before, next := exclusive(1, "mutex"), exclusive(2, "mutex")
 	enter(lives, before)

@@ -3,21 +3,28 @@ package redislock_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	redis "github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/testserver"
 	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/internal/redisengine"
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
+
+// recheck sets how often the server's eviction policy is read.
+func recheck(every time.Duration) redislock.Option {
+	return func(o *redisengine.Options) { o.EvictionRecheck = every }
+}
 
 // A server that begins to evict keys is refused as one that did when it was opened:
 // nothing new is granted, and whoever holds goes on.
 func TestAServerThatBeginsToEvictIsNoticed(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
-	for about, opts := range map[string][]redislock.Option{"refused": nil, "allowed": {redislock.AllowEviction()}} {
+	for about, opts := range map[string][]redislock.Option{"refused": nil, "allowed": {redislock.WithEvictionAllowed()}} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
 			s := testserver.Redis(t, "--maxmemory", "100mb")
@@ -27,7 +34,7 @@ func TestAServerThatBeginsToEvictIsNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(own.Close)
-			e := rueidis.New(own, append(opts, redislock.PolicyPause(ttl/10))...)
+			e := rueidis.New(own, append(opts, recheck(ttl/10))...)
 			c := pawl.New(e, pawl.WithTTL(ttl))
 			t.Cleanup(func() { _ = c.Close(); _ = e.Close() })
 			l := lock(t, c.Mutex("held"))

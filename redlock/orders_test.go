@@ -186,7 +186,7 @@ func (f *field) enlisted(t *testing.T, i int, id string) (driver.Session, driver
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := rueidis.New(client, redislock.Prefix(f.prefix))
+	e := rueidis.New(client, redislock.WithPrefix(f.prefix))
 	t.Cleanup(func() { e.Close() })
 	s := seat(t, e, id, 20*time.Second)
 	v := s.(driver.Voter)

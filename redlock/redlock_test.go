@@ -146,7 +146,7 @@ func (f *field) onClients(t *testing.T) func(t *testing.T, side int, prefix stri
 	return func(t *testing.T, side int, prefix string) driver.Engine {
 		var nodes []quorum.Node
 		for i, c := range clients[side] {
-			nodes = append(nodes, quorum.Node{Name: f.servers[i].Addr(), Engine: rueidis.New(c, redislock.Prefix(prefix))})
+			nodes = append(nodes, quorum.Node{Name: f.servers[i].Addr(), Engine: rueidis.New(c, redislock.WithPrefix(prefix))})
 		}
 		e, err := quorum.New(nodes, quorum.WithMaxTTL(20*time.Second))
 		if err != nil {

@@ -27,7 +27,7 @@ func TestLawsOnOneNode(t *testing.T) {
 func TestLawsWithReplicasWaitedFor(t *testing.T) {
 	s := testserver.Redis(t)
 	testserver.RedisReplica(t, s.Addr())
-	drivertest.Run(t, harness(t, redis.NewClient(&redis.Options{Addr: s.Addr()}), redislock.Wait(1, 2*time.Second)))
+	drivertest.Run(t, harness(t, redis.NewClient(&redis.Options{Addr: s.Addr()}), redislock.WithWait(1, 2*time.Second)))
 }
 
 func TestLawsInACluster(t *testing.T) {
@@ -46,7 +46,7 @@ func harness(t *testing.T, c redis.UniversalClient, opts ...redislock.Option) dr
 	var cases atomic.Int64
 	var prefixes sync.Map // of engines
 	open := func(prefix string) driver.Engine {
-		e := goredis.New(c, append(opts, redislock.Prefix(prefix))...)
+		e := goredis.New(c, append(opts, redislock.WithPrefix(prefix))...)
 		prefixes.Store(e, prefix)
 		return e
 	}

@@ -27,7 +27,7 @@ func TestLawsWithReplicasWaitedFor(t *testing.T) {
 	s := testserver.Redis(t)
 	testserver.RedisReplica(t, s.Addr())
 	drivertest.Run(t, harness(t, redis.ClientOption{InitAddress: []string{s.Addr()}, ForceSingleClient: true, DisableCache: true},
-		redislock.Wait(1, 5*time.Second)))
+		redislock.WithWait(1, 5*time.Second)))
 }
 
 func TestLawsBehindSentinels(t *testing.T) {
@@ -53,7 +53,7 @@ func harness(t *testing.T, o redis.ClientOption, opts ...redislock.Option) drive
 	var cases atomic.Int64
 	var prefixes sync.Map // of engines
 	open := func(prefix string) driver.Engine {
-		e := rueidis.New(c, append(opts, redislock.Prefix(prefix))...)
+		e := rueidis.New(c, append(opts, redislock.WithPrefix(prefix))...)
 		prefixes.Store(e, prefix)
 		return e
 	}

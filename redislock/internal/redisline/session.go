@@ -1,0 +1,114 @@
+package redisline
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/keyspace"
+	"github.com/pawl-go/pawl/redislock/internal/redisclient"
+)
+
+// session is one client's claims. Each has an expiry of its own, set by Enter and
+// moved by Beat; the session itself is not stored.
+type session struct {
+	store  *store
+	id     string
+	ttl    time.Duration
+	millis string        // ttl, as an argument
+	part   string        // what all holds of the session have in common
+	done   chan struct{} // closed by Close
+	ended  func()        // called by Close
+
+	mu         sync.Mutex             // guards what follows, and the claim states
+	args       argCache               // of the claim that was entered last
+	claims     map[string]*claimState // claims that may be in a line: added before they are sent, removed when they have certainly ended
+	closed     bool
+	timedOut   bool        // the last Beat had no answer in time
+	membership *membership // in a quorum; nil: none
+}
+
+func newSession(st *store, o driver.SessionOptions) *session {
+	s := &session{store: st, id: o.ID, done: make(chan struct{}), claims: map[string]*claimState{}}
+	s.ttl, s.millis = redisclient.Expiry(o.TTL)
+	s.part = keyspace.SessionPart(o.ID, s.millis)
+	return s
+}
+
+func (s *session) TTL() time.Duration    { return s.ttl }
+func (s *session) Lost() <-chan struct{} { return nil }
+
+// Enter asks for a claim in one script.
+func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
+	if err := s.store.Eviction.Err(ctx); err != nil {
+		return driver.Standing{}, err
+	}
+	channel := s.store.Keys.Channel(c.Name)
+	state, args, err := s.entering(ctx, &c, channel)
+	if err != nil {
+		return driver.Standing{}, err
+	}
+	var r redisclient.Reply
+	var epoch uint64
+	if m := s.quorum(); m != nil {
+		r, epoch, err = s.enterQuorum(ctx, state, m, args.waiting)
+	} else {
+		r, err = s.grant(ctx, &c, s.enterCall(state, args), s.store.ReplicaTimeout)
+	}
+	if err != nil {
+		if redisclient.Refused(err) || errors.Is(err, driver.ErrNoVote) {
+			s.forget(c)
+		}
+		return driver.Standing{}, s.store.wrap(c.Name, err)
+	}
+	st, err := s.standing(&c, r)
+	st.Epoch = epoch
+	switch {
+	case st.Held || st.Valid > 0:
+		s.expect(&c, r)
+		if !s.entered(&c, st.Held) { // Close may have ended the claims before this one was there
+			_ = s.leave(ctx, c) // if it fails, the claim expires
+			return driver.Standing{}, driver.ErrGone
+		}
+	case !st.Gone:
+		s.forget(c)
+	}
+	return st, err
+}
+
+func (s *session) enterCall(state *claimState, args argCache) redisclient.Call {
+	c, keys := &state.claim, state.keys
+	call := redisclient.Call{
+		Script: enterScript,
+		Keys:   []string{keys.Hold, keys.Line, s.store.Keys.Fence(c.Name), keys.Waiting, keys.Expiries},
+		Args:   []string{state.prefix, args.suffix, s.millis, args.waiting},
+	}
+	switch {
+	case c.Propose != 0:
+		call.Args = append(call.Args, strconv.FormatUint(c.Propose, 10))
+	case c.Exclusive():
+		call.Merge = mergedEnter
+	}
+	if !c.Exclusive() {
+		call.Script = shareScript
+	}
+	return call
+}
+
+// Leave gives back a claim in one script, which lets in and notifies the next.
+func (s *session) Leave(ctx context.Context, c driver.Claim) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	return s.leave(ctx, c)
+}
+
+// Close ends the session's claims.
+func (s *session) Close(ctx context.Context) error {
+	left := s.close()
+	s.ended()
+	return s.leaveAll(ctx, left)
+}
