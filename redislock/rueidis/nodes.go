@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ func (c *client) masters(ctx context.Context) ([]redis.Client, error) {
 		return []redis.Client{c.c}, nil
 	}
 	var all []redis.Client
-	var last error
+	last := errors.New("rueidis: no node of the cluster is a master")
 	for _, n := range c.c.Nodes() {
 		info, err := doNode(ctx, n, func() redis.Completed { return n.B().Info().Section("replication").Build() }).ToString()
 		if err != nil {
