@@ -73,10 +73,11 @@ func (s *session) begin(ctx context.Context) error {
 }
 
 // entering adds a claim before it is sent, so that Close ends it whatever becomes of
-// the answer, and so that a grant of it can be delivered.
-func (s *session) entering(ctx context.Context, c *driver.Claim, channel string) (state *claimState, args argCache, err error) {
+// the answer, and so that a grant of it can be delivered. before is the state that the
+// session had of this claim ID.
+func (s *session) entering(ctx context.Context, c *driver.Claim, channel string) (state, before *claimState, args argCache, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, argCache{}, err
+		return nil, nil, argCache{}, err
 	}
 	state = &claimState{
 		claim: *c, keys: s.store.Keys.Of(c.Name), prefix: keyspace.HoldPrefix(c),
@@ -85,12 +86,27 @@ func (s *session) entering(ctx context.Context, c *driver.Claim, channel string)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, argCache{}, driver.ErrGone
+		return nil, nil, argCache{}, driver.ErrGone
 	}
-	if have := s.claims[c.ID]; have == nil || have.claim.Try < c.Try { // a late call does not hide a higher Try
+	before = s.claims[c.ID]
+	if before == nil || before.claim.Try < c.Try { // a late call does not hide a higher Try
 		s.claims[c.ID] = state
 	}
-	return state, s.argsLocked(c, channel), nil
+	return state, before, s.argsLocked(c, channel), nil
+}
+
+// refused undoes entering for a call that the server refused. A claim that an earlier
+// call may have put into the line stays.
+func (s *session) refused(state, before *claimState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.claims[state.claim.ID] != state:
+	case before != nil:
+		s.claims[state.claim.ID] = before
+	default:
+		delete(s.claims, state.claim.ID)
+	}
 }
 
 // entered notes whether a claim is held, and reports whether the session is still open.

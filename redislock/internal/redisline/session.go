@@ -47,7 +47,7 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 		return driver.Standing{}, err
 	}
 	channel := s.store.Keys.Channel(c.Name)
-	state, args, err := s.entering(ctx, &c, channel)
+	state, before, args, err := s.entering(ctx, &c, channel)
 	if err != nil {
 		return driver.Standing{}, err
 	}
@@ -60,7 +60,7 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	}
 	if err != nil {
 		if redisclient.Refused(err) || errors.Is(err, driver.ErrNoVote) {
-			s.forget(c)
+			s.refused(state, before)
 		}
 		return driver.Standing{}, s.store.wrap(c.Name, err)
 	}

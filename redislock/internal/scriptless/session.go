@@ -51,7 +51,7 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	if err := s.store.Eviction.Err(ctx); err != nil {
 		return driver.Standing{}, err
 	}
-	_, err := s.entering(ctx, c)
+	first, err := s.entering(ctx, c)
 	if err != nil {
 		return driver.Standing{}, err
 	}
@@ -62,7 +62,7 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 			_ = s.leave(ctx, c) // if it fails, the hold expires
 			return driver.Standing{}, driver.ErrGone
 		}
-	case err == nil && !st.Gone, redisclient.Refused(err):
+	case err == nil && !st.Gone, first && redisclient.Refused(err):
 		s.forget(c)
 	}
 	return st, err
