@@ -20,13 +20,13 @@ type nodeView struct {
 // nodeViews asks each node of a store that is a quorum; nil: it is none.
 func nodeViews(ctx context.Context, c *pawl.Client, name string) []nodeView {
 	q, ok := c.Engine().(interface {
-		Lines(ctx context.Context, name string) []quorum.View
+		NodeLines(ctx context.Context, name string) []quorum.NodeLine
 	})
 	if !ok {
 		return nil
 	}
 	var all []nodeView
-	for _, v := range q.Lines(ctx, name) {
+	for _, v := range q.NodeLines(ctx, name) {
 		n := nodeView{Node: v.Node}
 		if v.Err != nil {
 			n.Error = v.Err.Error()

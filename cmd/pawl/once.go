@@ -174,15 +174,15 @@ func (s *single) Observe(e pawl.Event) {
 }
 
 func (s *single) options() []once.Option {
-	opts := []once.Option{once.Keep(s.keep)}
+	opts := []once.Option{once.WithKeep(s.keep)}
 	if s.hold {
-		opts = append(opts, once.Hold())
+		opts = append(opts, once.WithHold())
 	}
 	switch {
 	case s.now:
-		opts = append(opts, once.Wait(0))
+		opts = append(opts, once.WithWait(0))
 	case s.waits:
-		opts = append(opts, once.Wait(s.wait))
+		opts = append(opts, once.WithWait(s.wait))
 	}
 	return opts
 }
