@@ -16,22 +16,21 @@ import (
 	"github.com/pawl-go/pawl/redislock/goredis"
 )
 
-// patient opens a session on a client that would wait for a reply longer than any
-// test here.
+// patient opens a session on a client with a long read timeout.
 func patient(t *testing.T, p *faultproxy.Proxy) driver.Session {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: p.Addr(), ReadTimeout: time.Minute, PoolSize: 20})
 	e := goredis.New(c)
 	t.Cleanup(func() {
 		p.Heal()
-		p.Reset() // or Close would wait for replies
+		p.Reset() // otherwise Close would wait for replies
 		_ = e.Close()
 		_ = c.Close()
 	})
 	return session(t, e, time.Minute)
 }
 
-// enterAll enters n names at once and returns how each ended.
+// enterAll enters n names concurrently and returns the errors.
 func enterAll(ctx context.Context, one driver.Session, n int) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -56,13 +55,13 @@ func TestCallsDoNotWaitForThoseThatAreNotAnswered(t *testing.T) {
 	unanswered := 0
 	for i, err := range enterAll(ctx, one, n) {
 		if errors.Is(err, context.DeadlineExceeded) {
-			unanswered++ // alone, or together with others
+			unanswered++ // by itself, or in a batch
 		} else if err != nil {
 			t.Errorf("name %d: %v", i, err)
 		}
 	}
 	if unanswered == 0 || unanswered == n {
-		t.Errorf("%d of %d calls were not answered, of which %d trips were not", unanswered, n, silent)
+		t.Errorf("%d of %d calls were not answered, of which %d replies were lost", unanswered, n, silent)
 	}
 	if _, err := one.Enter(t.Context(), mutex("ffff", "another")); err != nil {
 		t.Errorf("afterwards: %v", err)

@@ -35,8 +35,8 @@ func TestLawsInACluster(t *testing.T) {
 	drivertest.Run(t, harness(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.Addrs()})))
 }
 
-// harness runs the suite on one client, each case under a prefix of its own, so
-// that it can be seen what a case has left behind.
+// harness runs the suite on one client, each case under its own prefix, so that Clean can
+// see what a case leaves.
 func harness(t *testing.T, c redis.UniversalClient, opts ...redislock.Option) drivertest.Harness {
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
@@ -67,8 +67,7 @@ func harness(t *testing.T, c redis.UniversalClient, opts ...redislock.Option) dr
 	}
 }
 
-// leftovers reports the keys under prefix but for fences and what a quorum's node
-// knows, which stay.
+// leftovers reports keys under prefix, except fences and quorum memberships, which stay.
 func leftovers(c redis.UniversalClient, prefix string) error {
 	look := func(ctx context.Context, c *redis.Client) error {
 		keys, err := c.Keys(ctx, prefix+"*").Result()

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// A server that is slow to take connections must not be asked for ever more of them: it
-// would only get slower, and those who ask with it.
+// A server that is slow to accept connections must not get more and more of them, which
+// would make it slower.
 func TestASlowServerIsNotFloodedWithConnections(t *testing.T) {
 	t.Parallel()
 	way := faultproxy.New(t, testserver.Redis(t).Addr())
@@ -44,9 +44,9 @@ func TestASlowServerIsNotFloodedWithConnections(t *testing.T) {
 	}
 }
 
-// Who waits for the connection that another makes must not fail with that one: nothing
-// of its own was sent, so it connects itself.
-func TestACallerWhoGivesUpConnectingCostsTheOthersNothing(t *testing.T) {
+// A caller that waits for another caller's connection attempt must not fail with it: its
+// call was not sent, so it connects itself.
+func TestACallerThatGivesUpConnectingDoesNotFailTheOthers(t *testing.T) {
 	t.Parallel()
 	for _, how := range []error{context.Canceled, context.DeadlineExceeded} {
 		t.Run(how.Error(), func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestACallerWhoGivesUpConnectingCostsTheOthersNothing(t *testing.T) {
 
 func givesUpConnecting(t *testing.T, how error) {
 	way := faultproxy.New(t, testserver.Redis(t).Addr())
-	var slow atomic.Bool // the next connection is
+	var slow atomic.Bool // the next connection attempt
 	connects, goOn := make(chan struct{}), make(chan struct{})
 	own, err := redis.NewClient(redis.ClientOption{InitAddress: []string{way.Addr()}, PipelineMultiplex: -1, DisableCache: true, DisableRetry: true,
 		DialCtxFn: func(_ context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
@@ -86,7 +86,7 @@ func givesUpConnecting(t *testing.T, how error) {
 	first, others := make(chan error, 1), make(chan error, 10)
 	go func() {
 		err := ask(gives)
-		for gives.Err() == nil { // it found the connection that was reset
+		for gives.Err() == nil { // it used the connection that was reset
 			err = ask(gives)
 		}
 		first <- err
@@ -95,7 +95,7 @@ func givesUpConnecting(t *testing.T, how error) {
 	for range cap(others) {
 		go func() { others <- ask(t.Context()) }()
 	}
-	time.Sleep(50 * time.Millisecond) // nothing tells when they wait; who comes later connects by itself
+	time.Sleep(50 * time.Millisecond) // their waiting cannot be observed; a later one connects itself
 	if how == context.Canceled {
 		giveUp()
 	}

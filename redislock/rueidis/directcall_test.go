@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
-// passed is a ctx whose deadline has passed, and which does not say so yet.
+// passed is a ctx whose deadline has passed but which has not ended.
 type passed struct{ context.Context }
 
 func (passed) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }

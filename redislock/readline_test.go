@@ -17,11 +17,11 @@ import (
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
-// otherKeys are a neighbour's.
+// otherKeys is the number of keys of another program.
 const otherKeys = 20_000
 
-// TestALineIsReadInOneStepHoweverManyOtherKeysThereAre: and shows what List would,
-// also of other clients; a key that is no lock is nobody's.
+// Line shows what List would, also holds of other clients, and nothing for a key that is
+// not a lock.
 func TestALineIsReadInOneStepHoweverManyOtherKeysThereAre(t *testing.T) {
 	t.Parallel()
 	for about, start := range map[string]func(t *testing.T) (driver.Engine, []string){
@@ -71,10 +71,10 @@ func readsLines(t *testing.T, e driver.Engine, addrs []string) {
 	}
 	anywhere := func(words ...string) {
 		for _, at := range nodes {
-			_, _ = at.try(words...) // the node that serves the key takes it
+			_, _ = at.try(words...) // the node that serves the key accepts it
 		}
 	}
-	// In the slot of a name that is asked for.
+	// In the slot of one of the names.
 	anywhere("EVAL", fmt.Sprintf("for i = 1, %d do redis.call('SET', '{' .. KEYS[1] .. '}' .. i, 'x') end", otherKeys), "1", "pawl:foreign")
 	anywhere("SET", "pawl:foreign", "theirs", "PX", "60000")
 	anywhere("RPUSH", "pawl:list", "a")

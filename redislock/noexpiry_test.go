@@ -7,10 +7,9 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// A hold of ours may be without an end: somebody has taken its expiry away. Who waits
-// for it looks now and then, as for a hold of another client that has none, but not all
-// the time.
-func TestAHoldWithoutAnEndIsNotLookedAtAllTheTime(t *testing.T) {
+// An operator may remove the expiry of a hold. A waiter then polls it, as it polls a hold
+// of another client without an expiry, but not in a busy loop.
+func TestAHoldWithoutExpiryIsNotPolledInABusyLoop(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())

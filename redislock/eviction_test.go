@@ -19,9 +19,9 @@ func recheck(every time.Duration) redislock.Option {
 	return func(o *redisengine.Options) { o.EvictionRecheck = every }
 }
 
-// A server that begins to evict keys is refused as one that did when it was opened:
-// nothing new is granted, and whoever holds goes on.
-func TestAServerThatBeginsToEvictIsNoticed(t *testing.T) {
+// A server whose policy is changed to evict keys grants nothing new; existing holds are
+// kept.
+func TestAChangeOfTheEvictionPolicyIsNoticed(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
 	for about, opts := range map[string][]redislock.Option{"refused": nil, "allowed": {redislock.WithEvictionAllowed()}} {

@@ -13,14 +13,15 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// Other programs have filled the server with keys, it stalls for three seconds, and four hundred acquires give up meanwhile. With the stall the outage is
-// over, and nothing goes through the keys but what lists them for a person.
-func TestAStallOfAFilledServerIsOverWithTheStall(t *testing.T) {
+// Other programs have filled the server with keys. It stalls for three seconds, in which
+// four hundred acquires give up. The outage must end with the stall, and nothing may scan
+// the keys.
+func TestAnOutageOfAFullServerEndsWithTheStall(t *testing.T) {
 	t.Parallel()
 	const ttl, stall = 4 * time.Second, 3 * time.Second
 	s := testserver.Redis(t, "--enable-debug-command", "yes")
 	at := newConsole(t, s.Addr())
-	at.do("DEBUG", "POPULATE", "100000", "neighbour") // however many: that nothing goes through them is counted
+	at.do("DEBUG", "POPULATE", "100000", "neighbour") // scans are counted, so the number does not matter
 	c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
 	unlock(t, lock(t, c.Mutex("before")))
 	s.Pause()
@@ -37,7 +38,7 @@ func TestAStallOfAFilledServerIsOverWithTheStall(t *testing.T) {
 		})
 	}
 	gaveUp.Wait()
-	time.Sleep(time.Until(began.Add(stall))) // the stall is what the test is about
+	time.Sleep(time.Until(began.Add(stall))) // the full stall
 	w := startWatch()
 	defer w.end()
 	s.Resume()
@@ -48,7 +49,7 @@ func TestAStallOfAFilledServerIsOverWithTheStall(t *testing.T) {
 	} else {
 		t.Logf("the next lock came %v after the stall", took)
 	}
-	for i := 0; time.Since(over) < ttl; i++ { // what is unsettled is asked for again until a lease would have ended
+	for i := 0; time.Since(over) < ttl; i++ { // unsettled claims are retried until a lease would have expired
 		for _, name := range []string{"next", fmt.Sprint("stalled ", i%400)} {
 			l, err := c.Mutex(name).TryLock(t.Context())
 			if err != nil && !errors.Is(err, pawl.ErrHeld) {
@@ -68,7 +69,7 @@ func TestAStallOfAFilledServerIsOverWithTheStall(t *testing.T) {
 	}
 	for _, stat := range strings.Fields(at.do("INFO", "commandstats")) {
 		if strings.HasPrefix(stat, "cmdstat_scan:") || strings.HasPrefix(stat, "cmdstat_keys:") {
-			t.Errorf("the keys were gone through: %s", stat)
+			t.Errorf("the keys were scanned: %s", stat)
 		}
 	}
 }
