@@ -62,7 +62,7 @@ func (a *acquisition) takeTurn(ctx context.Context, g *gate, t turn) (passed boo
 		return false, a.runFor(ctx, g, a.run)
 	}
 	inLine := t.cl.is(claimset.Waiting)
-	a.cl, a.last, a.known = t.cl, t.last, inLine
+	a.cl, a.last, a.known = t.cl, t.last, inLine || t.last.Holder != nil // also if its session has ended since
 	switch {
 	case t.passed:
 		return true, nil

@@ -45,26 +45,41 @@ func (t *Claims[S]) Begin(ctx context.Context) error {
 }
 
 // Add adds a claim that is about to be entered; errors are those of Begin. A claim of
-// the same ID and Try is left as it is, and returned. A lower Try is replaced. A claim
+// the same ID and Try stays as it is, and is returned. A lower Try is replaced. A claim
 // that comes after a higher Try is returned without being added: no one reads the
-// answer to its call.
-func (t *Claims[S]) Add(ctx context.Context, c driver.Claim, state S) (*Claimed[S], error) {
+// answer to its call. before is what the table had of the ID, for Refused.
+func (t *Claims[S]) Add(ctx context.Context, c driver.Claim, state S) (p, before *Claimed[S], err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p := &Claimed[S]{Claim: c, State: state}
+	p = &Claimed[S]{Claim: c, State: state}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return nil, driver.ErrGone
+		return nil, nil, driver.ErrGone
 	}
-	switch have := t.byID[c.ID]; {
-	case have == nil || have.Claim.Try < c.Try:
+	before = t.byID[c.ID]
+	switch {
+	case before == nil || before.Claim.Try < c.Try:
 		t.byID[c.ID] = p
-	case have.Claim.Try == c.Try:
-		return have, nil
+	case before.Claim.Try == c.Try:
+		p = before
 	}
-	return p, nil
+	return p, before, nil
+}
+
+// Refused takes back an Add whose call the store has refused without changing anything.
+// What an earlier call may have put into the line stays, or is back.
+func (t *Claims[S]) Refused(p, before *Claimed[S]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.byID[p.Claim.ID] != p: // ended or replaced meanwhile
+	case before != nil:
+		t.byID[p.Claim.ID] = before
+	default:
+		delete(t.byID, p.Claim.ID)
+	}
 }
 
 // Find returns the claim of an ID in exactly this try, or nil.

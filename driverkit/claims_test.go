@@ -31,7 +31,7 @@ func TestTheTableHasTheHighestTry(t *testing.T) {
 	} {
 		claims, states := driverkit.NewClaims[string](), []string{"first", "second"}
 		c.calls(func(try int) {
-			p, err := claims.Add(t.Context(), claimed("a", try), states[0])
+			p, _, err := claims.Add(t.Context(), claimed("a", try), states[0])
 			if err != nil || p.Claim.Try != try {
 				t.Errorf("%s: try %d is answered with %+v, %v", c.what, try, p, err)
 			}
@@ -49,10 +49,45 @@ func TestTheTableHasTheHighestTry(t *testing.T) {
 	}
 }
 
+func TestARefusedCallLeavesTheTableAsItWas(t *testing.T) {
+	for _, c := range []struct {
+		what       string
+		first, try int // 0: no earlier call
+		meanwhile  func(claims *driverkit.Claims[int])
+		want       int
+	}{
+		{"the first call", 0, 1, nil, 0},
+		{"a repetition", 1, 1, nil, 1},
+		{"a higher try", 1, 2, nil, 1},
+		{"a late one", 2, 1, nil, 2},
+		{"ended meanwhile", 1, 2, func(claims *driverkit.Claims[int]) { claims.End(claimed("a", 2)) }, 0},
+	} {
+		claims := driverkit.NewClaims[int]()
+		if c.first != 0 {
+			if _, _, err := claims.Add(t.Context(), claimed("a", c.first), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, before, err := claims.Add(t.Context(), claimed("a", c.try), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.meanwhile != nil {
+			c.meanwhile(claims)
+		}
+		claims.Refused(p, before)
+		for try := 1; try <= 2; try++ {
+			if found := claims.Find("a", try) != nil; found != (try == c.want) {
+				t.Errorf("%s: try %d is in the table: %v", c.what, try, found)
+			}
+		}
+	}
+}
+
 func TestAClosedTableTakesNothing(t *testing.T) {
 	claims := driverkit.NewClaims[int]()
 	for _, id := range []string{"a", "b"} {
-		if _, err := claims.Add(t.Context(), claimed(id, 1), 0); err != nil {
+		if _, _, err := claims.Add(t.Context(), claimed(id, 1), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +102,7 @@ func TestAClosedTableTakesNothing(t *testing.T) {
 		t.Errorf("after one was ended, %v are left", left)
 	}
 	<-claims.Ended()
-	if _, err := claims.Add(t.Context(), claimed("c", 1), 0); !errors.Is(err, driver.ErrGone) {
+	if _, _, err := claims.Add(t.Context(), claimed("c", 1), 0); !errors.Is(err, driver.ErrGone) {
 		t.Errorf("Add to a closed table: %v", err)
 	}
 	if err := claims.Begin(t.Context()); !errors.Is(err, driver.ErrGone) {
@@ -83,7 +118,7 @@ func TestAClosedTableTakesNothing(t *testing.T) {
 func TestTheEndOfAClaimWakesItsAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claims, f := driverkit.NewClaims[int](), newFakeSession()
-		p, err := claims.Add(t.Context(), claimed("a", 1), 0)
+		p, _, err := claims.Add(t.Context(), claimed("a", 1), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
