@@ -15,7 +15,7 @@ const chunk = 500
 // Beat prolongs claims. Each is answered by itself: a node or a chunk that does not
 // answer does not affect the others.
 func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
 	s.store.Eviction.Refresh()
@@ -37,9 +37,6 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	s.mu.Lock()
 	s.timedOut = errors.Is(failed, context.DeadlineExceeded)
 	s.mu.Unlock()
-	if s.store.Keys.Cluster() {
-		s.store.subscriptions.EndIdle()
-	}
 	return failed
 }
 
@@ -76,11 +73,13 @@ func (s *session) beatAnswer(c *driver.Claim, sent time.Time, a redisclient.Answ
 	}
 	switch {
 	case st.Gone:
-		s.forget(*c)
+		s.claims.End(*c)
 	case st.Held: // if the message of its grant was missed, this wakes its Await
 		s.granted(c.ID, c.Try, st.Token)
 	default:
-		s.beaten(c, sent, a.Array)
+		if p := s.claims.Find(c.ID, c.Try); p != nil { // see still in line.lua
+			p.Waiter.Beaten(sent, millis(a.Array[1].Int), a.Array[2].Text, s.ttl)
+		}
 	}
 	return st, nil
 }

@@ -7,13 +7,13 @@ package redisline
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/redislock/internal/keyspace"
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
@@ -32,11 +32,9 @@ type Config struct {
 // Engine keeps lines of claims in Redis. It is safe for concurrent use.
 type Engine struct {
 	*store
-	watches *watches
-
-	mu       sync.RWMutex // guards what follows
-	sessions map[string]*session
-	closed   bool
+	sessions *driverkit.Sessions[*session]
+	watches  *watches
+	closing  sync.Once
 }
 
 var (
@@ -45,13 +43,11 @@ var (
 	_ driver.Watcher = (*Engine)(nil)
 )
 
-var errClosed = errors.New("redislock: engine is closed")
-
 // New returns an engine. It asks nothing of the server yet.
 func New(c Config) *Engine {
-	e := &Engine{sessions: map[string]*session{}}
+	e := &Engine{sessions: driverkit.NewSessions[*session]("redislock")}
 	e.store = newStore(c, e.notify)
-	e.watches = newWatches(e.store)
+	e.watches = newWatches(e.store, e.sessions.Go)
 	return e
 }
 
@@ -71,22 +67,11 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 		return nil, err
 	}
 	s := newSession(e.store, o)
-	s.ended = func() { e.forget(s) }
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, errClosed
+	s.ended = func() { e.sessions.Remove(s.id, s) }
+	if err := e.sessions.Add(s.id, s); err != nil {
+		return nil, err
 	}
-	e.sessions[s.id] = s
 	return s, nil
-}
-
-func (e *Engine) forget(s *session) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.sessions[s.id] == s {
-		delete(e.sessions, s.id)
-	}
 }
 
 // notify delivers a message to the session of a claim: "<session> <id> <try> <token>",
@@ -104,10 +89,7 @@ func (e *Engine) notify(message string) {
 	if err != nil {
 		return
 	}
-	e.mu.RLock()
-	s := e.sessions[keyspace.Session(w[0])]
-	e.mu.RUnlock()
-	if s != nil {
+	if s, ok := e.sessions.Find(keyspace.Session(w[0])); ok {
 		s.granted(w[1], try, token)
 	}
 }
@@ -135,31 +117,15 @@ func (e *Engine) RunID(ctx context.Context) (string, error) {
 	return redisclient.InfoField(r.Text, "run_id"), nil
 }
 
-const closeTimeout = 2 * time.Second
-
 // Close ends the open sessions with their claims, and the engine's goroutines. If the
 // server does not answer in time, the claims stay until they expire. The user's
 // client stays open.
 func (e *Engine) Close() error {
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		return nil
-	}
-	e.closed = true
-	open := make([]*session, 0, len(e.sessions))
-	for _, s := range e.sessions {
-		open = append(open, s)
-	}
-	e.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	var errs []error
-	for _, s := range open {
-		errs = append(errs, s.Close(ctx))
-	}
-	e.Eviction.Close()
-	e.watches.close()
-	e.subscriptions.Close()
-	return driver.Join(append(errs, e.Client.Close())...)
+	err := e.sessions.Close()
+	e.closing.Do(func() {
+		e.Eviction.Close()
+		e.subscriptions.Close()
+		err = driver.Join(err, e.Client.Close())
+	})
+	return err
 }

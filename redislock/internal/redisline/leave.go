@@ -22,7 +22,7 @@ func (s *session) leaveAll(ctx context.Context, claims []driver.Claim) (failed e
 				continue
 			}
 			if a.Err == nil {
-				s.forget(part[i])
+				s.claims.End(part[i])
 			} else if redisclient.Code(a.Err) != "WRONGTYPE" { // then the key is not ours
 				failed = redisclient.Wrap(a.Err)
 			}
@@ -41,14 +41,14 @@ func (s *session) leave(ctx context.Context, c driver.Claim) error {
 	r, err := redisclient.Run(ctx, s.store.Client, call)
 	if redisclient.Moving(err) {
 		if r, again := s.store.run(ctx, moveLeaveScript, call.Keys[:1], call.Args...); again == nil && r.Int == 1 {
-			s.forget(c)
+			s.claims.End(c)
 			return nil
 		}
 	}
 	if err != nil {
 		return s.store.wrap(c.Name, err)
 	}
-	s.forget(c)
+	s.claims.End(c)
 	if r.Int == 0 {
 		return driver.ErrGone
 	}

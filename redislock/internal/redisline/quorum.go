@@ -32,7 +32,7 @@ func (s *session) quorum() *membership {
 
 // Enlist makes the session one of a quorum. A cluster cannot be a node.
 func (s *session) Enlist(ctx context.Context, list string) (driver.Membership, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.claims.Begin(ctx); err != nil {
 		return driver.Membership{}, err
 	}
 	key := s.store.Keys.Membership()
@@ -51,7 +51,7 @@ func (s *session) Enlist(ctx context.Context, list string) (driver.Membership, e
 	}
 	votes, silent, run := r.Array[0].Text, millis(r.Array[1].Int), r.Array[5].Text
 	if m := s.quorum(); m != nil && m.run != run {
-		s.forgetAll()
+		s.claims.Forget()
 		return driver.Membership{}, driver.ErrGone
 	}
 	s.mu.Lock()
@@ -65,7 +65,7 @@ func (s *session) Enlist(ctx context.Context, list string) (driver.Membership, e
 
 // Mark returns the fence and the epoch.
 func (s *session) Mark(ctx context.Context) (high, epoch uint64, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.claims.Begin(ctx); err != nil {
 		return 0, 0, err
 	}
 	answers := make([]redisclient.Answer, 2)
@@ -81,7 +81,7 @@ func (s *session) Mark(ctx context.Context) (high, epoch uint64, err error) {
 
 // Rejoin raises fence and epoch, and lets the node vote.
 func (s *session) Rejoin(ctx context.Context, high, epoch uint64) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
 	m := s.quorum()
@@ -105,7 +105,7 @@ func (s *session) Rejoin(ctx context.Context, high, epoch uint64) error {
 
 // Confirm raises the fence if the grant still stands.
 func (s *session) Confirm(ctx context.Context, c driver.Claim, granted, token uint64) (bool, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.claims.Begin(ctx); err != nil {
 		return false, err
 	}
 	if token >= 1<<53 {
@@ -131,8 +131,8 @@ const maxEpochs = 3
 
 // enterQuorum is Enter at a node of a quorum. A node that is in another epoch, or does
 // not vote, has changed nothing.
-func (s *session) enterQuorum(ctx context.Context, state *claimState, m *membership, waiting string) (redisclient.Reply, uint64, error) {
-	c, keys := &state.claim, state.keys
+func (s *session) enterQuorum(ctx context.Context, c *driver.Claim, state claimState, m *membership, waiting string) (redisclient.Reply, uint64, error) {
+	keys := state.keys
 	sc := quorumEnterScript
 	if !c.Exclusive() {
 		sc = quorumShareScript
@@ -199,7 +199,7 @@ func (s *session) noVote(r redisclient.Reply) error {
 	case r.Array[0].Int == codeSilent:
 		return driver.ErrNoVote
 	case r.Array[0].Int == codeOtherServer:
-		s.forgetAll()
+		s.claims.Forget()
 		return driver.ErrGone
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/redislock/internal/keyspace"
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
@@ -18,21 +19,19 @@ type session struct {
 	store  *store
 	id     string
 	ttl    time.Duration
-	millis string        // ttl, as an argument
-	part   string        // what all holds of the session have in common
-	done   chan struct{} // closed by Close
-	ended  func()        // called by Close
+	millis string // ttl, as an argument
+	part   string // what all holds of the session have in common
+	claims *driverkit.Claims[claimState]
+	ended  func() // called by Close
 
-	mu         sync.Mutex             // guards what follows, and the claim states
-	args       argCache               // of the claim that was entered last
-	claims     map[string]*claimState // claims that may be in a line: added before they are sent, removed when they have certainly ended
-	closed     bool
+	mu         sync.Mutex  // guards what follows
+	args       argCache    // of the claim that was entered last
 	timedOut   bool        // the last Beat had no answer in time
 	membership *membership // in a quorum; nil: none
 }
 
 func newSession(st *store, o driver.SessionOptions) *session {
-	s := &session{store: st, id: o.ID, done: make(chan struct{}), claims: map[string]*claimState{}}
+	s := &session{store: st, id: o.ID, claims: driverkit.NewClaims[claimState]()}
 	s.ttl, s.millis = redisclient.Expiry(o.TTL)
 	s.part = keyspace.SessionPart(o.ID, s.millis)
 	return s
@@ -47,20 +46,16 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 		return driver.Standing{}, err
 	}
 	channel := s.store.Keys.Channel(c.Name)
-	state, before, args, err := s.entering(ctx, &c, channel)
+	state := claimState{keys: s.store.Keys.Of(c.Name), prefix: keyspace.HoldPrefix(&c)}
+	p, before, err := s.claims.Add(ctx, c, state)
 	if err != nil {
 		return driver.Standing{}, err
 	}
-	var r redisclient.Reply
-	var epoch uint64
-	if m := s.quorum(); m != nil {
-		r, epoch, err = s.enterQuorum(ctx, state, m, args.waiting)
-	} else {
-		r, err = s.grant(ctx, &c, s.enterCall(state, args), s.store.ReplicaTimeout)
-	}
+	p.Waiter.Current(s.store.subscriptions.Generation(channel))
+	r, epoch, err := s.enter(ctx, &c, state, s.arguments(&c, channel))
 	if err != nil {
 		if redisclient.Refused(err) || errors.Is(err, driver.ErrNoVote) {
-			s.refused(state, before)
+			s.claims.Refused(p, before)
 		}
 		return driver.Standing{}, s.store.wrap(c.Name, err)
 	}
@@ -68,19 +63,27 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	st.Epoch = epoch
 	switch {
 	case st.Held || st.Valid > 0:
-		s.expect(&c, r)
-		if !s.entered(&c, st.Held) { // Close may have ended the claims before this one was there
+		s.answered(&c, r, st.Held)
+		if s.claims.Closed() { // Close may have ended the claims before this one was there
 			_ = s.leave(ctx, c) // if it fails, the claim expires
 			return driver.Standing{}, driver.ErrGone
 		}
 	case !st.Gone:
-		s.forget(c)
+		s.claims.End(c)
 	}
 	return st, err
 }
 
-func (s *session) enterCall(state *claimState, args argCache) redisclient.Call {
-	c, keys := &state.claim, state.keys
+func (s *session) enter(ctx context.Context, c *driver.Claim, state claimState, args argCache) (r redisclient.Reply, epoch uint64, err error) {
+	if m := s.quorum(); m != nil {
+		return s.enterQuorum(ctx, c, state, m, args.waiting)
+	}
+	r, err = s.grant(ctx, c, s.enterCall(c, state, args), s.store.ReplicaTimeout)
+	return r, 0, err
+}
+
+func (s *session) enterCall(c *driver.Claim, state claimState, args argCache) redisclient.Call {
+	keys := state.keys
 	call := redisclient.Call{
 		Script: enterScript,
 		Keys:   []string{keys.Hold, keys.Line, s.store.Keys.Fence(c.Name), keys.Waiting, keys.Expiries},
@@ -100,7 +103,7 @@ func (s *session) enterCall(state *claimState, args argCache) redisclient.Call {
 
 // Leave gives back a claim in one script, which lets in and notifies the next.
 func (s *session) Leave(ctx context.Context, c driver.Claim) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
 	return s.leave(ctx, c)
@@ -108,7 +111,7 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 
 // Close ends the session's claims.
 func (s *session) Close(ctx context.Context) error {
-	left := s.close()
+	left := s.claims.Close()
 	s.ended()
 	return s.leaveAll(ctx, left)
 }

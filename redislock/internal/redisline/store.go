@@ -3,18 +3,19 @@ package redisline
 import (
 	"context"
 
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
 // store is the part of an engine that its sessions share.
 type store struct {
 	Config
-	subscriptions *redisclient.Subscriptions
+	subscriptions *driverkit.Subscriptions
 	notify        func(message string) // called with every message for the engine's claims
 }
 
 func newStore(c Config, notify func(string)) *store {
-	return &store{Config: c, subscriptions: redisclient.NewSubscriptions(c.Client), notify: notify}
+	return &store{Config: c, subscriptions: driverkit.NewSubscriptions(redisclient.Listen(c.Client)), notify: notify}
 }
 
 // Ready returns why nothing can be granted.

@@ -2,6 +2,7 @@ package redisline
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -16,36 +17,27 @@ const (
 
 // watches are the names that are watched through one engine.
 type watches struct {
-	store   *store
-	running context.Context // ends when close begins
-	stop    context.CancelFunc
-	tasks   sync.WaitGroup
+	store *store
+	start func(task func(context.Context)) error // starts a goroutine of the engine's
 
 	mu     sync.RWMutex // guards what follows
 	byName map[string]*watch
-	closed bool
 }
 
-// A watch is one watched name. Its goroutine ends with the last watcher.
+// A watch is one watched name. Its goroutine ends with the last watcher, or with the
+// engine.
 type watch struct {
 	name     string
 	watchers map[chan struct{}]struct{} // guarded by watches.mu
 	ready    chan struct{}              // closed once the line publishes departures
+	ended    chan struct{}              // closed by the goroutine at its end
 	stop     context.CancelFunc
 }
 
-func newWatches(s *store) *watches {
-	w := &watches{store: s, byName: map[string]*watch{}}
-	w.running, w.stop = context.WithCancel(context.Background())
-	return w
-}
+var errClosed = errors.New("redislock: engine is closed")
 
-func (ws *watches) close() {
-	ws.mu.Lock()
-	ws.closed = true
-	ws.mu.Unlock()
-	ws.stop()
-	ws.tasks.Wait()
+func newWatches(s *store, start func(func(context.Context)) error) *watches {
+	return &watches{store: s, start: start, byName: map[string]*watch{}}
 }
 
 // watch returns a channel that receives after departures from name, and is closed when
@@ -58,7 +50,7 @@ func (ws *watches) watch(ctx context.Context, name string) (<-chan struct{}, err
 	}
 	select {
 	case <-w.ready:
-	case <-ws.running.Done():
+	case <-w.ended:
 		ws.remove(w, out)
 		return nil, errClosed
 	case <-ctx.Done():
@@ -72,15 +64,21 @@ func (ws *watches) watch(ctx context.Context, name string) (<-chan struct{}, err
 func (ws *watches) add(name string, out chan struct{}) (*watch, error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.closed {
-		return nil, errClosed
-	}
 	w := ws.byName[name]
 	if w == nil {
-		ctx, stop := context.WithCancel(ws.running)
-		w = &watch{name: name, watchers: map[chan struct{}]struct{}{}, ready: make(chan struct{}), stop: stop}
+		w = &watch{name: name, watchers: map[chan struct{}]struct{}{}, ready: make(chan struct{}), ended: make(chan struct{})}
+		var ctx context.Context
+		ctx, w.stop = context.WithCancel(context.Background())
+		err := ws.start(func(engine context.Context) {
+			defer close(w.ended)
+			defer context.AfterFunc(engine, w.stop)()
+			ws.run(ctx, w)
+		})
+		if err != nil {
+			w.stop()
+			return nil, err
+		}
 		ws.byName[name] = w
-		ws.tasks.Go(func() { ws.run(ctx, w) }) // ends with ctx; close waits for it
 	}
 	w.watchers[out] = struct{}{}
 	return w, nil
@@ -103,11 +101,11 @@ func (ws *watches) remove(w *watch, out chan struct{}) {
 // run keeps a name watched until ctx ends. It renews the request whenever the
 // subscription is established, since messages may have been missed before.
 func (ws *watches) run(ctx context.Context, w *watch) {
-	sub, err := ws.store.subscriptions.Use(ws.store.Keys.Departures(w.name), func(string) { ws.notify(w.name) })
-	if err != nil {
+	sub := ws.store.subscriptions.Open(ws.store.Keys.Departures(w.name), func(string) { ws.notify(w.name) })
+	if sub == nil {
 		return
 	}
-	defer sub.Drop()
+	defer sub.Release(0)
 	var last, end string
 	for ready := false; ctx.Err() == nil; {
 		generation, changed, _ := sub.State()

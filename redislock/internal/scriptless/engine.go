@@ -6,13 +6,12 @@ package scriptless
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/redislock/internal/keyspace"
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
@@ -28,17 +27,16 @@ type Config struct {
 // Engine keeps holds without scripts. It is safe for concurrent use.
 type Engine struct {
 	*store
-
-	mu       sync.Mutex // guards what follows
-	sessions map[*session]struct{}
-	closed   bool
+	sessions *driverkit.Sessions[*session]
+	closing  sync.Once
 }
-
-var errClosed = errors.New("redislock: engine is closed")
 
 // New returns an engine. It asks nothing of the server yet.
 func New(c Config) *Engine {
-	return &Engine{store: &store{Config: c, probing: make(chan struct{}, 1)}, sessions: map[*session]struct{}{}}
+	return &Engine{
+		store:    &store{Config: c, probing: make(chan struct{}, 1)},
+		sessions: driverkit.NewSessions[*session]("redislock"),
+	}
 }
 
 // Features reports that the plain recipe has holds and nothing else.
@@ -51,13 +49,10 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 		return nil, err
 	}
 	s := newSession(e.store, commands, o)
-	s.ended = func() { e.forget(s) }
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, errClosed
+	s.ended = func() { e.sessions.Remove(o.ID, s) }
+	if err := e.sessions.Add(o.ID, s); err != nil {
+		return nil, err
 	}
-	e.sessions[s] = struct{}{}
 	return s, nil
 }
 
@@ -65,12 +60,6 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 func (e *Engine) Ready(ctx context.Context) error {
 	_, err := e.ready(ctx)
 	return err
-}
-
-func (e *Engine) forget(s *session) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.sessions, s)
 }
 
 // listPage is the number of names that are read at a time.
@@ -131,27 +120,12 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	return e.remove(ctx, commands, key, r.Text)
 }
 
-const closeTimeout = 2 * time.Second
-
 // Close ends the open sessions with their holds.
 func (e *Engine) Close() error {
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		return nil
-	}
-	e.closed = true
-	open := make([]*session, 0, len(e.sessions))
-	for s := range e.sessions {
-		open = append(open, s)
-	}
-	e.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	var errs []error
-	for _, s := range open {
-		errs = append(errs, s.Close(ctx))
-	}
-	e.Eviction.Close()
-	return driver.Join(append(errs, e.Client.Close())...)
+	err := e.sessions.Close()
+	e.closing.Do(func() {
+		e.Eviction.Close()
+		err = driver.Join(err, e.Client.Close())
+	})
+	return err
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/redislock/internal/keyspace"
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
@@ -22,18 +22,14 @@ type session struct {
 	store    *store
 	commands *compareCommands
 	ttl      time.Duration
-	millis   string        // ttl, as an argument
-	part     string        // what all holds of the session have in common
-	done     chan struct{} // closed by Close
-	ended    func()        // called by Close
-
-	mu     sync.Mutex              // guards what follows
-	claims map[string]driver.Claim // added before they are sent, removed when they have certainly ended
-	closed bool
+	millis   string // ttl, as an argument
+	part     string // what all holds of the session have in common
+	claims   *driverkit.Claims[struct{}]
+	ended    func() // called by Close
 }
 
 func newSession(st *store, commands *compareCommands, o driver.SessionOptions) *session {
-	s := &session{store: st, commands: commands, done: make(chan struct{}), claims: map[string]driver.Claim{}}
+	s := &session{store: st, commands: commands, claims: driverkit.NewClaims[struct{}]()}
 	s.ttl, s.millis = redisclient.Expiry(o.TTL)
 	s.part = keyspace.SessionPart(o.ID, s.millis)
 	return s
@@ -51,19 +47,21 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	if err := s.store.Eviction.Err(ctx); err != nil {
 		return driver.Standing{}, err
 	}
-	first, err := s.entering(ctx, c)
+	p, before, err := s.claims.Add(ctx, c, struct{}{})
 	if err != nil {
 		return driver.Standing{}, err
 	}
 	st, err := s.enter(ctx, &c)
 	switch {
 	case st.Held:
-		if s.begin(context.WithoutCancel(ctx)) != nil { // Close may have ended the claims before this one was there
+		if s.claims.Closed() { // Close may have ended the claims before this one was there
 			_ = s.leave(ctx, c) // if it fails, the hold expires
 			return driver.Standing{}, driver.ErrGone
 		}
-	case err == nil && !st.Gone, first && redisclient.Refused(err):
-		s.forget(c)
+	case err == nil && !st.Gone:
+		s.claims.End(c)
+	case redisclient.Refused(err):
+		s.claims.Refused(p, before)
 	}
 	return st, err
 }
@@ -102,7 +100,7 @@ func renewed(r redisclient.Reply) bool { return !r.Null && (r.Text == "OK" || r.
 
 // Await waits for a while: nothing notifies that the name is free.
 func (s *session) Await(ctx context.Context, _ driver.Claim, _ driver.Standing) (driver.Standing, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.claims.Begin(ctx); err != nil {
 		return driver.Standing{}, err
 	}
 	timer := time.NewTimer(pollPause/2 + rand.N(pollPause/2))
@@ -110,7 +108,7 @@ func (s *session) Await(ctx context.Context, _ driver.Claim, _ driver.Standing) 
 	select {
 	case <-timer.C:
 		return driver.Standing{Ahead: -1, Pause: pollPause}, nil
-	case <-s.done:
+	case <-s.claims.Ended():
 		return driver.Standing{}, driver.ErrGone
 	case <-ctx.Done():
 		return driver.Standing{}, ctx.Err()
@@ -119,7 +117,7 @@ func (s *session) Await(ctx context.Context, _ driver.Claim, _ driver.Standing) 
 
 // Beat renews each hold that is still there.
 func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) (failed error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
 	s.store.Eviction.Refresh()
@@ -150,14 +148,14 @@ func (s *session) beatAnswer(c *driver.Claim, a redisclient.Answer) (driver.Stan
 	case a.Err == nil && renewed(a.Reply):
 		return driver.Standing{Held: true, Valid: s.ttl}, nil
 	}
-	s.forget(*c)
+	s.claims.End(*c)
 	return driver.Standing{Gone: true}, nil
 }
 
 // Leave deletes the hold of this Try with one command, and looks for that of a lower
 // Try only if it was not there.
 func (s *session) Leave(ctx context.Context, c driver.Claim) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
 	return s.leave(ctx, c)
@@ -165,7 +163,7 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 
 // Close deletes the session's holds.
 func (s *session) Close(ctx context.Context) (failed error) {
-	left := s.close()
+	left := s.claims.Close()
 	s.ended()
 	for _, c := range left {
 		if err := s.leave(ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
@@ -185,7 +183,7 @@ func (s *session) leave(ctx context.Context, c driver.Claim) error {
 		err = s.leaveLower(ctx, key, &c)
 	}
 	if err == nil || errors.Is(err, driver.ErrGone) {
-		s.forget(c)
+		s.claims.End(c)
 	}
 	return err
 }
@@ -204,60 +202,4 @@ func (s *session) leaveLower(ctx context.Context, key string, c *driver.Claim) e
 // value returns the value of a claim's hold. Its token is 0: there are none.
 func (s *session) value(c *driver.Claim) string {
 	return keyspace.HoldPrefix(c) + "0" + keyspace.HoldSuffix(c.Limit, s.part, c.Note)
-}
-
-// begin returns why no call may be sent.
-func (s *session) begin(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return driver.ErrGone
-	}
-	return nil
-}
-
-// entering adds a claim before it is sent, so that Close ends it whatever becomes of
-// the answer. first is false if an earlier Enter of this ID may have succeeded.
-func (s *session) entering(ctx context.Context, c driver.Claim) (first bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false, driver.ErrGone
-	}
-	have, known := s.claims[c.ID]
-	if !known || have.Try < c.Try { // a late call does not hide a higher Try
-		s.claims[c.ID] = c
-	}
-	return !known, nil
-}
-
-// forget removes a claim that is certainly not held, unless a higher Try of it was sent
-// meanwhile.
-func (s *session) forget(c driver.Claim) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if have, ok := s.claims[c.ID]; ok && have.Try <= c.Try {
-		delete(s.claims, c.ID)
-	}
-}
-
-// close ends the session for new calls and returns the claims that may be held.
-func (s *session) close() []driver.Claim {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.closed = true
-		close(s.done)
-	}
-	left := make([]driver.Claim, 0, len(s.claims))
-	for _, c := range s.claims {
-		left = append(left, c)
-	}
-	return left
 }
