@@ -9,23 +9,27 @@ import (
 )
 
 // LockAll takes several names, all or none, and returns one lease for them: it
-// ends when any of them is lost. A name given twice is taken once.
+// ends when any of them is lost, and Unlock gives all of them back. A name given
+// twice is taken once. The options are those of the lock of every name; ctx, and
+// WithWait, bound the whole wait. ErrLost says that a name was lost while another was
+// waited for.
 //
 // Names that are all free are taken in one atomic step, where the engine can; else,
 // and where one must be waited for, they are taken one after the other, sorted, so
 // that two callers cannot wait for each other, whatever order they name them in; nor
-// one for another that takes single locks in that order.
-func (c *Client) LockAll(ctx context.Context, names ...string) (*Lease, error) {
-	return c.lockAll(ctx, names, false)
+// one for another that takes single locks in that order. While a later name is waited
+// for, the earlier ones are held: take together what belongs together, and no more.
+func (c *Client) LockAll(ctx context.Context, names []string, opts ...Option) (*Lease, error) {
+	return c.lockAll(ctx, names, opts, false)
 }
 
 // TryLockAll takes several names now, all or none, or returns ErrHeld; *Error says
 // which name was held and *HeldError by whom.
-func (c *Client) TryLockAll(ctx context.Context, names ...string) (*Lease, error) {
-	return c.lockAll(ctx, names, true)
+func (c *Client) TryLockAll(ctx context.Context, names []string, opts ...Option) (*Lease, error) {
+	return c.lockAll(ctx, names, opts, true)
 }
 
-func (c *Client) lockAll(ctx context.Context, names []string, try bool) (*Lease, error) {
+func (c *Client) lockAll(ctx context.Context, names []string, opts []Option, try bool) (*Lease, error) {
 	if ctx == nil {
 		panic("pawl: nil context")
 	}
@@ -38,11 +42,12 @@ func (c *Client) lockAll(ctx context.Context, names []string, try bool) (*Lease,
 			return nil, c.fail("lock", name, err)
 		}
 	}
-	try = try || c.defaults.limited && c.defaults.wait == 0
-	whole := c.wholeLease(ctx, names, c.now())
+	o := c.options(opts)
+	try = try || o.limited && o.wait == 0
+	whole := c.wholeLease(ctx, names, o, c.now())
 	parts, at, err := c.takeAtOnce(ctx, whole, names, try)
 	if err != nil && (!try || errors.Is(err, errInOrder)) {
-		whole = c.wholeLease(ctx, names, whole.since) // the first may have ended with a part of it
+		whole = c.wholeLease(ctx, names, o, whole.since) // the first may have ended with a part of it
 		if over := c.timeOver(ctx, whole, try); over != nil && !errors.Is(err, ErrHeld) {
 			return c.gathered(whole, nil, names[0], over) // the store has not said that one is held
 		}
@@ -52,8 +57,8 @@ func (c *Client) lockAll(ctx context.Context, names []string, try bool) (*Lease,
 }
 
 // wholeLease is a lease of several names that has no parts yet.
-func (c *Client) wholeLease(ctx context.Context, names []string, since instant) *Lease {
-	l := &Lease{c: c, name: names[0], mode: exclusive, since: since}
+func (c *Client) wholeLease(ctx context.Context, names []string, o *options, since instant) *Lease {
+	l := &Lease{c: c, name: names[0], o: o, mode: exclusive, since: since}
 	l.caller = ctx
 	return l
 }

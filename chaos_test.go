@@ -470,7 +470,7 @@ func one(t *testing.T, c *Client, r *rand.Rand, j *judge, ttl, margin time.Durat
 		s := c.Semaphore("s", units, opts...)
 		lock = func(ctx context.Context) (*Lease, error) { return s.Acquire(ctx, need) }
 	default:
-		l, err = c.LockAll(ctx, "m", "n")
+		l, err = c.LockAll(ctx, []string{"m", "n"})
 		if err == nil {
 			for _, p := range l.Parts() {
 				j.took(p, p.Name(), units, false, margin)

@@ -51,7 +51,6 @@ var rows = map[string]row{
 	"sqllock/mysql":     {ours: "sqllock driver driverkit", engine: true},
 	"redlock":           {ours: "quorum redislock/rueidis driver driverkit", engine: true},
 
-	"multi":         {ours: "pawl driver", stdOnly: true},
 	"election":      {ours: "pawl driver internal/recipe", stdOnly: true},
 	"once":          {ours: "pawl driver internal/recipe once/record", stdOnly: true},
 	"once/record":   {ours: "driver internal/recordenc", stdOnly: true}, // apart, so that an engine may write it
@@ -61,7 +60,7 @@ var rows = map[string]row{
 
 	"engines":    {ours: "engines"},
 	"drivertest": {ours: "driver pawl"},
-	"cmd/pawl":   {ours: "engines pawl driver multi election once cell internal/lockbench"},
+	"cmd/pawl":   {ours: "engines pawl driver election once cell internal/lockbench"},
 
 	"examples/orders": {ours: "pawl driver memlock once once/httponce sqllock sqllock/sqlite"},
 	"examples/cron":   {ours: "pawl memlock once", stdOnly: true},

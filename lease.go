@@ -2,6 +2,8 @@ package pawl
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -86,40 +88,56 @@ func (l *Lease) Context() context.Context { return (*leaseContext)(l) }
 
 // Token returns the fencing token: unique, and larger than that of every holder
 // before. Hand it to whatever the work changes and have it refuse a smaller one.
-// For a lease of several names it is that of the first; see Parts.
+//
+// A lease of several names has a token for each, see Part, and Token returns 0: the
+// tokens of different names have no common order, so that no number would be right
+// for all of them. It does not panic, because code that only logs a lease need not
+// know how the lock was taken; and a check that gets the 0 by mistake fails closed,
+// since every fence refuses 0.
 func (l *Lease) Token() uint64 {
 	l.check()
-	if len(l.parts) > 0 {
-		return l.parts[0].Token()
-	}
 	return token(l.fence, l.pass)
 }
 
 // Fence returns the engine's own token, which the holders inside one process
-// share while they pass the lock on.
-func (l *Lease) Fence() uint64 {
-	if len(l.parts) > 0 {
-		return l.parts[0].Fence()
-	}
-	return l.fence
-}
+// share while they pass the lock on; 0 for a lease of several names.
+func (l *Lease) Fence() uint64 { return l.fence }
 
-// Name returns the lock's name; for a lease of several names the first.
+// Name returns the lock's name; for a lease of several names the first in order.
 func (l *Lease) Name() string { return l.name }
 
-// ID returns the claim's ID in the store.
+// Names returns the names of all parts, in the order they were taken in.
+func (l *Lease) Names() (names []string) {
+	for _, p := range l.Parts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// ID returns the claim's ID in the store; "" for a lease of several names.
 func (l *Lease) ID() string {
-	if len(l.parts) > 0 {
-		return l.parts[0].ID()
+	if l.cl == nil {
+		return ""
 	}
 	return l.cl.ID
+}
+
+// Part returns the lease of one of the names, which has that name's token. It panics
+// on a name that was not locked. A lease of one name is its own part.
+func (l *Lease) Part(name string) *Lease {
+	for _, p := range l.Parts() {
+		if p.name == name {
+			return p
+		}
+	}
+	panic(fmt.Sprintf("pawl: Part(%q) of a lease that does not have this name", name))
 }
 
 // Parts returns the leases of the single names, in the order they were taken in;
 // of a lease of one name, itself.
 func (l *Lease) Parts() []*Lease {
 	if len(l.parts) > 0 {
-		return append([]*Lease(nil), l.parts...)
+		return slices.Clone(l.parts)
 	}
 	return []*Lease{l}
 }
@@ -135,10 +153,11 @@ func (l *Lease) Grants() []driver.Grant {
 }
 
 // Pin is for packages beside an engine, such as sqllock.Guard: see [driver.Pinner].
-// Of a lease of several names each is pinned by itself; see Grants.
+// Of a lease of several names each part is pinned by itself, see Grants; Pin of the
+// whole is ErrInvalid.
 func (l *Lease) Pin() (turn int, err error) {
-	if len(l.parts) > 0 {
-		return l.parts[0].Pin()
+	if l.cl == nil {
+		return 0, fmt.Errorf("%w: Pin of a lease of several names", ErrInvalid)
 	}
 	if err := l.Err(); err != nil {
 		return 0, err

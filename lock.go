@@ -94,7 +94,7 @@ func (k *lock) gateKey() gateKey {
 
 // partLock is the lock of one of several names.
 func (c *Client) partLock(name string, whole *Lease) *lock {
-	own := c.defaults
+	own := *whole.o
 	if own.limited { // the wait becomes shorter from name to name
 		own.wait = max(0, own.wait-c.now().Sub(whole.since))
 	}

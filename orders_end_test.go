@@ -14,7 +14,7 @@ func TestALeaseThatIsBeingEndedHasEndedForEverybody(t *testing.T) {
 	c := New(memlock.New())
 	defer c.Close()
 	one := must(t)(c.Mutex("one").Lock(t.Context()))
-	both := must(t)(c.LockAll(t.Context(), "a", "b"))
+	both := must(t)(c.LockAll(t.Context(), []string{"a", "b"}))
 	why := errLate
 	one.why.Store(&why) // as end does first
 	both.parts[1].why.Store(&why)

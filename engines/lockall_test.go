@@ -1,4 +1,4 @@
-package multi_test
+package engines_test
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/recipetest"
 	"github.com/pawl-go/pawl/memlock"
-	"github.com/pawl-go/pawl/multi"
 )
 
 func expectNothingHeld(t *testing.T, c *pawl.Client) {
@@ -41,14 +40,14 @@ func TestAllNamesAreHeldOrNone(t *testing.T) {
 	t.Parallel()
 	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
 		a, b, ctx := open(t), open(t), t.Context()
-		lease, err := multi.Lock(ctx, a, "z", "m", "a", "m")
+		lease, err := a.LockAll(ctx, []string{"z", "m", "a", "m"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := lease.Names(); !slices.Equal(got, []string{"a", "m", "z"}) {
 			t.Errorf("names %q", got)
 		}
-		if _, err := multi.TryLock(ctx, b, "b", "m"); !errors.Is(err, pawl.ErrHeld) {
+		if _, err := b.TryLockAll(ctx, []string{"b", "m"}); !errors.Is(err, pawl.ErrHeld) {
 			t.Errorf("TryLock over a held name: %v", err)
 		}
 		one, err := b.Mutex("b").TryLock(ctx)
@@ -56,7 +55,7 @@ func TestAllNamesAreHeldOrNone(t *testing.T) {
 			t.Fatalf("the name that was free is held after a TryLock that failed: %v", err)
 		}
 		_ = one.Unlock()
-		before := lease.Token("m")
+		before := lease.Part("m").Token()
 		if err := lease.Unlock(); err != nil {
 			t.Error(err)
 		}
@@ -83,7 +82,7 @@ func TestOneDeadlineBoundsTheWholeWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := multi.Lock(t.Context(), c, "a", "m", "z"); !errors.Is(err, pawl.ErrHeld) {
+	if _, err := c.LockAll(t.Context(), []string{"a", "m", "z"}); !errors.Is(err, pawl.ErrHeld) {
 		t.Errorf("Lock: %v, not ErrHeld", err)
 	}
 	if free, err := holder.Mutex("a").TryLock(t.Context()); err != nil {
@@ -92,7 +91,7 @@ func TestOneDeadlineBoundsTheWholeWait(t *testing.T) {
 		_ = free.Unlock()
 	}
 	_ = held.Unlock()
-	if _, err := multi.Lock(t.Context(), open(t)); !errors.Is(err, pawl.ErrInvalid) {
+	if _, err := open(t).LockAll(t.Context(), nil); !errors.Is(err, pawl.ErrInvalid) {
 		t.Errorf("no names: %v", err)
 	}
 }
@@ -101,7 +100,7 @@ func TestTheLeaseIsLostWhenAnyNameIs(t *testing.T) {
 	t.Parallel()
 	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
 		c := open(t, pawl.WithTTL(2*time.Second))
-		lease, err := multi.Lock(t.Context(), c, "a", "b", "c")
+		lease, err := c.LockAll(t.Context(), []string{"a", "b", "c"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,9 +125,9 @@ func TestTheLeaseIsLostWhenAnyNameIs(t *testing.T) {
 	})
 }
 
-func TestTokenOfAnotherNamePanics(t *testing.T) {
+func TestThePartOfAnotherNamePanics(t *testing.T) {
 	t.Parallel()
-	lease, err := multi.Lock(t.Context(), recipetest.On("mem:")(t), "a", "b")
+	lease, err := recipetest.On("mem:")(t).LockAll(t.Context(), []string{"a", "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +137,7 @@ func TestTokenOfAnotherNamePanics(t *testing.T) {
 			t.Error("it does not")
 		}
 	}()
-	lease.Token("c")
+	lease.Part("c")
 }
 
 func TestOverlappingNamesInAnyOrderNeverDeadlock(t *testing.T) {
@@ -175,7 +174,7 @@ func mingle(t *testing.T, open recipetest.Place, callers int, d time.Duration) {
 		all.Go(func() {
 			for n := 0; n < 3 || !over.Load(); n++ {
 				x, y := rand.IntN(names), rand.IntN(names)
-				lease, err := multi.Lock(ctx, c, fmt.Sprint("n", x), fmt.Sprint("n", y))
+				lease, err := c.LockAll(ctx, []string{fmt.Sprint("n", x), fmt.Sprint("n", y)})
 				if leaves && errors.Is(err, pawl.ErrClosed) {
 					return
 				}
@@ -220,19 +219,4 @@ func distinct(x, y int) []int {
 		return []int{x}
 	}
 	return []int{x, y}
-}
-
-func ExampleLock() {
-	ctx := context.Background()
-	c := pawl.New(memlock.New())
-	defer c.Close()
-
-	lease, err := multi.Lock(ctx, c, "accounts/ana", "accounts/bob")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer lease.Unlock()
-	fmt.Println(lease.Names(), lease.Token("accounts/bob") > 0)
-	// Output: [accounts/ana accounts/bob] true
 }

@@ -1,4 +1,4 @@
-package multi_test
+package engines_test
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/recipetest"
-	"github.com/pawl-go/pawl/multi"
 )
 
 // Only the test binary reads these; the first makes it a process that takes names.
@@ -28,28 +27,17 @@ const (
 	callersEnv = "PAWL_TEST_CALLERS"
 )
 
-func TestMain(m *testing.M) {
-	if url := os.Getenv(storeEnv); url != "" {
-		callers, err := strconv.Atoi(os.Getenv(callersEnv))
-		if err == nil {
-			err = takeMany(url, os.Getenv(logEnv), callers)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(recipetest.Main(m))
-}
-
 // names are so few that most sets of two or three meet another.
 const names = 12
 
 // takeMany has callers take random sets of names, in random order, until its input
 // ends. It writes to the log when a name's hold begins, when it is about to end, and
 // that it was lost, which a machine that stands still may cause.
-func takeMany(url, log string, callers int) error {
+func takeMany(url string) error {
+	callers, err := strconv.Atoi(os.Getenv(callersEnv))
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // it does not outlive a test that was killed
 	defer cancel()
 	c, err := pawl.Open(ctx, url, pawl.WithTTL(3*time.Second))
@@ -57,7 +45,7 @@ func takeMany(url, log string, callers int) error {
 		return err
 	}
 	defer c.Close()
-	f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(os.Getenv(logEnv), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -93,7 +81,7 @@ func takeSome(ctx context.Context, c *pawl.Client, log io.Writer) error {
 	for _, n := range rand.Perm(names)[:2+rand.IntN(2)] {
 		wanted = append(wanted, fmt.Sprint("n", n))
 	}
-	lease, err := multi.Lock(ctx, c, wanted...)
+	lease, err := c.LockAll(ctx, wanted)
 	if errors.Is(err, pawl.ErrLost) {
 		return nil
 	}
@@ -102,7 +90,7 @@ func takeSome(ctx context.Context, c *pawl.Client, log io.Writer) error {
 	}
 	note := func(word string) {
 		for _, name := range lease.Names() {
-			fmt.Fprintf(log, "%s %s %d %d\n", word, name, lease.Token(name), os.Getpid())
+			fmt.Fprintf(log, "%s %s %d %d\n", word, name, lease.Part(name).Token(), os.Getpid())
 		}
 	}
 	note("begin")

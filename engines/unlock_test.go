@@ -1,4 +1,4 @@
-package multi_test
+package engines_test
 
 import (
 	"errors"

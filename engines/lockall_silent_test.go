@@ -1,4 +1,4 @@
-package multi_test
+package engines_test
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/recipetest"
-	"github.com/pawl-go/pawl/multi"
 )
 
 // swift is in how much time that has nothing to wait for a call must be back, also on
@@ -73,7 +72,7 @@ func TestTheWaitIsBoundedAlsoWhereTheStoreIsSilent(t *testing.T) {
 		}
 		through, proxies := s.Through(t)
 		c := through(t, pawl.WithTTL(10*time.Second), pawl.WithWait(2*time.Second))
-		lease, err := multi.Lock(t.Context(), c, "a", "b")
+		lease, err := c.LockAll(t.Context(), []string{"a", "b"}, pawl.WithWait(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +82,7 @@ func TestTheWaitIsBoundedAlsoWhereTheStoreIsSilent(t *testing.T) {
 		silence(proxies)
 		defer heal(proxies)
 		from := time.Now()
-		_, err = multi.Lock(t.Context(), c, "a", "b")
+		_, err = c.LockAll(t.Context(), []string{"a", "b"})
 		if took := time.Since(from); !errors.Is(err, pawl.ErrHeld) || took > 2*time.Second+swift {
 			t.Errorf("a wait of 2 s ends after %v with %v, not ErrHeld", took, err)
 		}
@@ -114,7 +113,7 @@ func TestACallerThatGivesUpIsNotKeptByASilentStore(t *testing.T) {
 		defer cancel()
 		done := make(chan error, 1)
 		go func() { // ends with ctx
-			_, err := multi.Lock(ctx, c, "a", "b", "c", "d", "z")
+			_, err := c.LockAll(ctx, []string{"a", "b", "c", "d", "z"})
 			done <- err
 		}()
 		<-waits

@@ -1,4 +1,4 @@
-package multi_test
+package engines_test
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/recipetest"
-	"github.com/pawl-go/pawl/multi"
 )
 
 // A counted engine counts the requests by which claims enter their lines.
@@ -68,8 +67,8 @@ func TestFreeNamesAreTakenInOneStepWhereTheEngineCan(t *testing.T) {
 		}
 		_, atOnce := s.(driver.Multi)
 		_ = s.Close(ctx)
-		for _, lock := range []func(context.Context, *pawl.Client, ...string) (*multi.Lease, error){multi.Lock, multi.TryLock} {
-			lease, err := lock(ctx, c, "a", "b", "c", "d", "e")
+		for _, lock := range []func(context.Context, []string, ...pawl.Option) (*pawl.Lease, error){c.LockAll, c.TryLockAll} {
+			lease, err := lock(ctx, []string{"a", "b", "c", "d", "e"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +76,7 @@ func TestFreeNamesAreTakenInOneStepWhereTheEngineCan(t *testing.T) {
 			if atOnce && (single != 0 || together != 1) || !atOnce && (single != 5 || together != 0) {
 				t.Errorf("five free names took %d single steps and %d for all; the engine can: %v", single, together, atOnce)
 			}
-			if _, err := multi.TryLock(ctx, other, "c", "x"); !errors.Is(err, pawl.ErrHeld) {
+			if _, err := other.TryLockAll(ctx, []string{"c", "x"}); !errors.Is(err, pawl.ErrHeld) {
 				t.Errorf("TryLock over a held name: %v", err)
 			}
 			if err := lease.Unlock(); err != nil {
@@ -89,7 +88,7 @@ func TestFreeNamesAreTakenInOneStepWhereTheEngineCan(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.took()
-		_, err = multi.TryLock(ctx, c, "a", "b", "c")
+		_, err = c.TryLockAll(ctx, []string{"a", "b", "c"})
 		if h, ok := errors.AsType[*pawl.Error](err); !errors.Is(err, pawl.ErrHeld) || !ok || h.Name != "b" {
 			t.Errorf("TryLock over b: %v", err)
 		}
@@ -112,7 +111,7 @@ func TestSingleLocksInOrderNeverDeadlockWithSeveralAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		all.Go(func() {
 			for range 20 {
-				lease, err := multi.Lock(ctx, a, "b", "a")
+				lease, err := a.LockAll(ctx, []string{"b", "a"})
 				if err != nil {
 					t.Errorf("together: %v", err)
 					return
