@@ -14,10 +14,10 @@ import (
 // A OnceOption changes one call of OnceTx.
 type OnceOption func(*onceTx)
 
-// OncePayload says what the key stands for, as once.Payload does: a call with
+// OncePayload says what the key stands for, as once.WithPayload does: a call with
 // another payload than the first is once.ErrMismatch. Only a hash is stored.
 func OncePayload(b []byte) OnceOption {
-	print := record.Print(b)
+	print := record.Fingerprint(b)
 	return func(o *onceTx) { o.print = print }
 }
 
@@ -122,7 +122,7 @@ func newOnceTx(tx any, r driver.Records, key string, opts []OnceOption) (*onceTx
 	if !ok {
 		return nil, fmt.Errorf("%w: %T is not an SQL engine", driver.ErrUnsupported, r)
 	}
-	o := &onceTx{e: of.engine(), tx: tx, args: &Args{}, keep: record.Keep}
+	o := &onceTx{e: of.engine(), tx: tx, args: &Args{}, keep: record.DefaultKeep}
 	if o.g = o.e.d.Guards; o.g == nil {
 		return nil, fmt.Errorf("%w: %s does not work in transactions of others", driver.ErrUnsupported, o.e.d.Name)
 	}
@@ -150,8 +150,8 @@ func (o *onceTx) begin(ctx context.Context) (rec record.Record, begun bool, err 
 	if err := o.lock(ctx); err != nil {
 		return rec, false, err
 	}
-	rec = record.Record{State: record.Running, Print: o.print, Attempts: 1, Started: time.Now(), Mark: record.Mark()}
-	o.args.text[ID] = rec.Mark // by which end and erase know what is ours
+	rec = record.Record{State: record.Running, Fingerprint: o.print, Attempts: 1, Started: time.Now(), WriteID: record.WriteID()}
+	o.args.text[ID] = rec.WriteID // by which end and erase know what is ours
 	note, err := rec.Marshal()
 	if err != nil {
 		return rec, false, err
@@ -227,7 +227,7 @@ func (o *onceTx) seat(ctx context.Context) (seated bool, err error) {
 }
 
 func (o *onceTx) succeeded(ctx context.Context, rec *record.Record, codec string, result []byte) error {
-	rec.State, rec.Ended, rec.Mark = record.Done, time.Now(), record.Mark()
+	rec.State, rec.Ended, rec.WriteID = record.Done, time.Now(), record.WriteID()
 	rec.Codec, rec.Result = codec, result
 	return o.end(ctx, rec)
 }

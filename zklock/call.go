@@ -102,25 +102,39 @@ func (l *link) do(ctx context.Context, f *life, call func(c *zk.Conn) error) err
 		return err
 	}
 	done := make(chan error, 1)
-	if !l.start(func() { done <- call(l.conn) }) {
+	if !l.start(f, "", call, func(err error) { done <- err }) {
 		return driver.ErrGone
 	}
 	select {
 	case err := <-done:
-		return l.judge(f, err)
+		return err
 	case <-ctx.Done():
 		return unanswered(ctx)
 	}
 }
 
-// start runs a call of the library beside its caller; close waits for it.
-func (l *link) start(call func()) bool {
+// start runs a call of the library beside its caller, and tells of its outcome, however
+// late; close waits for it. A guard is a text in the request, not empty, by which it is
+// known where only the life f may make it. False says that the call was not begun.
+func (l *link) start(f *life, guard string, call func(c *zk.Conn) error, answered func(err error)) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shut {
+	if l.shut || f != nil && f.ended() {
 		return false
 	}
-	l.crew.Do(call)
+	if guard != "" {
+		l.guards[guard] = struct{}{}
+	}
+	l.crew.Do(func() {
+		err := call(l.conn)
+		if guard != "" {
+			l.mu.Lock()
+			delete(l.guards, guard)
+			delete(l.late, guard)
+			l.mu.Unlock()
+		}
+		answered(l.judge(f, err))
+	})
 	return true
 }
 
@@ -175,7 +189,6 @@ func (l *link) settle() {
 	settled := make(chan struct{})
 	go func() { // ends soon after the connection does, at the latest
 		l.crew.Wait()
-		l.posts.Wait()
 		close(settled)
 	}()
 	select {
@@ -191,6 +204,5 @@ func (l *link) release() {
 	l.changeLocked()
 	l.fireLocked()
 	l.mu.Unlock()
-	l.posts.Wait()
 	l.crew.Close()
 }

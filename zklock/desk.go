@@ -69,9 +69,12 @@ func (e *Engine) createDesk(ctx context.Context, l *link, f *life, path string) 
 		l.changeLocked()
 	}
 	done := make(chan error, 1)
-	started := l.start(func() {
-		defer answered()
-		_, err := l.conn.Create(path, nil, zk.FlagEphemeral, e.acl())
+	create := func(c *zk.Conn) error {
+		_, err := c.Create(path, nil, zk.FlagEphemeral, e.acl())
+		return err
+	}
+	started := l.start(f, path, create, func(err error) {
+		answered()
 		done <- err
 	})
 	if !started {
@@ -80,7 +83,7 @@ func (e *Engine) createDesk(ctx context.Context, l *link, f *life, path string) 
 	}
 	select {
 	case err := <-done:
-		return l.judge(f, err)
+		return err
 	case <-ctx.Done():
 		return unanswered(ctx)
 	}

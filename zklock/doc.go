@@ -26,14 +26,11 @@
 // half tells how many children there are and the zxid of the whole: if there is
 // one child, it is ours, and holds, with that zxid as its token. On a busy name it
 // reads the line, and watches who is in its way: one, or as many of the nearest as
-// leave it no room, see sum.go. Where a line was long a moment ago, an exclusive
-// claim enters by a plain create, which costs the servers less. Leaving from
+// leave it no room, see sum.go.
+// Leaving from
 // an exclusive hold that was waited for writes the child before it deletes it, in
 // one Multi: whoever watches it is told "changed" and not "deleted", and so knows
 // without a question that everybody ahead is gone.
-//
-// These requests go past the client library on its own connection, see post.go. It
-// makes the others, and the connections.
 //
 // # Life
 //

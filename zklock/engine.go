@@ -112,7 +112,7 @@ func (e *Engine) Features() driver.Features {
 // connect makes a connection of the engine's own and waits until it is good.
 func (e *Engine) connect(ctx context.Context, timeout time.Duration, once bool) (*link, error) {
 	l := newLink(e.dial, len(e.servers))
-	l.own, l.once, l.ask = true, once, timeout
+	l.once, l.ask = once, timeout
 	conn, events, err := zk.Connect(e.servers, timeout, l.option,
 		zk.WithHostProvider(&hosts{}), zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithMaxConnBufferSize(maxFrame))
 	if err != nil {

@@ -38,7 +38,7 @@ func (s *session) join(ctx context.Context, as []*arrival) (stats []*zk.Stat, ag
 	}
 }
 
-// multi sends the Multi, or the create that does. Its outcome is noted in the spots
+// multi sends the Multi. Its outcome is noted in the spots
 // even when ctx ends first, so that a later call finds it.
 func (s *session) multi(ctx context.Context, as []*arrival) ([]zk.MultiResponse, error) {
 	if err := s.l.ready(ctx, s.f); err != nil {
@@ -57,31 +57,21 @@ func (s *session) multi(ctx context.Context, as []*arrival) ([]zk.MultiResponse,
 	for _, a := range as {
 		a.sp.entered = entered
 	}
-	tail := s.joinsTailLocked(as)
 	s.mu.Unlock()
 	ops := s.ops(as)
-	x := letter{op: opMulti}
-	if tail {
-		x.op, x.frame = opCreate2, createFrame(ops[0].(*zk.CreateRequest))
-	} else {
-		x.frame = multiFrame(ops)
+	send := func(c *zk.Conn) (err error) {
+		res, err = c.Multi(ops...)
+		return err
 	}
-	x.tell = func(body []byte, failed error) {
-		switch err = failed; {
-		case err != nil:
-		case tail:
-			res, err = readCreate(body)
-		default:
-			res, err = readMulti(body, ops)
-		}
-		err = s.l.judge(s.f, err)
+	started := s.l.start(s.f, ops[0].(*zk.CreateRequest).Path, send, func(answer error) {
+		err = answer
 		s.entered(as, res, err)
 		close(entered)
-	}
-	if unsent := s.l.send(ctx, s.f, x); unsent != nil {
+	})
+	if !started {
 		s.unsent(as)
 		close(entered)
-		return nil, unsent
+		return nil, driver.ErrGone
 	}
 	select {
 	case <-entered:
@@ -111,7 +101,7 @@ func (s *session) ops(as []*arrival) []any {
 	return ops
 }
 
-// entered notes what came of a Multi, or of a create.
+// entered notes what came of a Multi.
 func (s *session) entered(as []*arrival, res []zk.MultiResponse, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,13 +116,8 @@ func (s *session) entered(as []*arrival, res []zk.MultiResponse, err error) {
 			sp.unsure = true
 		}
 	}
-	if err != nil {
-		s.long = longLine{}
-		return
-	}
-	s.e.ticked(res[1].Stat.Mtime)
-	if n := res[1].Stat.NumChildren; n > 0 {
-		s.countedLocked(as[0].Name, n)
+	if err == nil {
+		s.e.ticked(res[1].Stat.Mtime)
 	}
 }
 

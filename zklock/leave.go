@@ -65,15 +65,13 @@ func (s *session) leave(ctx context.Context, sp *spot) error {
 
 // delete ends a node.
 func (s *session) delete(ctx context.Context, ops ...any) error {
-	var err error
-	if d, ok := ops[0].(*zk.DeleteRequest); ok {
-		err = s.l.exchange(ctx, s.f, opDelete, deleteFrame(d), nil)
-	} else {
-		err = s.l.exchange(ctx, s.f, opMulti, multiFrame(ops), func(body []byte) error {
-			_, err := readMulti(body, ops)
-			return err
-		})
-	}
+	err := s.l.do(ctx, s.f, func(c *zk.Conn) error {
+		if d, ok := ops[0].(*zk.DeleteRequest); ok {
+			return c.Delete(d.Path, d.Version)
+		}
+		_, err := c.Multi(ops...)
+		return err
+	})
 	if errors.Is(err, zk.ErrNoNode) {
 		return driver.ErrGone
 	}

@@ -42,7 +42,7 @@ func TestOnlyWhatAMajorityAgreedOnIsAPromise(t *testing.T) {
 	t.Parallel()
 	const s = instant(time.Second)
 	for op, promises := range map[int32]bool{
-		opCreate: true, opCreate2: true, opCreateIn: true, opDelete: true, opSetData: true, opMulti: true,
+		opCreate: true, opCreateIn: true, opDelete: true, opSetData: true, opMulti: true,
 		opSync: false, opGetData: false, opAuth: false, opWatches: false,
 	} {
 		for _, code := range []uint32{0, uint32(1<<32 - 101)} {

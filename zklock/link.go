@@ -2,9 +2,11 @@ package zklock
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"net"
 	"sync"
 	"time"
@@ -20,7 +22,6 @@ type link struct {
 	conn *zk.Conn
 	dial zk.Dialer
 	once bool // for one life only: after its end there is no further one
-	own  bool // the engine made it: nobody else has watches there
 	ask  time.Duration
 	tell zk.EventCallback // the user's, may be nil
 
@@ -28,7 +29,6 @@ type link struct {
 	cancel context.CancelFunc
 	events <-chan zk.Event // closed by the library when its goroutines have ended; nil: the user's
 	crew   *driverkit.Pool // makes the calls of the library; close waits for them
-	posts  sync.WaitGroup  // letters that are not answered; the same
 
 	mu       sync.Mutex    // guards what follows, and what says so in taps and lives
 	dialed   bool          // the library has asked for a connection
@@ -40,17 +40,19 @@ type link struct {
 	cause    error         // of the last failure
 	changed  chan struct{} // closed and replaced whenever any of these changes
 	watches  map[watchKey]*watch
-	kept     map[watchKey]int // how many watches the library has for us, or may have; it sets them again on the next connection
-	xid      int32            // of the last letter
-	zxid     int64            // the highest in an answer to one
-	known    bool             // the library says who we are on every further connection
-	shut     bool             // close was called
-	refuse   bool             // no further connection
-	parted   bool             // the servers have confirmed the end
+	kept     map[watchKey]int    // how many watches the library has for us, or may have; it sets them again on the next connection
+	guards   map[string]struct{} // of writes under way that only the present life may make, see start
+	late     map[string]struct{} // the same of lives that have ended
+	shut     bool                // close was called
+	refuse   bool                // no further connection
+	parted   bool                // the servers have confirmed the end
 }
 
 func newLink(dial zk.Dialer, servers int) *link {
-	l := &link{dial: dial, crew: driverkit.NewPool(maxAbreast), servers: servers, changed: make(chan struct{}), watches: map[watchKey]*watch{}, kept: map[watchKey]int{}}
+	l := &link{
+		dial: dial, crew: driverkit.NewPool(maxAbreast), servers: servers, changed: make(chan struct{}),
+		watches: map[watchKey]*watch{}, kept: map[watchKey]int{}, guards: map[string]struct{}{}, late: map[string]struct{}{},
+	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if l.dial == nil {
 		l.dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
@@ -98,7 +100,7 @@ func (l *link) connect(network, addr string, timeout time.Duration) (net.Conn, e
 		timeout = l.life.timeout
 	}
 	limit := min(max(timeout/3, time.Second), 5*time.Second)
-	l.tap = &tap{Conn: conn, l: l, r: bufio.NewReader(conn), limit: limit, mute: l.known}
+	l.tap = &tap{Conn: conn, l: l, r: bufio.NewReader(conn), limit: limit}
 	if len(l.kept) > 0 {
 		l.tap.gate = make(chan struct{})
 	}
@@ -113,22 +115,13 @@ func (l *link) failedLocked(err error) {
 
 var errHandshake = errors.New("the server ended the connection at the handshake")
 
-// closing notes that the library, or cut, ends a connection, and tells who waits for
-// an answer there.
+// closing notes that the library, or cut, ends a connection.
 func (l *link) closing(t *tap) {
 	l.mu.Lock()
-	asked := t.asked
-	t.asked, t.owed = nil, 0
-	if l.tap == t {
-		l.downLocked(t)
+	defer l.mu.Unlock()
+	if l.tap != t {
+		return
 	}
-	l.mu.Unlock()
-	for _, r := range asked {
-		r.done(l, nil, zk.ErrConnectionClosed)
-	}
-}
-
-func (l *link) downLocked(t *tap) {
 	l.tap, l.up = nil, false
 	if !t.shaken {
 		l.failedLocked(errHandshake)
@@ -147,47 +140,45 @@ func (l *link) cut() {
 	}
 }
 
-// sending notes a frame of the library's that is about to be sent, and returns it.
-func (l *link) sending(t *tap, frame []byte) []byte {
+// errLate refuses a write that was queued for a life which has ended since.
+var errLate = errors.New("zklock: the write is for a session that has ended")
+
+// sending notes a frame of the library's that is about to be sent. An error says that it
+// must not be: the library keeps what it could not send while there was no connection, and
+// sends it on the next, also where that begins another life. What was to end with the old
+// life would then stay as long as the new one.
+func (l *link) sending(t *tap, frame []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !t.begun {
 		t.begun, t.shook = true, now()
-		return l.greetingLocked(frame)
+		return nil
 	}
 	if len(frame) < frameHead {
-		return frame
+		return nil
 	}
 	xid, op := int32(binary.BigEndian.Uint32(frame[4:])), int32(binary.BigEndian.Uint32(frame[8:]))
-	t.askedLocked(request{xid: xid, op: op, size: len(frame), sent: now()})
+	for guard := range l.late {
+		if writes(op) && bytes.Contains(frame, []byte(guard)) {
+			return errLate
+		}
+	}
+	t.asked = append(t.asked, request{xid: xid, op: op, sent: now()})
 	if op == opClose {
 		l.endLocked() // by its user, who may close a connection of his own: the servers free all as soon as they read this
-	}
-	if op == opAuth {
-		l.known = true
-	} else {
-		t.mute = false
 	}
 	if op == opWatches && t.gate != nil && !t.again {
 		t.again = true
 		close(t.gate)
 	}
-	return frame
+	return nil
 }
 
-// greetingLocked is the handshake with the highest zxid that is known here, so that no
-// server is taken that is behind an answer which the library has not seen.
-func (l *link) greetingLocked(frame []byte) []byte {
-	if len(frame) < 16 || int64(binary.BigEndian.Uint64(frame[8:])) >= l.zxid {
-		return frame
-	}
-	frame = append([]byte(nil), frame...)
-	binary.BigEndian.PutUint64(frame[8:], uint64(l.zxid))
-	return frame
-}
+// frameHead is how long the beginning of a request is: its length, an xid and an op.
+const frameHead = 12
 
-// received notes the beginning of a frame from the server, and returns what it answers.
-func (l *link) received(t *tap, head []byte) request {
+// received notes the beginning of a frame from the server.
+func (l *link) received(t *tap, head []byte) {
 	at := now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,30 +186,20 @@ func (l *link) received(t *tap, head []byte) request {
 		timeout := time.Duration(binary.BigEndian.Uint32(head[4:])) * time.Millisecond
 		t.shaken = true
 		l.greetedLocked(t, binary.BigEndian.Uint64(head[8:]), timeout)
-		return request{}
+		return
 	}
 	xid, code := int32(binary.BigEndian.Uint32(head)), binary.BigEndian.Uint32(head[12:])
 	if xid == xidEvent {
-		return request{}
-	}
-	if xid <= lastOurs {
-		l.zxid = max(l.zxid, int64(binary.BigEndian.Uint64(head[4:])))
+		return
 	}
 	for i, r := range t.asked {
 		if r.xid != xid {
 			continue
 		}
 		t.asked = append(t.asked[:i], t.asked[i+1:]...)
-		t.owed -= r.size
 		l.answeredLocked(t, r, code, at)
-		return r
+		return
 	}
-	return request{}
-}
-
-func (t *tap) askedLocked(r request) {
-	t.asked = append(t.asked, r)
-	t.owed += r.size
 }
 
 // answeredLocked takes in that a server has answered.
@@ -277,7 +258,8 @@ func (l *link) endLocked() {
 	}
 	l.refuse = l.refuse || l.once
 	clear(l.kept) // the library gives up its watches too
-	l.zxid = 0    // and what it has seen
+	maps.Copy(l.late, l.guards)
+	clear(l.guards)
 	l.fireLocked()
 	l.changeLocked()
 }

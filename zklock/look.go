@@ -52,7 +52,6 @@ func (s *session) look(ctx context.Context, sp *spot) (driver.Standing, error) {
 		}
 		sp.judged, sp.hinted, sp.held, sp.ahead, sp.view = true, false, v.held, v.ahead, nil
 		sp.waited = sp.waited || v.ahead > 0
-		s.countedLocked(name, int32(len(n.all)))
 		s.mu.Unlock()
 		if v.held {
 			return s.held(sp), nil

@@ -30,7 +30,6 @@ type session struct {
 	closed  bool
 	err     error            // of end
 	spots   map[string]*spot // by claim ID: what is or may be in a line
-	long    longLine         // the one that was last seen
 	round   *round           // of verifying, under way; nil: none is
 	assumed instant          // the core takes the session to be promised for one TTL from here
 }

@@ -3,9 +3,7 @@ package zklock
 import (
 	"bufio"
 	"encoding/binary"
-	"io"
 	"net"
-	"sync"
 	"time"
 )
 
@@ -17,7 +15,6 @@ const (
 	opSync     = 9
 	opGetData  = 4
 	opMulti    = 14
-	opCreate2  = 15 // and tells when, by zxid
 	opCreateIn = 19 // a container
 	opAuth     = 100
 	opWatches  = 101
@@ -31,7 +28,7 @@ const (
 // does not: a leader that was deposed and has not noticed answers it by itself.
 func writes(op int32) bool {
 	switch op {
-	case opCreate, opCreate2, opDelete, opSetData, opMulti, opCreateIn:
+	case opCreate, opDelete, opSetData, opMulti, opCreateIn:
 		return true
 	}
 	return false
@@ -39,51 +36,44 @@ func writes(op int32) bool {
 
 // A tap is one TCP connection as the client library uses it. It reads along, for
 // what the library does not tell: the negotiated timeout, when each request was
-// sent, and which were answered. And it carries letters, see post.
+// sent, and which were answered.
 type tap struct {
 	net.Conn
 	l     *link
 	r     *bufio.Reader // the library reads each reply in two pieces
 	limit time.Duration // for the handshake
 
-	writing sync.Mutex // held while a frame is written
-
 	// used by the library's reading goroutine alone
-	head     [20]byte      // the beginning of the frame at hand
-	fill     int           // how much of it there is
-	skip     int           // how much of the frame is left
-	greeted  bool          // the handshake is over
-	patience time.Duration // how long the library waits for the next frame
-	waits    time.Time     // since when, as far as the connection knows
-	free     bool          // replies are passed on as they come
-	gate     chan struct{} // closed when the watches of earlier connections have been set again; nil: there are none
+	head    [20]byte      // the beginning of the frame at hand
+	fill    int           // how much of it there is
+	skip    int           // how much of the frame is left
+	greeted bool          // the handshake is over
+	free    bool          // replies are passed on as they come
+	gate    chan struct{} // closed when the watches of earlier connections have been set again; nil: there are none
 
 	// guarded by l.mu
 	begun   bool // the first frame was sent
 	shaken  bool // and answered
 	shook   instant
 	again   bool      // gate is closed
-	mute    bool      // the library has to say first who we are
 	asked   []request // in the order they were sent
-	owed    int       // how many bytes of these
 	touches []touch
 }
 
 // A request is on its way.
 type request struct {
 	xid, op int32
-	size    int
 	sent    instant
-	tell    told // nil: it is the library's
 }
 
 func (t *tap) Write(frame []byte) (int, error) {
-	return t.write(t.l.sending(t, frame))
+	if err := t.l.sending(t, frame); err != nil {
+		return 0, err
+	}
+	return t.Conn.Write(frame)
 }
 
 func (t *tap) Read(p []byte) (int, error) {
-	for t.mail() {
-	}
 	t.hold()
 	n, err := t.r.Read(p)
 	t.feed(p[:n])
@@ -123,11 +113,7 @@ func (t *tap) hold() {
 // seven session timeouts for its first bytes and any time for the rest, so that
 // one server that is stopped would cost the session.
 func (t *tap) SetReadDeadline(at time.Time) error {
-	t.waits, t.patience = time.Now(), 0
-	if !at.IsZero() {
-		t.patience = at.Sub(t.waits)
-	}
-	if limit := t.waits.Add(t.limit); !t.greeted && (at.IsZero() || at.After(limit)) {
+	if limit := time.Now().Add(t.limit); !t.greeted && (at.IsZero() || at.After(limit)) {
 		at = limit
 	}
 	return t.Conn.SetReadDeadline(at)
@@ -157,7 +143,7 @@ func (t *tap) feed(b []byte) {
 		}
 		t.fill = 0
 		t.skip = max(0, int(binary.BigEndian.Uint32(t.head[:]))-16)
-		t.l.received(t, t.head[4:]).done(t.l, nil, io.ErrUnexpectedEOF) // of a letter, half an answer
+		t.l.received(t, t.head[4:])
 		t.greeted = true
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // A watchKey is what a watch is on.
@@ -77,7 +79,7 @@ func (l *link) settled(ctx context.Context, f *life, w *watch, mine bool) (*watc
 	}
 	switch {
 	case mine && w.err != nil:
-		return nil, l.judge(f, w.err)
+		return nil, w.err
 	case w.err != nil, !mine && w.over():
 		return nil, nil
 	}
@@ -97,21 +99,22 @@ func (l *link) watchOf(key watchKey) (w *watch, mine bool) {
 
 // arm starts the read that sets the watch.
 func (l *link) arm(ctx context.Context, f *life, key watchKey, w *watch) error {
-	if key.kind == onNode {
-		return l.send(ctx, f, l.arming(key, w))
-	}
 	if err := l.ready(ctx, f); err != nil {
 		return err
 	}
 	l.keep(key, 1)
-	started := l.start(func() {
-		var err error
+	read := func(c *zk.Conn) (err error) {
 		switch key.kind {
+		case onNode:
+			w.data, w.stat, _, err = c.GetW(key.path)
 		case onChildren:
-			w.children, w.stat, _, err = l.conn.ChildrenW(key.path)
+			w.children, w.stat, _, err = c.ChildrenW(key.path)
 		case onBirth:
-			w.there, w.stat, _, err = l.conn.ExistsW(key.path)
+			w.there, w.stat, _, err = c.ExistsW(key.path)
 		}
+		return err
+	}
+	started := l.start(f, "", read, func(err error) {
 		if err != nil {
 			l.keep(key, -1)
 			l.forget(key, w, err)
@@ -120,28 +123,10 @@ func (l *link) arm(ctx context.Context, f *life, key watchKey, w *watch) error {
 		close(w.armed)
 	})
 	if !started {
-		return errClosed
+		l.keep(key, -1)
+		return driver.ErrGone
 	}
 	return nil
-}
-
-// arming is the request that sets a watch on a node.
-func (l *link) arming(key watchKey, w *watch) letter {
-	return letter{opGetData, getFrame(key.path), func(body []byte, err error) {
-		if err == nil {
-			w.data, w.stat, err = readData(body)
-		}
-		if err != nil {
-			l.forget(key, w, err)
-			return
-		}
-		close(w.armed)
-	}}
-}
-
-// keptLocked reports whether the library has a watch for us on a node.
-func (l *link) keptLocked(path string) bool {
-	return l.kept[watchKey{path, onChildren}]+l.kept[watchKey{path, onBirth}] > 0
 }
 
 // keep notes that the library has a watch more or less for us.

@@ -154,9 +154,9 @@ func (j *job) take(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, 
 		return rw.RLock(ctx)
 	case len(j.also) > 0:
 		if try {
-			return c.TryLockAll(ctx, append([]string{j.name}, j.also...)...)
+			return c.TryLockAll(ctx, append([]string{j.name}, j.also...))
 		}
-		return c.LockAll(ctx, append([]string{j.name}, j.also...)...)
+		return c.LockAll(ctx, append([]string{j.name}, j.also...))
 	}
 	m := c.Mutex(j.name)
 	if try {

@@ -20,13 +20,13 @@ type nodeState struct {
 // nodeStates asks each node of a quorum; nil if the store is not a quorum.
 func nodeStates(ctx context.Context, c *pawl.Client, name string) []nodeState {
 	q, ok := c.Engine().(interface {
-		Lines(ctx context.Context, name string) []quorum.View
+		NodeLines(ctx context.Context, name string) []quorum.NodeLine
 	})
 	if !ok {
 		return nil
 	}
 	var all []nodeState
-	for _, v := range q.Lines(ctx, name) {
+	for _, v := range q.NodeLines(ctx, name) {
 		n := nodeState{Node: v.Node}
 		if v.Err != nil {
 			n.Error = v.Err.Error()

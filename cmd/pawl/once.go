@@ -174,15 +174,15 @@ func (o *onceJob) Observe(e pawl.Event) {
 }
 
 func (o *onceJob) options() []once.Option {
-	opts := []once.Option{once.Keep(o.keep)}
+	opts := []once.Option{once.WithKeep(o.keep)}
 	if o.hold {
-		opts = append(opts, once.Hold())
+		opts = append(opts, once.WithHold())
 	}
 	switch {
 	case o.now:
-		opts = append(opts, once.Wait(0))
+		opts = append(opts, once.WithWait(0))
 	case o.waitGiven:
-		opts = append(opts, once.Wait(o.wait))
+		opts = append(opts, once.WithWait(o.wait))
 	}
 	return opts
 }
