@@ -1,12 +1,12 @@
-package contest
+package compare
 
 import (
 	"context"
 	"time"
 )
 
-// Commands is a program that runs another under a lock, from its start to its end. Its
-// contenders are Timers.
+// Commands measures a program that runs another under a lock, from start to end.
+// Its contenders are Timers.
 func Commands(name, does string) Work {
 	return Work{
 		Name:  name,

@@ -1,47 +1,47 @@
-// Package contest lets contenders do the same work in turn and compares them.
+// Package compare makes contenders do the same work alternately and compares them.
 //
-// A figure alone says little: it is that of one machine on one day. So contenders
-// do their rounds alternately within one run, and what counts is the median of the
-// ratios of rounds that were run next to each other.
-package contest
+// A figure alone says little: it describes one machine on one day. So contenders
+// alternate within one run, and what counts is the median of the ratios of adjacent
+// rounds.
+package compare
 
 import (
 	"context"
 	"time"
 )
 
-// A Locker is one client of one way to lock, as one process would have it.
+// A Locker is one client of a lock, as one process would have it.
 type Locker interface {
-	// Lock waits for name and returns what gives it back.
+	// Lock waits for name and returns a function that releases it.
 	Lock(ctx context.Context, name string) (unlock func() error, err error)
 	Close() error
 }
 
-// A Contender is who does the work.
+// A Contender does the work.
 type Contender struct {
 	Name string
-	Open func(ctx context.Context) (Locker, error) // a client of its own, each time
+	Open func(ctx context.Context) (Locker, error) // opens a new client each time
 }
 
-// A Unit says what a figure counts.
+// A Unit is what a figure counts.
 type Unit struct {
 	Name  string // as in a Go benchmark: "locks/s"
-	Fewer bool   // the smaller figure is the better one
+	Fewer bool   // smaller is better
 }
 
-// A Work is what is done, and what is measured of it.
+// A Work is a task and what is measured of it.
 type Work struct {
 	Name  string // one word, for flags and benchmark lines
 	Does  string // one line, for tables
-	Units []Unit // the first is the one that contenders are compared by
+	Units []Unit // contenders are compared by the first
 	// Begin opens the clients that c needs for the rounds.
 	Begin func(ctx context.Context, c Contender) (Rounds, error)
 }
 
-// Rounds are one contender's turns at a work.
+// Rounds are one contender's rounds of a work.
 type Rounds interface {
-	// Round does the work once, for about the given time where it has no end of its
-	// own, and returns a figure for each unit.
+	// Round does the work once, for about length unless it has an end of its own,
+	// and returns a figure for each unit.
 	Round(ctx context.Context, length time.Duration) ([]float64, error)
 	Close() error
 }
@@ -49,29 +49,29 @@ type Rounds interface {
 // A Bound is what a contender must reach.
 type Bound struct {
 	Who    string
-	Unit   int     // which of the work's units
-	Than   string  // the contender it is compared with; empty: with nobody
-	Factor float64 // how many times the other's figure, or the figure itself
-	AtMost bool    // the figure must not be above it; otherwise not below
+	Unit   int     // index of the work's unit
+	Than   string  // the contender it is compared with; empty: none
+	Factor float64 // multiple of the other's figure, or the figure itself
+	AtMost bool    // an upper bound; otherwise a lower bound
 	Plus   float64 // added to the other's figure, whose Factor is then 1
-	Why    string  // what keeps who from it, shown where it is missed
+	Why    string  // why the bound is hard to reach, shown if it is missed
 }
 
-// A Row is a work, who does it and what is asked of whom.
+// A Row is a work, its contenders and their bounds.
 type Row struct {
 	Work
 	Who    []Contender
 	Bounds []Bound
 	Length time.Duration // of a round
-	// Patience is how much longer a round may take: a contender that hangs must not
-	// keep the others from their turns. 0 means 10 s.
-	Patience time.Duration
+	// ExtraTime is how much longer a round may take: a contender that hangs must
+	// not block the others. 0 means 10 s.
+	ExtraTime time.Duration
 }
 
-// A Part is what is measured on one kind of server.
+// A Part is everything that is measured on one kind of server.
 type Part struct {
 	Name  string
-	About []string // the server and its version, what else a reader must know
-	PIDs  []int    // of the servers: what they use of the machine is no disturbance
+	About []string // the server's version, and what else a reader must know
+	PIDs  []int    // of the servers: their load is not a disturbance
 	Rows  []Row
 }

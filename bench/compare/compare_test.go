@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"context"
@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// A fake work whose figures are known, to see what is made of them.
-type fixed struct {
+// fixedRounds returns known figures.
+type fixedRounds struct {
 	figures []float64
 	log     *[]string
 	name    string
 	fail    error
 }
 
-func (f *fixed) Close() error { return nil }
+func (f *fixedRounds) Close() error { return nil }
 
-func (f *fixed) Round(_ context.Context, length time.Duration) ([]float64, error) {
+func (f *fixedRounds) Round(_ context.Context, length time.Duration) ([]float64, error) {
 	if length < time.Second {
-		return []float64{0}, nil // the round that does not count
+		return []float64{0}, nil // the warm-up round, which does not count
 	}
 	*f.log = append(*f.log, f.name)
 	if f.fail != nil {
@@ -40,17 +40,17 @@ func fixedRow(log *[]string, who map[string][]float64, fail map[string]error) Ro
 		row.Who = append(row.Who, Contender{Name: name})
 	}
 	row.Begin = func(_ context.Context, c Contender) (Rounds, error) {
-		return &fixed{figures: who[c.Name], log: log, name: c.Name, fail: fail[c.Name]}, nil
+		return &fixedRounds{figures: who[c.Name], log: log, name: c.Name, fail: fail[c.Name]}, nil
 	}
 	return row
 }
 
-// shares is a neighbourhood that is known.
-type shares []float64
+// fixedLoad returns known loads.
+type fixedLoad []float64
 
-func (*shares) start() {}
+func (*fixedLoad) start() {}
 
-func (s *shares) share() float64 {
+func (s *fixedLoad) share() float64 {
 	if len(*s) == 0 {
 		return 0
 	}
@@ -64,8 +64,8 @@ func TestADisturbedRoundIsDoneAgain(t *testing.T) {
 	var log []string
 	row := fixedRow(&log, map[string][]float64{"a": {1, 2, 3, 4, 5, 6}}, nil)
 	row.Who = row.Who[:1]
-	// The first round is quiet at the third try, the second never.
-	r := run(t.Context(), row, 2, &shares{0.5, 0.2, 0.05, 0.9, 0.3, 0.4})
+	// The first round succeeds at the third try, the second never.
+	r := run(t.Context(), row, 2, &fixedLoad{0.5, 0.2, 0.05, 0.9, 0.3, 0.4})
 	if got := r.column("a", 0); !slices.Equal(got, []float64{3, 5}) {
 		t.Errorf("figures %v", got)
 	}
@@ -78,7 +78,7 @@ func TestContendersTakeTurns(t *testing.T) {
 	t.Parallel()
 	var log []string
 	figures := map[string][]float64{"a": {1, 1, 1}, "b": {1, 1, 1}, "c": {1, 1, 1}}
-	run(t.Context(), fixedRow(&log, figures, nil), 3, &shares{})
+	run(t.Context(), fixedRow(&log, figures, nil), 3, &fixedLoad{})
 	if got := strings.Join(log, ""); got != "abcbcacab" {
 		t.Errorf("order %s", got)
 	}
@@ -95,9 +95,9 @@ func TestARatioIsTakenRoundByRound(t *testing.T) {
 		{Who: "a", Than: "b", Factor: 0.51},
 		{Who: "b", Factor: 60, AtMost: true},
 		{Who: "b", Factor: 59, AtMost: true},
-		{Who: "b", Than: "nobody", Factor: 0}, // who is not there is not asked for
+		{Who: "b", Than: "nobody", Factor: 0}, // absent contenders are not compared
 	}
-	r := run(t.Context(), row, 3, &shares{})
+	r := run(t.Context(), row, 3, &fixedLoad{})
 	if got, ok := r.Ratio("a", "b", 0); !ok || got != 0.5 {
 		t.Errorf("ratio %v, %v; want 0.5", got, ok)
 	}
@@ -119,7 +119,7 @@ func TestWhoFailsIsShownAndDoesNotStopTheOthers(t *testing.T) {
 	figures := map[string][]float64{"a": {1234.5, 1234.5}, "c": {0.001234, 0.001234}}
 	row := fixedRow(&log, figures, map[string]error{"b": errors.New("out of order")})
 	row.Bounds = []Bound{{Who: "a", Than: "b", Factor: 1}, {Who: "b", Than: "a", Factor: 1}}
-	r := run(t.Context(), row, 2, &shares{})
+	r := run(t.Context(), row, 2, &fixedLoad{})
 	if v := r.Verdicts(); v[0].Missed() || v[0].Kept || !v[1].Missed() {
 		t.Errorf("verdicts %+v", v)
 	}
@@ -162,7 +162,7 @@ func TestNumbersHaveThreeDigits(t *testing.T) {
 func TestOvertakenIsWhoWasPassedByMost(t *testing.T) {
 	t.Parallel()
 	for want, order := range map[int][]int{0: {0, 1, 2, 3}, 1: {0, 2, 1, 3}, 2: {1, 2, 0, 3}, 3: {3, 2, 1, 0}} {
-		if got := overtaken(order); got != want {
+		if got := mostOvertaken(order); got != want {
 			t.Errorf("%v: %d, want %d", order, got, want)
 		}
 	}
@@ -171,21 +171,21 @@ func TestOvertakenIsWhoWasPassedByMost(t *testing.T) {
 func TestSwapsCountWhoWasServedTooEarly(t *testing.T) {
 	t.Parallel()
 	for want, order := range map[int][]int{0: {0, 1, 2, 3}, 1: {0, 2, 1, 3}, 2: {1, 2, 0, 3}, 3: {3, 2, 1, 0}} {
-		if got := swaps(order); got != want {
+		if got := outOfOrder(order); got != want {
 			t.Errorf("%v: %d, want %d", order, got, want)
 		}
 	}
 }
 
-// mutexes is a contender that needs no server.
-type mutexes struct {
+// mutexLocker is a contender that needs no server.
+type mutexLocker struct {
 	mu    sync.Mutex // guards locks
 	locks map[string]chan struct{}
 }
 
-func (m *mutexes) Close() error { return nil }
+func (m *mutexLocker) Close() error { return nil }
 
-func (m *mutexes) Lock(ctx context.Context, name string) (func() error, error) {
+func (m *mutexLocker) Lock(ctx context.Context, name string) (func() error, error) {
 	m.mu.Lock()
 	lock := m.locks[name]
 	if lock == nil {
@@ -201,17 +201,17 @@ func (m *mutexes) Lock(ctx context.Context, name string) (func() error, error) {
 	}
 }
 
-// The test binary is one of many processes too.
+// The test binary also serves as a child process.
 func TestMain(m *testing.M) {
 	Child(map[string]Opener{
 		"test/mutexes": func(string) func(context.Context) (Locker, error) {
-			return func(context.Context) (Locker, error) { return &mutexes{locks: map[string]chan struct{}{}}, nil }
+			return func(context.Context) (Locker, error) { return &mutexLocker{locks: map[string]chan struct{}{}}, nil }
 		},
 		"test/broken": func(string) func(context.Context) (Locker, error) {
 			return func(context.Context) (Locker, error) { return nil, errors.New("out of order") }
 		},
 	})
-	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // or each of them would end a second late
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each of them would exit a second late
 	os.Exit(m.Run())
 }
 
@@ -226,11 +226,11 @@ func TestAProcessThatFailsIsShown(t *testing.T) {
 	}
 }
 
-// Waits makes it a Queuer; nobody stands in a line anywhere.
+// Waits makes it a Queuer; nothing ever waits.
 func (q *queue) Waits() <-chan struct{} { return q.waits }
 
 type queue struct {
-	*mutexes
+	*mutexLocker
 	waits chan struct{}
 }
 
@@ -238,16 +238,16 @@ func (q *queue) Lock(ctx context.Context, name string) (func() error, error) {
 	if strings.HasSuffix(name, "wanted") {
 		q.waits <- struct{}{}
 	}
-	return q.mutexes.Lock(ctx, name)
+	return q.mutexLocker.Lock(ctx, name)
 }
 
 func TestCrewsComeAndGo(t *testing.T) {
 	t.Parallel()
-	store := &mutexes{locks: map[string]chan struct{}{}}
+	store := &mutexLocker{locks: map[string]chan struct{}{}}
 	open := func(context.Context) (Queuer, error) { return &queue{store, make(chan struct{}, 100)}, nil }
-	row := Scale(open, Store{PIDs: []int{os.Getpid()}}, Crew{Held: 3}, Crew{Held: 300}, Crew{Waiting: 30})
+	row := Scale(open, Store{PIDs: []int{os.Getpid()}}, Load{Held: 3}, Load{Held: 300}, Load{Waiting: 30})
 	row.Length = 20 * time.Millisecond
-	r := run(t.Context(), row, 2, &shares{})
+	r := run(t.Context(), row, 2, &fixedLoad{})
 	for _, c := range row.Who {
 		if err := r.Failed[c.Name]; err != nil {
 			t.Errorf("%s: %v", c.Name, err)
@@ -263,22 +263,22 @@ func TestCrewsComeAndGo(t *testing.T) {
 	}
 }
 
-type countNothing struct{}
+type noCounter struct{}
 
-func (countNothing) Start(context.Context) error       { return nil }
-func (countNothing) Stop(context.Context) (int, error) { return 7, nil }
+func (noCounter) Start(context.Context) error       { return nil }
+func (noCounter) Stop(context.Context) (int, error) { return 7, nil }
 
 func TestEveryWorkIsDone(t *testing.T) {
 	t.Parallel()
-	shared := &mutexes{locks: map[string]chan struct{}{}}
+	shared := &mutexLocker{locks: map[string]chan struct{}{}}
 	who := []Contender{{"mutexes", func(context.Context) (Locker, error) { return shared, nil }}}
 	for _, work := range []Work{
-		Alone(), Apart(8), Together(8), Handoff(time.Millisecond), Line(7, 0, countNothing{}),
+		Alone(), Apart(8), Together(8), Handoff(time.Millisecond), Line(7, 0, noCounter{}),
 		Latency(), LatencyOver(time.Millisecond), Readers(4, time.Millisecond), Rivals(3), Visitor(4), Processes(3, "test", "nowhere"),
 	} {
 		t.Run(work.Name, func(t *testing.T) {
 			t.Parallel()
-			r := run(t.Context(), Row{Work: work, Who: who, Length: 50 * time.Millisecond}, 3, &shares{})
+			r := run(t.Context(), Row{Work: work, Who: who, Length: 50 * time.Millisecond}, 3, &fixedLoad{})
 			if err := r.Failed["mutexes"]; err != nil {
 				t.Fatal(err)
 			}

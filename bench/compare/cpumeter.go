@@ -1,40 +1,40 @@
-package contest
+package compare
 
 import (
 	"os"
 	"time"
 )
 
-// A meter counts the processor time of this program and of servers, where the
-// system tells it.
-type meter struct {
+// A cpuMeter measures the processor time of this program and of servers, where the
+// system reports it.
+type cpuMeter struct {
 	servers        []int // by process id
 	client, server time.Duration
 }
 
-// meterUnits are the units of its figures.
-func meterUnits() []Unit {
+// cpuUnits are the units of its figures.
+func cpuUnits() []Unit {
 	if !canTick() {
 		return nil
 	}
 	return []Unit{{Name: "client-µs/lock", Fewer: true}, {Name: "server-µs/lock", Fewer: true}}
 }
 
-func startMeter(servers []int) meter {
-	m := meter{servers: servers}
+func startCPUMeter(servers []int) cpuMeter {
+	m := cpuMeter{servers: servers}
 	m.client, m.server = m.read()
 	return m
 }
 
-func (m meter) read() (client, server time.Duration) {
+func (m cpuMeter) read() (client, server time.Duration) {
 	for _, pid := range m.servers {
-		server += family(pid)
+		server += serverTime(pid)
 	}
 	return ticks(os.Getpid()), server
 }
 
-// figures are what was used since the start, for each lock.
-func (m meter) figures(locks int) []float64 {
+// figures returns the processor time since the start, per lock.
+func (m cpuMeter) figures(locks int) []float64 {
 	if !canTick() {
 		return nil
 	}

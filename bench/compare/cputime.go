@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"bytes"
@@ -9,26 +9,27 @@ import (
 	"time"
 )
 
-// spent returns the processor time of processes and their children, to the
-// microsecond where the kernel tells it and in whole ticks elsewhere. Threads that
-// have ended are not in it, so only a difference over a while without such says much.
-func spent(pids ...int) (sum time.Duration) {
+// cpuTime returns the processor time of processes and their children, to the
+// microsecond if the kernel reports that and in whole ticks otherwise. It lacks
+// threads that have ended, so only differences over a period without such threads
+// are meaningful.
+func cpuTime(pids ...int) (sum time.Duration) {
 	for _, pid := range pids {
 		for _, one := range append(children(pid), pid) {
-			sum += precise(one)
+			sum += schedulerTime(one)
 		}
 	}
 	return sum
 }
 
-// precise adds up what the scheduler has counted for each thread.
-func precise(pid int) (sum time.Duration) {
+// schedulerTime adds up what the scheduler has counted for each thread.
+func schedulerTime(pid int) (sum time.Duration) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	for _, file := range threads {
 		data, err := os.ReadFile(file)
 		fields := bytes.Fields(data)
 		if err != nil || len(fields) == 0 {
-			continue // it has ended meanwhile
+			continue // ended meanwhile
 		}
 		n, _ := strconv.ParseInt(string(fields[0]), 10, 64)
 		sum += time.Duration(n)
@@ -39,10 +40,10 @@ func precise(pid int) (sum time.Duration) {
 	return sum
 }
 
-// children returns the processes that a server has started, as PostgreSQL has one for
-// each connection.
+// children returns the child processes of a server; PostgreSQL has one per
+// connection.
 func children(pid int) (pids []int) {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // each thread has its own
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // one list per thread
 	for _, list := range lists {
 		data, _ := os.ReadFile(list)
 		for _, field := range bytes.Fields(data) {
@@ -53,3 +54,35 @@ func children(pid int) (pids []int) {
 	}
 	return pids
 }
+
+// canTick reports whether ticks works on this system.
+func canTick() bool {
+	_, err := os.Stat("/proc/self/stat")
+	return err == nil
+}
+
+// ticks returns the processor time of one process, in whole ticks.
+func ticks(pid int) time.Duration { return fieldsOf(pid, 11, 12) }
+
+// endedChildrenTime returns the processor time of a process's ended children.
+func endedChildrenTime(pid int) time.Duration { return fieldsOf(pid, 13, 14) }
+
+// fieldsOf adds up fields of a process's stat, numbered after its name, which may
+// contain anything and ends with the last parenthesis.
+func fieldsOf(pid int, numbers ...int) (sum time.Duration) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	for _, i := range numbers {
+		if i < len(fields) {
+			n, _ := strconv.Atoi(string(fields[i]))
+			sum += time.Duration(n) * tick
+		}
+	}
+	return sum
+}
+
+// tick is the unit in which the kernel reports processor time.
+const tick = time.Second / 100

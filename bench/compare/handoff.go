@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"context"
@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// A Timer is a Locker that is none, and knows itself how to take the time of one
-// handoff after a pause: a PING is the least that a round trip takes after a pause.
+// A Timer measures one handoff after a pause itself, instead of being a Locker: for
+// example a PING, which is the minimum of a round trip after a pause.
 type Timer interface {
 	Time(ctx context.Context, pause time.Duration) (time.Duration, error)
 }
 
-// Handoff is one client that gives back the name another client waits for. The time
-// is from just before the one's unlock until the other's lock has returned. Before
-// it all is quiet for the pause, so that links and processors are idle.
+// Handoff measures two clients, of which one unlocks the name that the other waits
+// for: from just before the unlock until the other's lock has returned. Before
+// that, everything is idle for the pause, connections and processors included.
 func Handoff(pause time.Duration) Work {
 	return Work{
 		Name:  "handoff",
@@ -30,20 +30,20 @@ func Handoff(pause time.Duration) Work {
 			if err != nil {
 				return nil, errors.Join(err, from.Close())
 			}
-			return &relay{from: from, to: to, pause: pause}, nil
+			return &handoffPair{from: from, to: to, pause: pause}, nil
 		},
 	}
 }
 
-// A relay is two clients that hand a name to each other.
-type relay struct {
+// A handoffPair is two clients that hand a name to each other.
+type handoffPair struct {
 	from, to Locker
 	pause    time.Duration
 }
 
-func (r *relay) Close() error { return errors.Join(r.from.Close(), r.to.Close()) }
+func (r *handoffPair) Close() error { return errors.Join(r.from.Close(), r.to.Close()) }
 
-func (r *relay) Round(ctx context.Context, length time.Duration) ([]float64, error) {
+func (r *handoffPair) Round(ctx context.Context, length time.Duration) ([]float64, error) {
 	var times []float64
 	for begun := time.Now(); len(times) == 0 || time.Since(begun) < length; {
 		took, err := r.handoff(ctx)
@@ -55,7 +55,7 @@ func (r *relay) Round(ctx context.Context, length time.Duration) ([]float64, err
 	return quantiles(times), nil
 }
 
-func (r *relay) handoff(ctx context.Context) (time.Duration, error) {
+func (r *handoffPair) handoff(ctx context.Context) (time.Duration, error) {
 	if t, ok := r.from.(Timer); ok {
 		return t.Time(ctx, r.pause)
 	}
@@ -70,11 +70,11 @@ func (r *relay) handoff(ctx context.Context) (time.Duration, error) {
 		err    error
 	}
 	granted := make(chan grant, 1)
-	go func() { // ends with ctx at the latest, and is waited for
+	go func() { // ends with ctx at the latest; received below
 		unlock, err := r.to.Lock(ctx, name)
 		granted <- grant{time.Now(), unlock, err}
 	}()
-	time.Sleep(r.pause) // no contender tells when it waits
+	time.Sleep(r.pause) // contenders do not report when they wait
 	begun := time.Now()
 	err = unlock()
 	g := <-granted

@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Latency is one goroutine that takes and gives back a name nobody else wants. The
-// time is that of one lock with its unlock.
+// Latency measures one goroutine that locks and unlocks a name without contention,
+// as the time of one lock with its unlock.
 func Latency() Work {
 	return Work{
 		Name:  "latency",
@@ -18,20 +18,20 @@ func Latency() Work {
 			if err != nil {
 				return nil, err
 			}
-			return &stopwatch{locker}, nil
+			return &latencyRounds{locker}, nil
 		},
 	}
 }
 
-type stopwatch struct{ locker Locker }
+type latencyRounds struct{ locker Locker }
 
-func (s *stopwatch) Close() error { return s.locker.Close() }
+func (s *latencyRounds) Close() error { return s.locker.Close() }
 
-func (s *stopwatch) Round(ctx context.Context, length time.Duration) ([]float64, error) {
+func (s *latencyRounds) Round(ctx context.Context, length time.Duration) ([]float64, error) {
 	var times []float64
 	for begun := time.Now(); len(times) == 0 || time.Since(begun) < length; {
 		from := time.Now()
-		if err := turn(ctx, s.locker, "bench/latency"); err != nil {
+		if err := lockUnlock(ctx, s.locker, "bench/latency"); err != nil {
 			return nil, err
 		}
 		times = append(times, float64(time.Since(from))/float64(time.Microsecond))

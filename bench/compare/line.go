@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"context"
@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// A Counter tells what a server had to do between two calls.
+// A Counter counts the work of a server between two calls.
 type Counter interface {
 	Start(ctx context.Context) error
 	// Stop returns how many commands clients have sent since Start.
 	Stop(ctx context.Context) (commands int, err error)
 }
 
-// Line is n clients that wait for one name, each with connections of its own, and
-// hand it on from one to the next until all have had it. Each holds it for hold.
+// Line measures n clients, each with connections of its own, that wait for one name
+// until all have had it. Each holds it for hold.
 func Line(n int, hold time.Duration, counter Counter, servers ...int) Work {
 	return Work{
 		Name: fmt.Sprintf("line-%d", n),
@@ -39,8 +39,8 @@ func Line(n int, hold time.Duration, counter Counter, servers ...int) Work {
 	}
 }
 
-// A line is many clients of which the first holds the name, and the others come one
-// after another.
+// A line is a number of clients, of which the first holds the name while the others
+// arrive one after the other.
 type line struct {
 	clients []Locker
 	hold    time.Duration
@@ -55,9 +55,9 @@ func (l *line) Close() (err error) {
 	return err
 }
 
-// arrival is the time from one client's arrival to the next's, long enough that the
-// server sees them in this order.
-const arrival = 3 * time.Millisecond
+// arrivalPause is the time between two arrivals, long enough for the server to see
+// them in this order.
+const arrivalPause = 3 * time.Millisecond
 
 func (l *line) Round(ctx context.Context, _ time.Duration) ([]float64, error) {
 	const name = "bench/line"
@@ -87,14 +87,14 @@ func (l *line) Round(ctx context.Context, _ time.Duration) ([]float64, error) {
 				cancel(fmt.Errorf("client %d: unlock: %w", i, err))
 			}
 		})
-		time.Sleep(arrival)
+		time.Sleep(arrivalPause)
 	}
 	err = l.counter.Start(ctx)
-	server, begun := spent(l.servers...), time.Now()
+	server, begun := cpuTime(l.servers...), time.Now()
 	err = errors.Join(err, unlock())
 	group.Wait()
 	took := time.Since(begun)
-	server = spent(l.servers...) - server
+	server = cpuTime(l.servers...) - server
 	commands, stopErr := l.counter.Stop(ctx)
 	if err := errors.Join(err, context.Cause(ctx), stopErr); err != nil {
 		return nil, err
@@ -102,15 +102,15 @@ func (l *line) Round(ctx context.Context, _ time.Duration) ([]float64, error) {
 	handoffs := float64(len(order))
 	return []float64{
 		float64(commands) / handoffs,
-		float64(swaps(order)),
+		float64(outOfOrder(order)),
 		float64(took.Milliseconds()) / handoffs,
-		float64(overtaken(order)),
+		float64(mostOvertaken(order)),
 		server.Seconds() * 1e6 / handoffs,
 	}, nil
 }
 
-// swaps counts who was served before somebody that had come earlier.
-func swaps(order []int) (n int) {
+// outOfOrder counts the clients that were served before an earlier one.
+func outOfOrder(order []int) (n int) {
 	for i, who := range order {
 		for _, later := range order[i+1:] {
 			if later < who {
@@ -122,8 +122,9 @@ func swaps(order []int) (n int) {
 	return n
 }
 
-// overtaken returns by how many who had come later the one was passed by most.
-func overtaken(order []int) (most int) {
+// mostOvertaken returns how many later clients overtook the one that was overtaken
+// most.
+func mostOvertaken(order []int) (most int) {
 	for i, who := range order {
 		passed := 0
 		for _, earlier := range order[:i] {

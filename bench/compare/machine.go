@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"fmt"
@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Machine says on what it was measured.
+// Machine describes this machine.
 func Machine() string {
 	return fmt.Sprintf("%s, %d processors, %s/%s, %s",
 		processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 }
 
 func processor() string {
-	data, _ := os.ReadFile("/proc/cpuinfo") // elsewhere the architecture must do
+	data, _ := os.ReadFile("/proc/cpuinfo") // elsewhere only the architecture is known
 	for line := range strings.Lines(string(data)) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
 			return strings.TrimSpace(value)
@@ -25,8 +25,8 @@ func processor() string {
 	return "unknown processor"
 }
 
-// Versions returns the modules built into this program that begin with one of the
-// prefixes, with their versions.
+// Versions returns the modules in this program that begin with one of the prefixes,
+// with their versions.
 func Versions(prefixes ...string) (versions []string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"fmt"
@@ -8,15 +8,15 @@ import (
 	"github.com/pawl-go/pawl/internal/faultproxy"
 )
 
-// Far returns an address from which a round trip to addr takes d longer.
-func Far(t testing.TB, addr string, d time.Duration) string {
+// Delayed returns an address from which a round trip to addr takes d longer.
+func Delayed(t testing.TB, addr string, d time.Duration) string {
 	p := faultproxy.New(t, addr)
-	p.Delay(faultproxy.ToClient, d) // in one direction: timers shorter than a millisecond take one all the same
+	p.Delay(faultproxy.ToClient, d) // in one direction only: timers take at least a millisecond anyway
 	return p.Addr()
 }
 
-// LatencyOver is Latency over a network whose round trip takes d. The contenders
-// reach the server by [Far].
+// LatencyOver is Latency over a network with a round trip of d. The contenders
+// connect through [Delayed].
 func LatencyOver(d time.Duration) Work {
 	w := Latency()
 	w.Name = fmt.Sprintf("latency-%v", d)

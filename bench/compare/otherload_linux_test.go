@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"os"
@@ -10,10 +10,10 @@ import (
 )
 
 func TestOwnWorkIsNoDisturbance(t *testing.T) {
-	o := &others{}
+	o := &otherLoad{}
 	o.start()
 	before := ticks(os.Getpid())
-	for begun := time.Now(); ticks(os.Getpid()) < before+20*tick; { // what is measured is its own work
+	for begun := time.Now(); ticks(os.Getpid()) < before+20*tick; { // it measures its own work
 		if time.Since(begun) > 10*time.Second {
 			t.Fatal("the kernel counts no time of this program")
 		}
@@ -56,7 +56,7 @@ func TestChildrenOfEveryThreadAreKnown(t *testing.T) {
 	}
 }
 
-// A server may have a process for each connection, which ends with it.
+// A server may have a process per connection, which ends with it.
 func TestWorkOfAServersChildThatHasEndedIsNoDisturbance(t *testing.T) {
 	server := exec.Command("sh", "-c", `(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done); echo; cat`)
 	in, err := server.StdinPipe()
@@ -67,7 +67,7 @@ func TestWorkOfAServersChildThatHasEndedIsNoDisturbance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &others{}
+	o := &otherLoad{}
 	before := o.read().ours
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestWorkOfAServersChildThatHasEndedIsNoDisturbance(t *testing.T) {
 	if _, err := out.Read(make([]byte, 1)); err != nil { // the child has ended
 		t.Error(err)
 	}
-	worked := reaped(server.Process.Pid)
+	worked := endedChildrenTime(server.Process.Pid)
 	if mine := o.read().ours - before; worked < 2*tick || mine < worked {
 		t.Errorf("%v are known of %v", mine, worked)
 	}

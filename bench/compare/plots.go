@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"errors"
@@ -8,15 +8,14 @@ import (
 	"strings"
 )
 
-// plotsFolder is where the plots are, beside the results.
+// plotsFolder is the folder of the plots, next to the results.
 const plotsFolder = "plots"
 
 func plotName(part, row string) string {
 	return plotsFolder + "/" + part + "-" + strings.ReplaceAll(row, " ", "-") + ".svg"
 }
 
-// WritePlots writes a part's plots into the folder beside the file of results, in place
-// of those it had there.
+// WritePlots replaces a part's plots in the folder next to the results.
 func WritePlots(file string, part Part, results []Result) error {
 	folder := filepath.Join(filepath.Dir(file), plotsFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -36,7 +35,7 @@ func WritePlots(file string, part Part, results []Result) error {
 	return errors.Join(errs...)
 }
 
-// picture refers to a result's plot.
+// picture returns the Markdown for a result's plot.
 func picture(part string, r *Result) string {
 	if r.Plot() == nil {
 		return ""

@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"bufio"
@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// childEnv tells a process that it is one of many, who it is and where the store is.
+// childEnv tells a child process which contender it is and where the store is.
 const childEnv = "PAWL_BENCH_CHILD"
 
-// An Opener returns what opens clients of the store at addr.
+// An Opener returns a function that opens clients of the store at addr.
 type Opener func(addr string) func(ctx context.Context) (Locker, error)
 
-// Child does the work of one process and exits, if that is what this process is for.
-// A program that uses Processes calls it first. The openers are by part and contender,
-// as "redis/redsync".
+// Child runs this process as a child and exits, if it is one. A program that uses
+// Processes calls it first. The keys of openers are part and contender, such as
+// "redis/redsync".
 func Child(openers map[string]Opener) {
 	who, addr, ok := strings.Cut(os.Getenv(childEnv), "@")
 	if !ok {
@@ -38,20 +38,20 @@ func Child(openers map[string]Opener) {
 	os.Exit(0)
 }
 
-// serve does a round for each duration that it reads, and writes how many turns it
-// had. It ends with its input, and so with the process that started it.
+// serve does a round for each duration that it reads, and writes how many locks it
+// had. It ends with its input, and so with its parent.
 func serve(open func(ctx context.Context) (Locker, error), in io.Reader, out io.Writer) error {
 	l, err := open(context.Background())
 	if err != nil {
 		return err
 	}
-	crew := &crowd{locker: l, names: []string{"bench/processes"}}
+	crew := &workers{locker: l, names: []string{"bench/processes"}}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		length, err := time.ParseDuration(lines.Text())
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), length+patience)
+		ctx, cancel := context.WithTimeout(context.Background(), length+defaultExtraTime)
 		turns, _, err := crew.run(ctx, length)
 		cancel()
 		if err != nil {
@@ -62,17 +62,17 @@ func serve(open func(ctx context.Context) (Locker, error), in io.Reader, out io.
 	return l.Close()
 }
 
-// Processes is n processes that all want one name. part is the first word of the
-// contenders' names in [Child].
+// Processes measures n processes that contend for one name. part is the first word
+// of the contenders' keys in [Child].
 func Processes(n int, part, addr string) Work {
 	return Work{
 		Name:  "processes",
 		Does:  fmt.Sprintf("lock and unlock, %d processes, all want one name", n),
 		Units: []Unit{{Name: "locks/s"}, {Name: "fewest-turns"}, {Name: "most-turns", Fewer: true}},
 		Begin: func(ctx context.Context, c Contender) (Rounds, error) {
-			var f fleet
+			var f processGroup
 			for range n {
-				s, err := launch(part+"/"+c.Name, addr)
+				s, err := startChild(part+"/"+c.Name, addr)
 				if err != nil {
 					return nil, errors.Join(err, f.Close())
 				}
@@ -83,20 +83,20 @@ func Processes(n int, part, addr string) Work {
 	}
 }
 
-// A ship is one of many processes.
-type ship struct {
+// A childProcess is one of these processes.
+type childProcess struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	out  *bufio.Reader
 	errs strings.Builder
 }
 
-func launch(who, addr string) (*ship, error) {
+func startChild(who, addr string) (*childProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	s := &ship{cmd: exec.Command(self)}
+	s := &childProcess{cmd: exec.Command(self)}
 	s.cmd.Env = append(os.Environ(), childEnv+"="+who+"@"+addr)
 	s.cmd.Stderr = &s.errs
 	out, err := s.cmd.StdoutPipe()
@@ -110,9 +110,9 @@ func launch(who, addr string) (*ship, error) {
 	return s, s.cmd.Start()
 }
 
-func (s *ship) Close() error {
+func (s *childProcess) Close() error {
 	_ = s.in.Close()
-	late := time.AfterFunc(patience, func() { _ = s.cmd.Process.Kill() })
+	late := time.AfterFunc(defaultExtraTime, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()
 	if err := s.cmd.Wait(); err != nil {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(s.errs.String()))
@@ -120,9 +120,9 @@ func (s *ship) Close() error {
 	return nil
 }
 
-// turns waits for the answer to a round. One that does not come in time is never
-// waited for: Close ends the process.
-func (s *ship) turns(ctx context.Context) (n int, err error) {
+// locksDone waits for the result of a round. A process that does not answer in time
+// is ended by Close.
+func (s *childProcess) locksDone(ctx context.Context) (n int, err error) {
 	read := make(chan error, 1)
 	go func() { // ends with the process at the latest
 		_, err := fmt.Fscanln(s.out, &n)
@@ -137,12 +137,12 @@ func (s *ship) turns(ctx context.Context) (n int, err error) {
 	}
 }
 
-type fleet []*ship
+type processGroup []*childProcess
 
-func (f fleet) Close() error {
+func (f processGroup) Close() error {
 	var errs []error
 	for _, s := range f {
-		_ = s.in.Close() // all begin to end
+		_ = s.in.Close() // makes all of them end
 	}
 	for _, s := range f {
 		errs = append(errs, s.Close())
@@ -150,7 +150,7 @@ func (f fleet) Close() error {
 	return errors.Join(errs...)
 }
 
-func (f fleet) Round(ctx context.Context, length time.Duration) ([]float64, error) {
+func (f processGroup) Round(ctx context.Context, length time.Duration) ([]float64, error) {
 	for _, s := range f {
 		if _, err := fmt.Fprintln(s.in, length); err != nil {
 			return nil, err
@@ -159,7 +159,7 @@ func (f fleet) Round(ctx context.Context, length time.Duration) ([]float64, erro
 	turns := make([]float64, len(f))
 	total := 0.
 	for i, s := range f {
-		n, err := s.turns(ctx)
+		n, err := s.locksDone(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"context"
@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// A Sharer is a Locker whose names can also be held by many who only read.
+// A Sharer is a Locker with shared locks.
 type Sharer interface {
 	Locker
 	RLock(ctx context.Context, name string) (unlock func() error, err error)
 }
 
-// Readers is n goroutines of one process that want one name and hold it for a while:
-// nine times of ten to read, if the contender knows of that, and once to write.
+// Readers measures n goroutines of one process that contend for one name and hold
+// it for a while: nine times out of ten to read, if the contender supports that,
+// otherwise to write.
 func Readers(n int, hold time.Duration) Work {
 	return Work{
 		Name:  "readers",
@@ -26,19 +27,19 @@ func Readers(n int, hold time.Duration) Work {
 			if err != nil {
 				return nil, err
 			}
-			return &library{locker, n, hold}, nil
+			return &readersAndWriter{locker, n, hold}, nil
 		},
 	}
 }
 
-// A library has readers, and somebody who writes.
-type library struct {
+// readersAndWriter does the rounds of Readers.
+type readersAndWriter struct {
 	Locker
 	n    int
 	hold time.Duration
 }
 
-func (l *library) Round(ctx context.Context, length time.Duration) ([]float64, error) {
+func (l *readersAndWriter) Round(ctx context.Context, length time.Duration) ([]float64, error) {
 	work, stop := context.WithTimeout(ctx, length)
 	defer stop()
 	var (

@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Table writes the result for people, as Markdown that is also readable as it is.
+// Table writes the result for people, as Markdown that is readable as it is.
 func (r *Result) Table(w io.Writer) {
 	length := ""
 	if r.Length > 0 {
@@ -39,7 +39,7 @@ func (r *Result) Table(w io.Writer) {
 	writeTable(w, lines)
 	r.writeVerdicts(w)
 	fmt.Fprintln(w)
-	if r.Others > quiet {
+	if r.Others > maxLoad {
 		fmt.Fprintf(w, "Disturbed: other programs used up to %.0f %% of the machine during a round.\n\n", 100*r.Others)
 	}
 }
@@ -111,8 +111,8 @@ func (v Verdict) Shortfall() string {
 	return text + "."
 }
 
-// Lines writes the result as Go writes benchmarks, for benchstat: one line for each
-// contender and round.
+// Lines writes the result in the format of Go benchmarks, for benchstat: one line
+// per contender and round.
 func (r *Result) Lines(w io.Writer, part string) {
 	for _, c := range r.Who {
 		for _, figures := range r.Figures[c.Name] {
@@ -132,7 +132,7 @@ func (r *Result) rounds() (n int) {
 	return n
 }
 
-// brief is an error in one line that a table can hold: many goroutines may have failed.
+// brief shortens an error to one line for a table: many goroutines may have failed.
 func brief(err error) string {
 	const most = 160
 	text := []rune(strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -142,7 +142,7 @@ func brief(err error) string {
 	return strings.ReplaceAll(string(text), "|", "/")
 }
 
-// writeTable pads the columns, so that the source reads well too.
+// writeTable pads the columns, so that the source is readable too.
 func writeTable(w io.Writer, lines [][]string) {
 	var widths []int
 	for _, line := range lines {
@@ -165,7 +165,7 @@ func writeTable(w io.Writer, lines [][]string) {
 	}
 }
 
-// number writes three digits and no more: the rest is noise.
+// number formats three significant digits.
 func number(f float64) string {
 	if f == 0 {
 		return "0"
@@ -182,7 +182,7 @@ func number(f float64) string {
 	return text
 }
 
-// ratio writes two decimals below ten, as bounds are given.
+// ratio formats two decimals below ten, as in the bounds.
 func ratio(f float64) string {
 	if f >= 10 {
 		return number(f)

@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"bytes"
@@ -36,8 +36,8 @@ func Absence(part string, why error, when time.Time) []byte {
 	return fmt.Appendf(nil, "## %s\n\n- %s\n- not measured: %s\n", part, when.Format(time.DateOnly), brief(why))
 }
 
-// WriteSection puts a section into the file, in place of the one with the same
-// heading, and leaves the others as they are.
+// WriteSection replaces the section with the same heading in the file, and leaves
+// the others unchanged.
 func WriteSection(file string, section []byte) error {
 	old, err := os.ReadFile(file)
 	if os.IsNotExist(err) {

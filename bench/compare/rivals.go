@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Rivals is n clients, each as a process of its own would have one, that all want
-// the same name. The servers' processor time is counted too.
+// Rivals measures n clients, each as of a separate process, that contend for the
+// same name. It includes the servers' processor time.
 func Rivals(n int, servers ...int) Work {
 	return Work{
 		Name:  "rivals",
 		Does:  fmt.Sprintf("lock and unlock, %d clients, all want one name", n),
-		Units: append([]Unit{{Name: "locks/s"}}, meterUnits()...),
+		Units: append([]Unit{{Name: "locks/s"}}, cpuUnits()...),
 		Begin: func(ctx context.Context, c Contender) (Rounds, error) {
 			r := &rivals{servers: servers}
 			for range n {
@@ -46,18 +46,18 @@ func (r *rivals) Close() error {
 func (r *rivals) Round(ctx context.Context, length time.Duration) ([]float64, error) {
 	var turns atomic.Int64
 	errs := make([]error, len(r.lockers))
-	m := startMeter(r.servers)
+	m := startCPUMeter(r.servers)
 	begun := time.Now()
 	var group sync.WaitGroup
 	for i, l := range r.lockers {
 		group.Go(func() {
 			for time.Since(begun) < length && errs[i] == nil {
-				errs[i] = turn(ctx, l, "bench/rivals")
+				errs[i] = lockUnlock(ctx, l, "bench/rivals")
 				turns.Add(1)
 			}
 		})
 	}
-	group.Wait() // whoever still waits then has its turn: it counts too
+	group.Wait() // clients that still wait get their turn, which counts too
 	rate := float64(turns.Load()) / time.Since(begun).Seconds()
 	return append([]float64{rate}, m.figures(int(turns.Load()))...), errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"cmp"
@@ -11,44 +11,44 @@ import (
 	"time"
 )
 
-// A Result is what came of a row.
+// A Result is the measurement of a row.
 type Result struct {
 	Row
-	// Figures has, by contender, the figures of each round; one who failed has none.
+	// Figures are the figures of each round, by contender; a contender that failed
+	// has none.
 	Figures map[string][][]float64
-	// Failed has, by contender, what went wrong.
+	// Failed are the errors, by contender.
 	Failed map[string]error
-	// Others is the largest part of the machine that programs outside the contest
-	// used during a round that counts.
+	// Others is the largest load by unrelated programs during a round that counts.
 	Others float64
 	Took   time.Duration
 }
 
 const (
-	// patience is that of a row that names none.
-	patience = 10 * time.Second
-	// quiet is what others may use of the machine during a round. A round with more
-	// is done again, and counts all the same after so many tries, or when the row has
-	// taken its time.
-	quiet, tries = 0.10, 3
-	rowLimit     = 25 * time.Second
-	// loud is what makes a result worthless.
-	loud = 0.25
+	// defaultExtraTime is the ExtraTime of a row that has none.
+	defaultExtraTime = 10 * time.Second
+	// maxLoad is the acceptable load by other programs during a round. A round with
+	// more is repeated, and counts anyway after maxTries, or when the row has taken
+	// too long.
+	maxLoad, maxTries = 0.10, 3
+	rowLimit          = 25 * time.Second
+	// worthlessLoad is the load that invalidates a result.
+	worthlessLoad = 0.25
 )
 
-// Run lets everybody do the given number of rounds. Each round begins with another
-// contender, so that nobody always follows the same one.
+// Run does the given number of rounds with every contender. Each round begins with
+// another contender, so that none always follows the same one.
 func Run(ctx context.Context, part Part, row Row, rounds int) Result {
-	return run(ctx, row, rounds, &others{pids: part.PIDs})
+	return run(ctx, row, rounds, &otherLoad{pids: part.PIDs})
 }
 
-// A neighbourhood tells how much others have used of the machine since start.
-type neighbourhood interface {
+// A loadMeter reports the load by other programs since start.
+type loadMeter interface {
 	start()
 	share() float64
 }
 
-func run(ctx context.Context, row Row, rounds int, around neighbourhood) Result {
+func run(ctx context.Context, row Row, rounds int, around loadMeter) Result {
 	begun := time.Now()
 	late := begun.Add(rowLimit)
 	res := Result{Row: row, Figures: map[string][][]float64{}, Failed: map[string]error{}}
@@ -60,8 +60,8 @@ func run(ctx context.Context, row Row, rounds int, around neighbourhood) Result 
 			continue
 		}
 		turns[c.Name] = turn
-		// The first round of a client pays for its connections, and counts for nothing.
-		if _, err := round(ctx, turn, row.Length/10, cmp.Or(row.Patience, patience)); err != nil {
+		// The first round of a client sets up its connections and does not count.
+		if _, err := round(ctx, turn, row.Length/10, cmp.Or(row.ExtraTime, defaultExtraTime)); err != nil {
 			res.Failed[c.Name] = err
 		}
 	}
@@ -85,18 +85,18 @@ func run(ctx context.Context, row Row, rounds int, around neighbourhood) Result 
 	return res
 }
 
-// Disturbed reports whether others used so much of the machine that the figures say
-// little.
-func (r *Result) Disturbed() bool { return r.Others > loud }
+// Disturbed reports whether other programs used so much of the machine that the
+// figures are worthless.
+func (r *Result) Disturbed() bool { return r.Others > worthlessLoad }
 
-// quietRound does a round in which the machine was not much used by others, or the
-// least disturbed of a few.
-func (r *Result) quietRound(ctx context.Context, around neighbourhood, late time.Time, name string, turn Rounds) {
+// quietRound repeats a round until the machine was quiet enough, or takes the least
+// disturbed of a few.
+func (r *Result) quietRound(ctx context.Context, around loadMeter, late time.Time, name string, turn Rounds) {
 	var best []float64
 	least := math.Inf(1)
-	for try := 0; try == 0 || try < tries && least > quiet && time.Now().Before(late); try++ {
+	for try := 0; try == 0 || try < maxTries && least > maxLoad && time.Now().Before(late); try++ {
 		around.start()
-		figures, err := round(ctx, turn, r.Length, cmp.Or(r.Patience, patience))
+		figures, err := round(ctx, turn, r.Length, cmp.Or(r.ExtraTime, defaultExtraTime))
 		if err != nil {
 			r.Failed[name] = err
 			return
@@ -110,7 +110,7 @@ func (r *Result) quietRound(ctx context.Context, around neighbourhood, late time
 }
 
 func round(ctx context.Context, turn Rounds, length, patience time.Duration) ([]float64, error) {
-	runtime.GC() // nobody pays for what another has left behind
+	runtime.GC() // so that no contender pays for the garbage of another
 	ctx, cancel := context.WithTimeout(ctx, length+patience)
 	defer cancel()
 	return turn.Round(ctx, length)
@@ -121,7 +121,8 @@ func (r *Result) Median(who string, unit int) (float64, bool) {
 	return median(r.column(who, unit))
 }
 
-// Ratio returns the median, over the rounds, of who's figure by that of the other.
+// Ratio returns the median, over the rounds, of who's figure divided by the
+// other's.
 func (r *Result) Ratio(who, than string, unit int) (float64, bool) {
 	mine, theirs := r.column(who, unit), r.column(than, unit)
 	var ratios []float64
@@ -152,23 +153,22 @@ func median(figures []float64) (float64, bool) {
 	return (sorted[middle-1] + sorted[middle]) / 2, true
 }
 
-// A Verdict says how a bound was kept.
+// A Verdict says whether a bound was kept.
 type Verdict struct {
 	Bound
 	Unit  Unit
 	Found float64
-	Known bool // nobody failed
+	Known bool // no contender failed
 	Kept  bool
 
-	failed bool // who is asked
+	failed bool // the contender with the bound failed
 }
 
-// Missed reports whether the bound was not kept by who is asked. One who fails has
-// missed all; where the other fails there is nothing to compare with.
+// Missed reports whether the contender missed its bound. A contender that failed
+// has missed it; if the other one failed, there is nothing to compare with.
 func (v Verdict) Missed() bool { return v.failed || v.Known && !v.Kept }
 
-// Verdicts compares the result with those of the row's bounds whose contenders took
-// part.
+// Verdicts checks the row's bounds whose contenders took part.
 func (r *Result) Verdicts() (verdicts []Verdict) {
 	for _, b := range r.Bounds {
 		if !r.has(b.Who) || b.Than != "" && !r.has(b.Than) {

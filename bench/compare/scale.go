@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"context"
@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// A Queuer is a Locker that tells when one of its calls has begun to wait, and that
-// lets each of them wait in the store, not inside the process.
+// A Queuer is a Locker that reports when one of its calls begins to wait, and whose
+// calls all wait in the store instead of inside the process.
 type Queuer interface {
 	Locker
 	Waits() <-chan struct{}
 }
 
-// A Store is a server, or several, that locks live in.
+// A Store is one or more servers.
 type Store struct {
 	PIDs  []int
 	Addrs []string
 }
 
-// A Crew is what one client has in hand while nothing happens.
-type Crew struct {
+// A Load is what one client holds and waits for while it is idle.
+type Load struct {
 	Held    int // names
-	Waiting int // claims in one line behind another client's
+	Waiting int // claims in one line behind another client's claim
 }
 
-// String returns the crew in words: its name as a contender.
-func (c Crew) String() string {
+// String describes the load: its name as a contender.
+func (c Load) String() string {
 	if c.Waiting > 0 {
 		return fmt.Sprintf("%d waiting", c.Waiting)
 	}
@@ -46,9 +46,9 @@ const (
 	ScaleLatency
 )
 
-// Scale is crews that hold what they hold, or wait, for the length of a round.
-// Afterwards another client takes and gives back a free name.
-func Scale(open func(ctx context.Context) (Queuer, error), on Store, crews ...Crew) Row {
+// Scale measures clients that hold locks, or wait, for the length of a round, each
+// with one Load. Afterwards another client locks and unlocks a free name.
+func Scale(open func(ctx context.Context) (Queuer, error), on Store, crews ...Load) Row {
 	row := Row{Work: Work{
 		Name: "scale",
 		Does: "what many locks cost while nothing happens, and then what a free name costs another client",
@@ -61,13 +61,13 @@ func Scale(open func(ctx context.Context) (Queuer, error), on Store, crews ...Cr
 			if err != nil {
 				return nil, err
 			}
-			return l.(*company), nil
+			return l.(*scaleRounds), nil
 		},
 	}}
-	row.Patience = time.Minute // to come and to go
+	row.ExtraTime = time.Minute // to acquire and release everything
 	for _, crew := range crews {
 		row.Who = append(row.Who, Contender{Name: crew.String(), Open: func(ctx context.Context) (Locker, error) {
-			c := &company{crew: crew, on: on}
+			c := &scaleRounds{crew: crew, on: on}
 			var err [2]error
 			c.Queuer, err[0] = open(ctx)
 			c.other, err[1] = open(ctx)
@@ -77,43 +77,43 @@ func Scale(open func(ctx context.Context) (Queuer, error), on Store, crews ...Cr
 	return row
 }
 
-// A company is a crew with its client, and another client.
-type company struct {
+// scaleRounds is a client with its Load, and another client.
+type scaleRounds struct {
 	Queuer
 	other Queuer
-	crew  Crew
+	crew  Load
 	on    Store
 	warm  bool
 }
 
-func (c *company) Close() error { return errors.Join(c.Queuer.Close(), c.other.Close()) }
+func (c *scaleRounds) Close() error { return errors.Join(c.Queuer.Close(), c.other.Close()) }
 
-func (c *company) Round(ctx context.Context, length time.Duration) ([]float64, error) {
-	if !c.warm { // the round that does not count
+func (c *scaleRounds) Round(ctx context.Context, length time.Duration) ([]float64, error) {
+	if !c.warm { // the warm-up round, which does not count
 		c.warm = true
-		return make([]float64, 5), errors.Join(turn(ctx, c.Queuer, "bench/scale"), turn(ctx, c.other, "bench/scale"))
+		return make([]float64, 5), errors.Join(lockUnlock(ctx, c.Queuer, "bench/scale"), lockUnlock(ctx, c.other, "bench/scale"))
 	}
 	before := heap()
-	dissolve, err := c.assemble(ctx)
+	dissolve, err := c.acquireAll(ctx)
 	if err != nil {
 		return nil, errors.Join(err, dissolve())
 	}
 	grown := max(heap()-before, 0)
-	c.rest(ctx)
-	figures, err := c.watch(ctx, length)
+	c.waitUntilIdle(ctx)
+	figures, err := c.measureIdle(ctx, length)
 	if err != nil {
 		return nil, errors.Join(err, dissolve())
 	}
-	times, err := (&stopwatch{c.other}).Round(ctx, min(length, freeTime))
+	times, err := (&latencyRounds{c.other}).Round(ctx, min(length, freeTime))
 	if err := errors.Join(err, dissolve()); err != nil {
 		return nil, err
 	}
 	return append(figures, grown/1024, times[0]), nil
 }
 
-// rest waits until everybody has beaten once and all have come to rest, between two
-// beats: then a round has whole ones.
-func (c *company) rest(ctx context.Context) {
+// waitUntilIdle waits until every session has beaten once and everything is idle
+// between two beats, so that a round contains whole beats.
+func (c *scaleRounds) waitUntilIdle(ctx context.Context) {
 	const beat = ScaleTTL / 3
 	last, begun, still := traffic(c.on.Addrs...), time.Now(), time.Now()
 	for time.Since(begun) < beat || time.Since(still) < beat/4 && time.Since(begun) < 3*beat {
@@ -123,22 +123,22 @@ func (c *company) rest(ctx context.Context) {
 			return
 		}
 		now := traffic(c.on.Addrs...)
-		if grown(last, now) > 0 {
+		if growth(last, now) > 0 {
 			still = time.Now()
 		}
 		last = now
 	}
 }
 
-// freeTime is for how long at most the other client takes its free name.
+// freeTime is how long at most the other client uses its free name.
 const freeTime = 300 * time.Millisecond
 
-// watch measures while nothing happens.
-func (c *company) watch(ctx context.Context, length time.Duration) ([]float64, error) {
+// measureIdle measures while nothing happens.
+func (c *scaleRounds) measureIdle(ctx context.Context, length time.Duration) ([]float64, error) {
 	begun, sent := time.Now(), 0
 	last := traffic(c.on.Addrs...)
-	client, server := spent(os.Getpid()), spent(c.on.PIDs...)
-	// Connections come and go: what one has carried is known only while it is open.
+	client, server := cpuTime(os.Getpid()), cpuTime(c.on.PIDs...)
+	// Connections come and go: their traffic is only known while they are open.
 	for time.Since(begun) < length {
 		select {
 		case <-time.After(min(50*time.Millisecond, length)):
@@ -146,16 +146,16 @@ func (c *company) watch(ctx context.Context, length time.Duration) ([]float64, e
 			return nil, ctx.Err()
 		}
 		now := traffic(c.on.Addrs...)
-		sent += grown(last, now)
+		sent += growth(last, now)
 		last = now
 	}
 	took := time.Since(begun).Seconds()
-	client, server = spent(os.Getpid())-client, spent(c.on.PIDs...)-server
+	client, server = cpuTime(os.Getpid())-client, cpuTime(c.on.PIDs...)-server
 	return []float64{float64(sent) / took, client.Seconds() * 1e6 / took, max(server.Seconds(), 0) * 1e6 / took}, nil
 }
 
-// grown returns how much more connections have carried than before.
-func grown(before, after map[int]int) (bytes int) {
+// growth returns how much more data connections have carried than before.
+func growth(before, after map[int]int) (bytes int) {
 	for port, n := range after {
 		if n >= before[port] {
 			n -= before[port]
@@ -165,9 +165,9 @@ func grown(before, after map[int]int) (bytes int) {
 	return bytes
 }
 
-// assemble takes what the crew holds, and has it wait for what it waits for. dissolve
-// gives all of it back, also after an error.
-func (c *company) assemble(ctx context.Context) (dissolve func() error, err error) {
+// acquireAll acquires what the load holds and starts its waiting calls. dissolve
+// releases everything, and is valid even after an error.
+func (c *scaleRounds) acquireAll(ctx context.Context) (dissolve func() error, err error) {
 	wait, stop := context.WithCancel(ctx)
 	var (
 		mu      sync.Mutex // guards unlocks
@@ -177,9 +177,9 @@ func (c *company) assemble(ctx context.Context) (dissolve func() error, err erro
 	dissolve = func() error {
 		stop()
 		waiters.Wait()
-		err := atOnce(len(unlocks), func(i int) error { return unlocks[i]() })
-		if err == nil && c.crew.Waiting > 0 { // who comes last has it when all before have left
-			err = turn(ctx, c.other, wanted)
+		err := concurrently(len(unlocks), func(i int) error { return unlocks[i]() })
+		if err == nil && c.crew.Waiting > 0 { // the last waiter gets it after all before it have left
+			err = lockUnlock(ctx, c.other, contendedName)
 		}
 		return err
 	}
@@ -192,22 +192,22 @@ func (c *company) assemble(ctx context.Context) (dissolve func() error, err erro
 		}
 		return err
 	}
-	if err := atOnce(c.crew.Held, func(i int) error { return take(c.Queuer, fmt.Sprintf("bench/scale/%05d", i)) }); err != nil {
+	if err := concurrently(c.crew.Held, func(i int) error { return take(c.Queuer, fmt.Sprintf("bench/scale/%05d", i)) }); err != nil {
 		return dissolve, err
 	}
 	if c.crew.Waiting == 0 {
 		return dissolve, nil
 	}
-	if err := take(c.other, wanted); err != nil {
+	if err := take(c.other, contendedName); err != nil {
 		return dissolve, err
 	}
 	for len(c.Waits()) > 0 { // of an earlier round
 		<-c.Waits()
 	}
 	for range c.crew.Waiting {
-		waiters.Go(func() { // dissolve ends and awaits it
-			if unlock, err := c.Lock(wait, wanted); err == nil {
-				_ = unlock() // its turn came with the end
+		waiters.Go(func() { // dissolve ends it and waits for it
+			if unlock, err := c.Lock(wait, contendedName); err == nil {
+				_ = unlock() // its turn came at the end
 			}
 		})
 	}
@@ -218,14 +218,14 @@ func (c *company) assemble(ctx context.Context) (dissolve func() error, err erro
 			return dissolve, ctx.Err()
 		}
 	}
-	return dissolve, nil // who has begun to wait has still to ask to be told; see rest
+	return dissolve, nil // a call that has begun to wait still has to subscribe; see waitUntilIdle
 }
 
-// wanted is the name that many wait for.
-const wanted = "bench/scale/wanted"
+// contendedName is the name that many wait for.
+const contendedName = "bench/scale/wanted"
 
-// atOnce calls f for 0 to n-1, from a few goroutines.
-func atOnce(n int, f func(i int) error) error {
+// concurrently calls f for 0 to n-1, from a few goroutines.
+func concurrently(n int, f func(i int) error) error {
 	const hands = 128
 	errs := make([]error, hands)
 	var group sync.WaitGroup

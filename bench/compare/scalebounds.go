@@ -1,26 +1,25 @@
-package contest
+package compare
 
 import "time"
 
-// ScaleTTL is that of the leases, in whole seconds, since etcd has no others. Beats
-// come every third of it, and what else there is to do comes once in it, so that a
-// round has all of it.
+// ScaleTTL is the TTL of the leases, in whole seconds because of etcd. Beats come
+// every third of it and other maintenance once per TTL, so that a round contains
+// all of it.
 const (
 	ScaleTTL    = 3 * time.Second
 	ScaleLength = ScaleTTL
 )
 
-// ScaleCrews are crews that hold a thousandth of n names, a tenth and all, and one in
-// which a tenth of n wait.
-func ScaleCrews(n int) []Crew {
-	return []Crew{{Held: n / 1000}, {Held: n / 10}, {Waiting: n / 10}, {Held: n}}
+// ScaleLoads returns loads that hold a thousandth of n names, a tenth and all, and
+// one in which a tenth of n wait.
+func ScaleLoads(n int) []Load {
+	return []Load{{Held: n / 1000}, {Held: n / 10}, {Waiting: n / 10}, {Held: n}}
 }
 
-// ScaleBounds are for ScaleCrews: cost that grows no faster than the number, nothing
-// for a wait beyond its beat, and no other lock that is slower for it. unchanged is
-// how many times longer a free name may take beside many others: what is measured
-// twice differs by as much.
-func ScaleBounds(crews []Crew, unchanged float64) (bounds []Bound) {
+// ScaleBounds are the bounds for ScaleLoads: cost grows no faster than the number,
+// waiting costs nothing beyond beats, and no other lock becomes slower. unchanged
+// is by how much two measurements of a free name may differ.
+func ScaleBounds(crews []Load, unchanged float64) (bounds []Bound) {
 	few, many, waiting, most := crews[0].String(), crews[1].String(), crews[2].String(), crews[3].String()
 	for _, unit := range []int{ScaleTraffic, ScaleClient, ScaleServer} {
 		bounds = append(bounds,

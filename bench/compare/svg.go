@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The measures of a plot, in pixels.
+// The dimensions of a plot, in pixels.
 const (
 	plotNames  = 190 // for the names, left of the bars
 	plotBars   = 380
@@ -17,9 +17,10 @@ const (
 	plotHead   = 30
 )
 
-// Plot draws the medians of the row's first figure as bars, one for each contender:
-// the same picture for the same figures. Where they lie more than a hundredfold apart
-// the scale is logarithmic, and says so. It is empty if nobody came through.
+// Plot draws the medians of the row's first figure as bars, one per contender. The
+// same figures give the same picture. If they differ by more than a factor of a
+// hundred, the scale is logarithmic and says so. It is empty if every contender
+// failed.
 func (r *Result) Plot() []byte {
 	type bar struct {
 		name   string
@@ -38,7 +39,7 @@ func (r *Result) Plot() []byte {
 	for i, b := range bars {
 		figures[i] = b.figure
 	}
-	long, scale := ruler(figures)
+	long, scale := barLength(figures)
 	var s strings.Builder
 	width, height := plotNames+plotBars+plotFigure, plotHead+plotStep*len(bars)+6
 	better := "more is better"
@@ -76,8 +77,9 @@ text { fill: #f0f6fc }
 	return []byte(s.String())
 }
 
-// ruler returns how long the bar of a figure is, and what is to be said of it.
-func ruler(figures []float64) (long func(float64) int, scale string) {
+// barLength returns a function for the length of a figure's bar, and the
+// description of the scale.
+func barLength(figures []float64) (long func(float64) int, scale string) {
 	most := slices.Max(figures)
 	if most <= 0 {
 		return func(float64) int { return 1 }, ""
@@ -90,7 +92,7 @@ func ruler(figures []float64) (long func(float64) int, scale string) {
 	}
 	part := func(f float64) float64 { return f / most }
 	if most > 100*least {
-		// The smallest has a tenth of the length, so that it can be seen.
+		// The smallest bar has a tenth of the length, so that it is visible.
 		part = func(f float64) float64 {
 			if f <= 0 {
 				return 0

@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ func plotted(figures map[string]float64) Result {
 	return r
 }
 
-// wellFormed reads all of an SVG.
+// wellFormed parses an SVG.
 func wellFormed(t *testing.T, svg []byte) {
 	t.Helper()
 	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {

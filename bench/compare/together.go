@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"context"
@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// TogetherSpread is the unit of Together that tells how even the turns were.
+// TogetherSpread is the unit of Together for how evenly the locks were distributed.
 const TogetherSpread = 2
 
-// Together is n goroutines of one process that all want the same name.
+// Together measures n goroutines of one process that contend for the same name.
 func Together(n int) Work {
 	return Work{
 		Name:  "together",
@@ -21,15 +21,15 @@ func Together(n int) Work {
 			if err != nil {
 				return nil, err
 			}
-			return &throng{crowd{locker: locker, names: slices.Repeat([]string{"bench/together"}, n)}}, nil
+			return &sameNameWorkers{workers{locker: locker, names: slices.Repeat([]string{"bench/together"}, n)}}, nil
 		},
 	}
 }
 
-// A throng is a crowd of which all want the same.
-type throng struct{ crowd }
+// sameNameWorkers are workers that all use the same name.
+type sameNameWorkers struct{ workers }
 
-func (t *throng) Round(ctx context.Context, length time.Duration) ([]float64, error) {
+func (t *sameNameWorkers) Round(ctx context.Context, length time.Duration) ([]float64, error) {
 	turns, took, err := t.run(ctx, length)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"net/netip"
@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// traffic returns how many bytes this program has sent to one of the addresses and
-// received from it, by the port of each connection that is open now. The kernel counts
-// them anyway; a proxy in between would use the processor time that is to be measured.
+// traffic returns how many bytes this program has exchanged with the addresses, by
+// the local port of each open connection. The kernel counts them anyway; a proxy
+// would use processor time, which is measured too.
 func traffic(addrs ...string) map[int]int {
 	bytes := map[int]int{}
 	ports := map[int]bool{}
@@ -25,22 +25,22 @@ func traffic(addrs ...string) map[int]int {
 	}
 	for _, file := range files {
 		fd, err := strconv.Atoi(file.Name())
-		if err != nil || !ports[peer(fd)] {
+		if err != nil || !ports[remotePort(fd)] {
 			continue
 		}
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 		if err == nil {
-			bytes[own(fd)] = int(info.Bytes_acked + info.Bytes_received)
+			bytes[localPort(fd)] = int(info.Bytes_acked + info.Bytes_received)
 		}
 	}
 	return bytes
 }
 
-// peer returns the port that a connection leads to; 0 for any other file.
-func peer(fd int) int { return port(unix.Getpeername(fd)) }
+// remotePort returns the remote port of a connection; 0 for any other file.
+func remotePort(fd int) int { return port(unix.Getpeername(fd)) }
 
-// own returns the port that a connection comes from.
-func own(fd int) int { return port(unix.Getsockname(fd)) }
+// localPort returns the local port of a connection.
+func localPort(fd int) int { return port(unix.Getsockname(fd)) }
 
 func port(addr unix.Sockaddr, err error) int {
 	if err != nil {

@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"io"
@@ -44,12 +44,12 @@ func TestTrafficCountsBothWaysToTheServerAlone(t *testing.T) {
 	}
 	say(one, 1000)
 	say(other, 5000)
-	// What was sent counts when it was acknowledged, and the answer carries that; the
+	// Sent bytes count once they are acknowledged, which the answer does; the
 	// connection itself counts for one more byte.
-	if n := grown(nil, traffic(one)); n < 2000 || n > 2002 {
+	if n := growth(nil, traffic(one)); n < 2000 || n > 2002 {
 		t.Errorf("%d bytes; want 2000", n)
 	}
-	if n := grown(nil, traffic(one, other)); n < 12_000 || n > 12_004 {
+	if n := growth(nil, traffic(one, other)); n < 12_000 || n > 12_004 {
 		t.Errorf("%d bytes to both; want 12000", n)
 	}
 }
@@ -57,8 +57,8 @@ func TestTrafficCountsBothWaysToTheServerAlone(t *testing.T) {
 func TestAConnectionThatEndsTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	before := map[int]int{1: 1000, 2: 500, 3: 70}
-	after := map[int]int{2: 600, 3: 20, 4: 5} // 1 has ended, the port 3 was used again
-	if got := grown(before, after); got != 100+20+5 {
+	after := map[int]int{2: 600, 3: 20, 4: 5} // 1 has ended, port 3 was reused
+	if got := growth(before, after); got != 100+20+5 {
 		t.Errorf("%d bytes, want 125", got)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package contest
+package compare
 
-// traffic is not known here.
+// traffic is not available on this system.
 func traffic(...string) map[int]int { return nil }

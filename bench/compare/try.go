@@ -1,20 +1,20 @@
-package contest
+package compare
 
 import "context"
 
-// Try lets everybody do one round, whatever else the machine does: what comes of it
-// are no figures, but whether everybody gets through.
-func Try(ctx context.Context, row Row) Result { return run(ctx, row, 1, deserted{}) }
+// Try does one round with every contender, whatever the load: it shows whether
+// every contender works, not how fast.
+func Try(ctx context.Context, row Row) Result { return run(ctx, row, 1, noLoad{}) }
 
-// deserted is a neighbourhood without neighbours.
-type deserted struct{}
+// noLoad reports no load.
+type noLoad struct{}
 
-func (deserted) start()         {}
-func (deserted) share() float64 { return 0 }
+func (noLoad) start()         {}
+func (noLoad) share() float64 { return 0 }
 
-// Strangers returns the names in a row's bounds that take no part in it, or have no
-// such figure.
-func (r Row) Strangers() (names []string) {
+// UnknownNames returns the names in a row's bounds that are not contenders of it,
+// or have no such figure.
+func (r Row) UnknownNames() (names []string) {
 	known := map[string]bool{"": true}
 	for _, c := range r.Who {
 		known[c.Name] = true

@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Visitor is a client that wants a name now and then which n goroutines of another
-// client want all the time. The time is that of its wait.
+// Visitor measures a client that occasionally wants a name for which n goroutines
+// of another client contend all the time, as the time of its wait.
 func Visitor(n int) Work {
 	return Work{
 		Name:  "visitor",
@@ -27,22 +27,22 @@ func Visitor(n int) Work {
 			for i := range names {
 				names[i] = "bench/visitor"
 			}
-			return &party{crowd{locker: home, names: names}, guest}, nil
+			return &visitedWorkers{workers{locker: home, names: names}, guest}, nil
 		},
 	}
 }
 
-// A party is a crowd, and somebody who is not of it.
-type party struct {
-	crowd
-	guest Locker
+// visitedWorkers are workers, and a client that is not one of them.
+type visitedWorkers struct {
+	workers
+	visitor Locker
 }
 
-func (p *party) Close() error { return errors.Join(p.crowd.Close(), p.guest.Close()) }
+func (p *visitedWorkers) Close() error { return errors.Join(p.workers.Close(), p.visitor.Close()) }
 
-func (p *party) Round(ctx context.Context, length time.Duration) ([]float64, error) {
+func (p *visitedWorkers) Round(ctx context.Context, length time.Duration) ([]float64, error) {
 	home := make(chan error, 1)
-	go func() { // ends soon after the length; waited for below
+	go func() { // ends soon after length; received below
 		_, _, err := p.run(ctx, length)
 		home <- err
 	}()
@@ -51,7 +51,7 @@ func (p *party) Round(ctx context.Context, length time.Duration) ([]float64, err
 	for begun := time.Now(); err == nil && (len(times) == 0 || time.Since(begun) < length); time.Sleep(2 * time.Millisecond) {
 		from := time.Now()
 		var unlock func() error
-		if unlock, err = p.guest.Lock(ctx, p.names[0]); err == nil {
+		if unlock, err = p.visitor.Lock(ctx, p.names[0]); err == nil {
 			times = append(times, float64(time.Since(from))/float64(time.Microsecond))
 			err = unlock()
 		}

@@ -1,4 +1,4 @@
-package contest
+package compare
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Alone is one goroutine that takes and gives back a name nobody else wants. The
-// servers' processor time is counted too.
+// Alone measures one goroutine that locks and unlocks a name without contention,
+// including the servers' processor time.
 func Alone(servers ...int) Work {
 	w := Apart(1, servers...)
 	w.Name = "alone"
@@ -18,8 +18,8 @@ func Alone(servers ...int) Work {
 	return w
 }
 
-// Apart is n goroutines of one process that each take and give back a name of their
-// own. The servers' processor time is counted too.
+// Apart measures n goroutines of one process that each lock and unlock a name of
+// their own, including the servers' processor time.
 func Apart(n int, servers ...int) Work {
 	w := Work{
 		Name:  "apart",
@@ -34,26 +34,26 @@ func Apart(n int, servers ...int) Work {
 			for i := range names {
 				names[i] = fmt.Sprintf("bench/%d", i)
 			}
-			return &crowd{locker, names, servers}, nil
+			return &workers{locker, names, servers}, nil
 		},
 	}
-	w.Units = append(w.Units, meterUnits()...)
+	w.Units = append(w.Units, cpuUnits()...)
 	return w
 }
 
-// A crowd is the goroutines of one process, with a name for each.
-type crowd struct {
+// workers are the goroutines of one process, with a name for each.
+type workers struct {
 	locker  Locker
 	names   []string
 	servers []int // by process id
 }
 
-func (c *crowd) Close() error { return c.locker.Close() }
+func (c *workers) Close() error { return c.locker.Close() }
 
-func (c *crowd) Round(ctx context.Context, length time.Duration) ([]float64, error) {
+func (c *workers) Round(ctx context.Context, length time.Duration) ([]float64, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	m := startMeter(c.servers)
+	m := startCPUMeter(c.servers)
 	turns, took, err := c.run(ctx, length)
 	if err != nil {
 		return nil, err
@@ -71,10 +71,10 @@ func (c *crowd) Round(ctx context.Context, length time.Duration) ([]float64, err
 	return append(figures, used...), nil
 }
 
-// run has every goroutine take its name again and again, and returns how often each
-// had it within the time. Nobody begins another turn afterwards; those under way are
+// run makes every goroutine lock and unlock its name repeatedly, and returns how
+// often each did within the time. No new lock begins afterwards; pending ones are
 // waited for and not counted.
-func (c *crowd) run(ctx context.Context, length time.Duration) (turns []int, took time.Duration, err error) {
+func (c *workers) run(ctx context.Context, length time.Duration) (turns []int, took time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	turns = make([]int, len(c.names))
@@ -84,9 +84,9 @@ func (c *crowd) run(ctx context.Context, length time.Duration) (turns []int, too
 	for i, name := range c.names {
 		group.Go(func() {
 			for !over.Load() {
-				if err := turn(ctx, c.locker, name); err != nil {
+				if err := lockUnlock(ctx, c.locker, name); err != nil {
 					if !over.Load() {
-						cancel(err) // all stop
+						cancel(err) // stops all
 					}
 					return
 				}
@@ -103,17 +103,17 @@ func (c *crowd) run(ctx context.Context, length time.Duration) (turns []int, too
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	// Some contenders sleep long before they look again.
-	late := time.AfterFunc(lateLimit, func() { cancel(nil) })
+	// Some contenders sleep long between two attempts.
+	late := time.AfterFunc(waiterLimit, func() { cancel(nil) })
 	defer late.Stop()
 	group.Wait()
 	return turns, took, err
 }
 
-// lateLimit is how long those who wait may go on when a round is over.
-const lateLimit = 300 * time.Millisecond
+// waiterLimit is how long waiting calls may continue after a round is over.
+const waiterLimit = 300 * time.Millisecond
 
-func turn(ctx context.Context, locker Locker, name string) error {
+func lockUnlock(ctx context.Context, locker Locker, name string) error {
 	unlock, err := locker.Lock(ctx, name)
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", name, err)

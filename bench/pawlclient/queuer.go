@@ -1,30 +1,30 @@
-package ours
+package pawlclient
 
 import (
 	"context"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/compare"
 )
 
-// queuer is a client whose calls each stand in line in the store.
+// queuer is a client whose calls all wait in the store.
 type queuer struct {
-	contest.Locker
+	compare.Locker
 	waits chan struct{}
 }
 
 func (q *queuer) Waits() <-chan struct{} { return q.waits }
 
-// Queuer returns what opens, by URL, clients whose calls each stand in line in the
-// store, also those for one name, and that tell who waits.
-func Queuer(url string, opts ...pawl.Option) func(context.Context) (contest.Queuer, error) {
-	return func(ctx context.Context) (contest.Queuer, error) {
-		q := &queuer{waits: make(chan struct{}, 1<<14)} // more than ever wait at once
+// Queuer returns a function that opens clients by URL whose calls all wait in the
+// store, even those for the same name, and that report waits.
+func Queuer(url string, opts ...pawl.Option) func(context.Context) (compare.Queuer, error) {
+	return func(ctx context.Context) (compare.Queuer, error) {
+		q := &queuer{waits: make(chan struct{}, 1<<14)} // more than can wait at once
 		tell := pawl.ObserverFunc(func(e pawl.Event) {
 			if e.Kind == pawl.Waiting {
 				select {
 				case q.waits <- struct{}{}:
-				default: // nobody wants to know
+				default: // nobody is listening
 				}
 			}
 		})
@@ -34,10 +34,10 @@ func Queuer(url string, opts ...pawl.Option) func(context.Context) (contest.Queu
 	}
 }
 
-// Scale is the row of what n locks cost, for a store that pawl opens by URL.
-func Scale(url string, on contest.Store, n int) contest.Row {
-	crews := contest.ScaleCrews(n)
-	row := contest.Scale(Queuer(url, pawl.WithTTL(contest.ScaleTTL)), on, crews...)
-	row.Length, row.Bounds = contest.ScaleLength, contest.ScaleBounds(crews, 1.25)
+// Scale returns the row on the cost of n locks, for a store that pawl opens by URL.
+func Scale(url string, on compare.Store, n int) compare.Row {
+	crews := compare.ScaleLoads(n)
+	row := compare.Scale(Queuer(url, pawl.WithTTL(compare.ScaleTTL)), on, crews...)
+	row.Length, row.Bounds = compare.ScaleLength, compare.ScaleBounds(crews, 1.25)
 	return row
 }
