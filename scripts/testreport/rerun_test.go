@@ -45,7 +45,7 @@ func TestAPackageThatWasCutShortIsNotRunAgain(t *testing.T) {
 
 func TestManyFailuresAreNoChance(t *testing.T) {
 	var events []string
-	for i := range maxAgain + 1 {
+	for i := range maxReruns + 1 {
 		events = append(events, fmt.Sprintf("run|TestShaky%d", i), fmt.Sprintf("fail|TestShaky%d", i))
 	}
 	good, printed := run(t, true, append(events, "fail|")...)
@@ -54,8 +54,8 @@ func TestManyFailuresAreNoChance(t *testing.T) {
 	}
 }
 
-// TestARealRun runs the command over a module with a test that fails once and one
-// that fails twice, and that in the end does not compile.
+// TestARealRun runs the command on a module with a test that fails once, one that
+// fails twice, and finally a compile error.
 func TestARealRun(t *testing.T) {
 	dir, command := t.TempDir(), filepath.Join(t.TempDir(), "testreport")
 	if out, err := exec.Command("go", "build", "-o", command, ".").CombinedOutput(); err != nil {
@@ -113,7 +113,7 @@ func TestTwice(t *testing.T) { failing(t, 2) }
 	if !strings.HasSuffix(strings.SplitAfter(printed, "skipped;")[0], "failed: m TestTwice\n\tm_test.go:11: time 1\ntests FAILED: 1 passed, 1 failed, 0 unstable, 0 skipped;") {
 		t.Errorf("printed\n%s", printed)
 	}
-	expect(t, read("unstable.txt"), once) // a failure is not listed there
+	expect(t, read("unstable.txt"), once) // failures are not listed there
 	if n := strings.Count(read("times.txt"), " m\n"); n != 2 {
 		t.Errorf("times of %d runs of two", n)
 	}
