@@ -23,61 +23,61 @@ import (
 // maxTTL is the longest TTL on Redlock.
 const maxTTL = 10 * time.Second
 
-// A kind is a kind of store. One more engine is one more of all.
-type kind struct {
-	name    string
-	records bool
-	lodger  *lodger // nil: it has no server
-	url     func(addrs []string, prefix string) string
-	ripe    bool // a new prefix is not served at once
+// A storeKind is one kind of store. A new engine is one more element of all.
+type storeKind struct {
+	name      string
+	records   bool
+	server    *sharedServer // nil: it has no server
+	url       func(addrs []string, prefix string) string
+	slowStart bool // the nodes of a new quorum do not vote at once
 }
 
-// The servers' kinds. All their connections together are many: each test has
-// several clients, and each client a few.
+// The servers. They allow many connections: each test has several clients, and each
+// client a few.
 var (
 	oneRedis   = one(testserver.Redis)
-	threeRedis = &lodger{start: three}
+	threeRedis = &sharedServer{start: three}
 	etcd       = one(testserver.Etcd)
 	zookeeper  = one(testserver.ZooKeeper)
-	postgreSQL = one(testserver.PostgreSQL, "-c", "max_connections=1000").with(postgresURL)
-	mariaDB    = one(testserver.MariaDB, "--max-connections=2000").with(mysqlURL)
-	mySQL      = one(testserver.MySQL, "--max-connections=2000").with(mysqlURL)
+	postgreSQL = one(testserver.PostgreSQL, "-c", "max_connections=1000").withTables(postgresURL)
+	mariaDB    = one(testserver.MariaDB, "--max-connections=2000").withTables(mysqlURL)
+	mySQL      = one(testserver.MySQL, "--max-connections=2000").withTables(mysqlURL)
 )
 
-var all = []kind{
+var all = []storeKind{
 	{name: "SQLite", records: true},
-	{name: "Redis", records: true, lodger: oneRedis, url: func(addrs []string, prefix string) string {
+	{name: "Redis", records: true, server: oneRedis, url: func(addrs []string, prefix string) string {
 		return "redis://" + addrs[0] + "?prefix=" + prefix
 	}},
-	{name: "Redlock", lodger: threeRedis, ripe: true, url: func(addrs []string, prefix string) string {
+	{name: "Redlock", server: threeRedis, slowStart: true, url: func(addrs []string, prefix string) string {
 		return "redlock://" + strings.Join(addrs, ",") + "?max-ttl=" + maxTTL.String() + "&prefix=" + prefix
 	}},
-	{name: "etcd", records: true, lodger: etcd, url: func(addrs []string, prefix string) string {
+	{name: "etcd", records: true, server: etcd, url: func(addrs []string, prefix string) string {
 		return "etcd://" + addrs[0] + "?prefix=" + prefix
 	}},
-	{name: "ZooKeeper", records: true, lodger: zookeeper, url: func(addrs []string, prefix string) string {
+	{name: "ZooKeeper", records: true, server: zookeeper, url: func(addrs []string, prefix string) string {
 		return "zk://" + addrs[0] + "?prefix=" + prefix
 	}},
-	{name: "PostgreSQL", records: true, lodger: postgreSQL, url: postgresURL},
-	{name: "MariaDB", records: true, lodger: mariaDB, url: mysqlURL},
+	{name: "PostgreSQL", records: true, server: postgreSQL, url: postgresURL},
+	{name: "MariaDB", records: true, server: mariaDB, url: mysqlURL},
 }
 
 func postgresURL(addrs []string, prefix string) string {
 	return "postgres://postgres@" + addrs[0] + "/postgres?sslmode=disable&pool_max_conns=4&prefix=" + prefix
 }
 
-// The database is one that every such server has.
+// mysqlURL uses the database mysql, which every such server has.
 func mysqlURL(addrs []string, prefix string) string {
 	return "mysql://root@" + addrs[0] + "/mysql?max_conns=4&prefix=" + prefix
 }
 
-// kinds are those to test: MySQL, which speaks as MariaDB does and takes long to
-// start, only where there is time.
-func kinds() []kind {
+// kinds returns the kinds to test: MySQL, which has MariaDB's protocol and takes long
+// to start, only in a soak test.
+func kinds() []storeKind {
 	if os.Getenv("PAWL_SOAK") == "" {
 		return all
 	}
-	return append(all[:len(all):len(all)], kind{name: "MySQL", records: true, lodger: mySQL, url: mysqlURL})
+	return append(all[:len(all):len(all)], storeKind{name: "MySQL", records: true, server: mySQL, url: mysqlURL})
 }
 
 func three(t testing.TB) (all []*testserver.Server) {
@@ -87,37 +87,37 @@ func three(t testing.TB) (all []*testserver.Server) {
 	return all
 }
 
-// A Site is one empty store that several processes can meet in.
-type Site struct {
+// A Store is one store that several processes can share, empty when the test began.
+type Store struct {
 	URL    string
-	kind   kind
+	kind   storeKind
 	addrs  []string
 	prefix string
 }
 
-// prefixes counts the sites of this process.
+// prefixes counts the stores of this process.
 var prefixes atomic.Int64
 
-func (k kind) site(t testing.TB) *Site {
+func (k storeKind) store(t testing.TB) *Store {
 	t.Helper()
-	s := &Site{kind: k, prefix: fmt.Sprintf("t%d-", prefixes.Add(1))}
-	if k.lodger == nil {
+	s := &Store{kind: k, prefix: fmt.Sprintf("t%d-", prefixes.Add(1))}
+	if k.server == nil {
 		s.URL = "sqlite://" + filepath.Join(t.TempDir(), "locks.db")
 		return s
 	}
-	s.addrs = k.lodger.addrs(t)
+	s.addrs = k.server.addrs(t)
 	s.URL = k.url(s.addrs, s.prefix)
-	if k.ripe {
-		ripen(t, s.URL)
+	if k.slowStart {
+		awaitVotes(t, s.URL)
 	}
 	return s
 }
 
 // Served reports whether the store is behind a network.
-func (s *Site) Served() bool { return s.kind.lodger != nil }
+func (s *Store) Served() bool { return s.kind.server != nil }
 
 // Through opens clients on the same store by way of proxies, one for each server.
-func (s *Site) Through(t testing.TB) (Place, []*faultproxy.Proxy) {
+func (s *Store) Through(t testing.TB) (Opener, []*faultproxy.Proxy) {
 	t.Helper()
 	var proxies []*faultproxy.Proxy
 	var addrs []string
@@ -125,15 +125,15 @@ func (s *Site) Through(t testing.TB) (Place, []*faultproxy.Proxy) {
 		p := faultproxy.New(t, addr)
 		proxies, addrs = append(proxies, p), append(addrs, p.Addr())
 	}
-	if s.kind.ripe {
+	if s.kind.slowStart {
 		return s.quorum(addrs), proxies
 	}
 	return On(s.kind.url(addrs, s.prefix)), proxies
 }
 
-// quorum opens clients on the quorum of the site's servers by other addresses: they
-// go by the names that everybody else has for them.
-func (s *Site) quorum(addrs []string) Place {
+// quorum opens clients on the quorum of the store's servers by the addresses of
+// proxies. The nodes keep the names that clients without proxies use for them.
+func (s *Store) quorum(addrs []string) Opener {
 	return func(t testing.TB, opts ...pawl.Option) *pawl.Client {
 		t.Helper()
 		var nodes []quorum.Node
@@ -158,9 +158,9 @@ func (s *Site) quorum(addrs []string) Place {
 	}
 }
 
-// ripen waits until a quorum's nodes vote, which new ones do only when the longest
-// lease that they may have forgotten is over.
-func ripen(t testing.TB, url string) {
+// awaitVotes waits until a quorum's nodes vote. New nodes do not until the longest
+// lease that they may have forgotten has ended.
+func awaitVotes(t testing.TB, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
