@@ -40,13 +40,15 @@ var rows = map[string]row{
 	"etcdlock":  {ours: "driver driverkit", engine: true},
 	"zklock":    {ours: "driver driverkit", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
-	"sqllock": {ours: "driver driverkit once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
+	"sqllock":                   {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
+	"sqllock/internal/sqlline":  {ours: "sqllock/internal/sqlstore driver driverkit once/record", stdOnly: true, engine: true}, // the line
+	"sqllock/internal/sqlstore": {ours: "driver", stdOnly: true, engine: true},                                                 // below it: statements, and nothing of claims
 
 	"redislock/goredis": {ours: "redislock driver driverkit", engine: true},
 	"redislock/rueidis": {ours: "redislock driver driverkit", engine: true},
-	"sqllock/sqlite":    {ours: "sqllock driver driverkit", engine: true},
-	"sqllock/postgres":  {ours: "sqllock driver driverkit", engine: true},
-	"sqllock/mysql":     {ours: "sqllock driver driverkit", engine: true},
+	"sqllock/sqlite":    {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
+	"sqllock/postgres":  {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
+	"sqllock/mysql":     {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
 	"redlock":           {ours: "quorum redislock/rueidis driver driverkit", engine: true},
 
 	"multi":         {ours: "pawl driver", stdOnly: true},

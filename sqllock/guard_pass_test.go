@@ -189,7 +189,7 @@ func (r *rig) passed(t testing.TB, c *pawl.Client, key string, before func()) *p
 
 // A transaction that has looked before the lock was passed to its holder works on
 // what was there before: the row of the lock has not changed since.
-func TestATransactionThatLookedBeforeThePassOnIsRefused(t *testing.T) {
+func TestATransactionThatReadBeforeThePassOnIsRefused(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
 		c := openClient(t, r.url)
@@ -251,7 +251,7 @@ func TestALeaseThatWasPassedOnGuardsATransaction(t *testing.T) {
 }
 
 // SQLite lets a transaction write only if nobody has written since it looked.
-func TestOnSQLiteATransactionThatLookedBeforeThePassOnIsRefused(t *testing.T) {
+func TestOnSQLiteATransactionThatReadBeforeThePassOnIsRefused(t *testing.T) {
 	t.Parallel()
 	r := rigOf(t, 3)
 	c := openClient(t, r.url)
@@ -275,7 +275,7 @@ func TestOnSQLiteATransactionThatLookedBeforeThePassOnIsRefused(t *testing.T) {
 
 // Where the row is held by the guarded transaction, Unlock comes back in time all
 // the same, and what it could not do is done after the commit.
-func TestUnlockBeforeTheGuardedCommitIsSettledAfterIt(t *testing.T) {
+func TestUnlockBeforeTheGuardedCommitTakesEffectAfterIt(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, r *rig) {
 		c, rival := openClient(t, r.url, pawl.WithTTL(3*time.Second)), openClient(t, r.url)

@@ -78,7 +78,7 @@ func awaitHeld(t *testing.T, s driver.Session, c driver.Claim, last driver.Stand
 
 // Claims that wait cost their beats, which are one request for all of them, and tell
 // all that a look would; also while somebody is dead who is in nobody's way.
-func TestThoseWhoAreBeatenNeedNotLook(t *testing.T) {
+func TestBeatenWaitersNeedNotLook(t *testing.T) {
 	r := pushed(t).apart(t)
 	const ttl = 5 * time.Second
 	p, name := faultproxy.New(t, r.addr), nameOf(t)
@@ -113,7 +113,7 @@ func TestThoseWhoAreBeatenNeedNotLook(t *testing.T) {
 }
 
 // Those who are beaten look all the same when somebody ahead of them dies.
-func TestThoseWhoAreBeatenNoticeTheDead(t *testing.T) {
+func TestBeatenWaitersNoticeExpiredHolders(t *testing.T) {
 	r := pushed(t)
 	const ttl = 2 * time.Second
 	sessions := func(t *testing.T) (dying, living driver.Session, name string) {

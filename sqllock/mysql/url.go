@@ -14,13 +14,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+func init() { driver.Register("mysql", openURL) }
+
 const (
 	defaultConns = 10
-	beatConns    = 3 // so that neither one that is stuck on a dead connection nor one that waits for a row holds the next up
+	beatConns    = 3 // neither a beat on a dead connection nor one that waits for a row delays the next
 	knownParams  = "prefix, table_prefix, tls, timeout, max_conns, socket, multi_primary"
 )
 
-// openURL makes an engine with pools of its own. It does not connect yet.
+// openURL makes an engine with pools of its own. It does not connect.
 func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
 	cfg, conns, opts, err := configOf(u)
 	if err != nil {
@@ -38,11 +40,11 @@ func configOf(u *url.URL) (cfg *mysql.Config, conns int, opts []Option, err erro
 	cfg.DBName = strings.TrimPrefix(u.Path, "/")
 	cfg.MultiStatements, cfg.ClientFoundRows = true, true
 	cfg.Timeout = 10 * time.Second
-	cfg.Logger = &mysql.NopLogger{} // what it would say is in the errors
+	cfg.Logger = &mysql.NopLogger{} // the errors say the same
 	cfg.Params = map[string]string{
-		// A row that a guard holds is not waited for much longer than a beat may take.
+		// A row that a guard has locked is not waited for much longer than a beat may take.
 		"innodb_lock_wait_timeout": "1",
-		// What the server has for all sessions need not do for ours.
+		// The server's defaults for these may not fit.
 		"autocommit": "1", "sql_safe_updates": "0", "sql_select_limit": "18446744073709551615",
 		"sql_mode": "'STRICT_TRANS_TABLES'", "completion_type": "0",
 	}
@@ -56,12 +58,12 @@ func configOf(u *url.URL) (cfg *mysql.Config, conns int, opts []Option, err erro
 		var err error
 		switch key {
 		case "prefix":
-			opts = append(opts, Prefix(value))
+			opts = append(opts, WithPrefix(value))
 		case "table_prefix":
 			if _, err := tablesOf(value); err != nil {
 				return nil, 0, nil, driver.BadURL("%v", err)
 			}
-			opts = append(opts, TablePrefix(value))
+			opts = append(opts, WithTablePrefix(value))
 		case "tls":
 			cfg.TLSConfig = value
 		case "timeout":
@@ -80,7 +82,7 @@ func configOf(u *url.URL) (cfg *mysql.Config, conns int, opts []Option, err erro
 			if value != "allow" {
 				return nil, 0, nil, driver.BadURL("mysql: parameter multi_primary makes no sense: known is allow")
 			}
-			opts = append(opts, AllowMultiPrimary())
+			opts = append(opts, WithMultiPrimary())
 		default:
 			return nil, 0, nil, driver.BadURL("mysql: unknown %s (known: %s)", driver.ShowParameter(u, key), knownParams)
 		}
@@ -111,10 +113,10 @@ func address(u *url.URL) string {
 func open(cfg *mysql.Config, conns int, opts []Option) (*Engine, error) {
 	c, err := mysql.NewConnector(cfg)
 	if err != nil {
-		// Its text may repeat what stands in the URL.
+		// Its text may repeat parts of the URL.
 		return nil, driver.BadURL("mysql: the URL makes no sense: tls must be true, false, skip-verify or preferred")
 	}
-	o := &own{db: sql.OpenDB(c), beats: sql.OpenDB(c)}
+	o := &ownSource{db: sql.OpenDB(c), beats: sql.OpenDB(c)}
 	o.db.SetMaxOpenConns(conns)
 	o.db.SetMaxIdleConns(conns)
 	o.beats.SetMaxOpenConns(beatConns)

@@ -16,10 +16,10 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// T22: the disk of the server's log is full, so that it goes down in mid-hold and
+// The disk of the server's log is full, so that it goes down in mid-hold and
 // cannot come up again. The holder is told, those who want the lock are told that the
 // server does not answer, and when there is room all goes on, with larger tokens.
-func TestAFullDiskIsALossThatIsToldAndEndsWithIt(t *testing.T) {
+func TestAFullDiskIsReportedAsALossAndEndsWithIt(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	if os.Geteuid() != 0 {

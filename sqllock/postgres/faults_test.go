@@ -108,9 +108,9 @@ func TestLawsOnADatabaseSQLPool(t *testing.T) {
 	})
 }
 
-// T17: whatever isolation level the connections have by default, flights run at
+// Whatever isolation level the connections have by default, flights run at
 // their own, so that the server has nothing to refuse.
-func TestFlightsHaveTheirOwnIsolationLevel(t *testing.T) {
+func TestBatchesHaveTheirOwnIsolationLevel(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	for _, level := range []string{"repeatable read", "serializable"} {
@@ -130,7 +130,7 @@ func TestAGrantIsWrittenDownThoughCommitsAreLazy(t *testing.T) {
 	serverPool(t)
 	e := openStore(t, urlOf(shared.server.Addr())+"&options="+url.QueryEscape("-c synchronous_commit=off"))
 	around, err := e.store.envelope(t.Context())
-	if err != nil || around.plain() || len(around.set) != 1 {
+	if err != nil || around.isEmpty() || len(around.set) != 1 {
 		t.Fatalf("%+v, %v", around, err)
 	}
 	l, err := pawl.New(e).Mutex(t.Name()).Lock(t.Context())
@@ -142,7 +142,7 @@ func TestAGrantIsWrittenDownThoughCommitsAreLazy(t *testing.T) {
 	}
 }
 
-// T16: the connection that listens is killed; whoever waits is told all the same.
+// The connection that listens is killed; whoever waits is told all the same.
 func TestAKilledListenerCostsNoTurn(t *testing.T) {
 	t.Parallel()
 	pool := serverPool(t)
@@ -229,7 +229,7 @@ func listened(t *testing.T, e *Engine) bool {
 	return strings.Contains(string(log), "LISTEN "+e.store.tables.channel)
 }
 
-// T22, river#1101: the user's work has all connections of the pool.
+// The user's work has all connections of the pool.
 func TestBeatsNeedNoConnectionOfTheUsers(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
@@ -272,7 +272,7 @@ func TestBeatsNeedNoConnectionOfTheUsers(t *testing.T) {
 	}
 }
 
-// T22: the server restarts, and is killed and recovers, while a lock is held.
+// The server restarts, and is killed and recovers, while a lock is held.
 func TestARestartedServerKeepsItsLocks(t *testing.T) {
 	t.Parallel()
 	serverPool(t) // skips where there is none
@@ -359,7 +359,7 @@ func TestAPromotedReplicaForgetsButTokensRise(t *testing.T) {
 	_ = l.Unlock()
 }
 
-func TestAVainTryWritesNothing(t *testing.T) {
+func TestAFailedTryWritesNothing(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	s := testserver.PostgreSQL(t, "-c", "autovacuum=off")

@@ -71,7 +71,7 @@ func awaitLine(t *testing.T, c *pawl.Client, name string, want int) {
 // The user's work has all connections of the releaser's pool, and more of it waits for
 // each: what gives the lock back gets one in its turn, and the next is told all the
 // same.
-func TestTheNextIsToldThoughTheReleasersPoolIsBusy(t *testing.T) {
+func TestTheNextWaiterIsNotifiedThoughTheReleasersPoolIsBusy(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	const ttl = time.Minute
@@ -133,7 +133,7 @@ func (d *deaf) config(ctx context.Context) (*pgx.ConnConfig, error) {
 
 // The connection that listens dies without a word. One turn may be found as late as by
 // a beat; from then on it is known, and turns are told again.
-func TestAListenerThatDiedWithoutAWordIsReplaced(t *testing.T) {
+func TestAListenerThatDiedSilentlyIsReplaced(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	const ttl = 24 * time.Second
@@ -158,7 +158,7 @@ func TestAListenerThatDiedWithoutAWordIsReplaced(t *testing.T) {
 			if took <= ttl/8 {
 				return
 			}
-			if lost := stood.Lost(); lost < probePatience/4 || n == 6 {
+			if lost := stood.Lost(); lost < pingTimeout/4 || n == 6 {
 				t.Fatalf("the next has it after %v, the %d. time; the machine stood still for %v since the connection died", took, n, lost)
 			}
 		}
@@ -174,7 +174,7 @@ func TestAListenerThatDiedWithoutAWordIsReplaced(t *testing.T) {
 
 // Whoever gives a lock back does not wait long for the notice to go out. On a link, or a
 // machine, on which that takes longer, it goes out all the same.
-func TestTheNextIsToldThoughTheNoticeTakesLong(t *testing.T) {
+func TestTheNextWaiterIsNotifiedThoughTheNoticeTakesLong(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	const ttl = time.Minute

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootClock is CLOCK_BOOTTIME: it cannot be set, and it goes on while the
-// machine sleeps.
+// bootClock is CLOCK_BOOTTIME, which cannot be set and counts the time that the machine
+// sleeps.
 type bootClock struct{ id, ns string }
 
 func systemClock() (clock, error) {
@@ -16,7 +16,7 @@ func systemClock() (clock, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Kernels without time namespaces have no such file, and one time.
+	// Kernels without time namespaces have no such file.
 	ns, _ := os.Readlink("/proc/self/ns/time")
 	return bootClock{id: strings.TrimSpace(string(id)), ns: strings.Trim(strings.TrimPrefix(ns, "time:"), "[]")}, nil
 }
@@ -29,6 +29,6 @@ func (bootClock) now() int64 {
 	return t.Nano() / 1000
 }
 
-func (bootClock) wall() int64     { return wallMicros() }
-func (c bootClock) boot() string  { return c.id }
-func (c bootClock) space() string { return c.ns }
+func (bootClock) wall() int64         { return wallMicros() }
+func (c bootClock) boot() string      { return c.id }
+func (c bootClock) namespace() string { return c.ns }

@@ -243,7 +243,7 @@ func TestURLs(t *testing.T) {
 func TestPrefixesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
-	a, b := openFile(t, path, Prefix("a/")), openFile(t, path, Prefix("b/"))
+	a, b := openFile(t, path, WithPrefix("a/")), openFile(t, path, WithPrefix("b/"))
 	if st := enter(t, session(t, a, time.Minute), mutex("x")); !st.Held {
 		t.Fatal("not held")
 	}

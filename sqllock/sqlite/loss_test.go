@@ -25,9 +25,9 @@ func init() {
 	roles["pause"] = func(args []string) error { return pause(args[0]) }
 }
 
-// TestLossIsToldWhileAnotherProcessHasTheFile: nothing can be written, so no
+// TestLossIsReportedWhileAnotherProcessHasTheFile: nothing can be written, so no
 // beat is answered, and every lease must end by the clock before its TTL is over.
-func TestLossIsToldWhileAnotherProcessHasTheFile(t *testing.T) {
+func TestLossIsReportedWhileAnotherProcessHasTheFile(t *testing.T) {
 	const ttl = 2 * time.Second
 	stalltest.Within(t, ttl-1, "the last of twenty was told", func() (last time.Duration) {
 		var wg sync.WaitGroup

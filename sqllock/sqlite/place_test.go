@@ -20,10 +20,10 @@ type setClock struct {
 	id, name string
 }
 
-func (c *setClock) now() int64    { return c.micros.Load() }
-func (c *setClock) wall() int64   { return c.walls.Load() } // stands still unless set: tokens must grow without its help
-func (c *setClock) boot() string  { return c.id }
-func (c *setClock) space() string { return c.name }
+func (c *setClock) now() int64        { return c.micros.Load() }
+func (c *setClock) wall() int64       { return c.walls.Load() } // stands still unless set: tokens must grow without its help
+func (c *setClock) boot() string      { return c.id }
+func (c *setClock) namespace() string { return c.name }
 
 func withClock(c clock) Option { return func(o *options) { o.clock = c } }
 
@@ -76,7 +76,7 @@ func (m *model) enter(c driver.Claim, until int64) (held bool, ahead int, err er
 	return held, ahead, nil
 }
 
-func TestSettleAgreesWithPlace(t *testing.T) {
+func TestAdvancingALineAgreesWithPlace(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))

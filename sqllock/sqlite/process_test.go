@@ -64,7 +64,7 @@ func TestKilledHolder(t *testing.T) {
 		}
 	})
 	t.Run("leaves no file", func(t *testing.T) {
-		if ids, err := e.census.others(); err != nil || len(ids) != 0 {
+		if ids, err := e.liveness.others(); err != nil || len(ids) != 0 {
 			t.Errorf("left in the folder: %v, %v", ids, err)
 		}
 	})
