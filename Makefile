@@ -20,7 +20,7 @@ ROUGH   := -gcflags='all=-N -l' # not optimised, which takes half as long to bui
 # mostly wait. The rest follow in the order of the alphabet.
 FIRST := ./etcdlock ./redlock ./cmd/pawl ./redislock/rueidis ./zklock ./sqllock \
 	./redislock ./sqllock/mysql ./redislock/goredis ./engines ./sqllock/postgres \
-	./multi ./sqllock/sqlite ./once ./quorum ./election . ./internal/testserver
+	./sqllock/sqlite ./once ./quorum ./election . ./internal/testserver
 AT_A_TIME := $(shell expr 3 '*' $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) / 2)
 
 # SQLite is translated to Go and keeps its data in memory of its own, at which the race

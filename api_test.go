@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -74,10 +75,10 @@ func TestNilContextsAndFunctionsPanic(t *testing.T) {
 	c := New(memlock.New())
 	defer c.Close()
 	for name, call := range map[string]func(){
-		"Lock":    func() { c.Mutex("a").Lock(nil) },    //nolint:staticcheck // that is the point
-		"LockAll": func() { c.LockAll(nil, "a") },       //nolint:staticcheck // that is the point
-		"Open":    func() { Open(nil, "mem:") },         //nolint:staticcheck // that is the point
-		"Do":      func() { c.Mutex("a").Do(nil, nil) }, //nolint:staticcheck // that is the point
+		"Lock":    func() { c.Mutex("a").Lock(nil) },        //nolint:staticcheck // that is the point
+		"LockAll": func() { c.LockAll(nil, []string{"a"}) }, //nolint:staticcheck // that is the point
+		"Open":    func() { Open(nil, "mem:") },             //nolint:staticcheck // that is the point
+		"Do":      func() { c.Mutex("a").Do(nil, nil) },     //nolint:staticcheck // that is the point
 	} {
 		func() {
 			defer func() {
@@ -95,7 +96,7 @@ func TestCloseGivesEverythingBack(t *testing.T) {
 		engine := memlock.New()
 		c := New(engine)
 		held := must(t)(c.Mutex("a").Lock(t.Context()))
-		all := must(t)(c.LockAll(t.Context(), "x", "y"))
+		all := must(t)(c.LockAll(t.Context(), []string{"x", "y"}))
 		other := New(engine)
 		defer other.Close()
 		taken := must(t)(other.Mutex("b").Lock(t.Context()))
@@ -191,20 +192,23 @@ func TestTheContextCarriesValuesButNotTheDeadline(t *testing.T) {
 
 func TestLockAllTakesAllOrNone(t *testing.T) {
 	bubble(t, func(t *testing.T, c *Client) {
-		all := must(t)(c.LockAll(t.Context(), "b", "a", "b"))
-		if parts := all.Parts(); len(parts) != 2 || parts[0].Name() != "a" || parts[1].Name() != "b" || all.Token() != parts[0].Token() {
+		all := must(t)(c.LockAll(t.Context(), []string{"b", "a", "b"}))
+		if parts := all.Parts(); len(parts) != 2 || parts[0].Name() != "a" || parts[1].Name() != "b" || all.Part("b") != parts[1] || parts[0].Part("a") != parts[0] {
 			t.Errorf("%+v", parts)
+		}
+		if !slices.Equal(all.Names(), []string{"a", "b"}) || all.Token() != 0 || all.Fence() != 0 || all.ID() != "" || all.Part("b").Token() == 0 {
+			t.Errorf("names %q, token %d, ID %q", all.Names(), all.Token(), all.ID())
 		}
 		_, err := c.Mutex("b").Lock(all.Context())
 		wantErr(t, err, ErrReentry)
 		d := second(t, c, WithWait(time.Second))
-		_, err = d.LockAll(t.Context(), "0", "a")
+		_, err = d.LockAll(t.Context(), []string{"0", "a"})
 		wantErr(t, err, ErrHeld)
 		synctest.Wait()
 		if n := listed(t, c); n != 2 {
 			t.Errorf("%d claims: none should have stayed", n)
 		}
-		_, err = d.TryLockAll(t.Context(), "0", "b")
+		_, err = d.TryLockAll(t.Context(), []string{"0", "b"})
 		wantErr(t, err, ErrHeld)
 		if e, ok := errors.AsType[*Error](err); !ok || e.Name != "b" {
 			t.Errorf("which name: %v", err)
@@ -217,9 +221,11 @@ func TestLockAllTakesAllOrNone(t *testing.T) {
 			t.Error(err)
 		}
 		wantErr(t, all.Unlock(), ErrNotHeld)
-		_, err = c.LockAll(t.Context())
+		_, err = c.LockAll(t.Context(), nil)
 		wantErr(t, err, ErrInvalid)
-		_, err = c.LockAll(t.Context(), "a", "")
+		_, err = c.LockAll(t.Context(), []string{"a"}, WithTTL(-1))
+		wantErr(t, err, ErrInvalid)
+		_, err = c.LockAll(t.Context(), []string{"a", ""})
 		wantErr(t, err, ErrInvalidName)
 		if n := listed(t, c); n != 0 {
 			t.Errorf("%d claims", n)
@@ -237,7 +243,7 @@ func TestLockAllDoesNotDeadlockWithTheOppositeOrder(t *testing.T) {
 		}{{c, []string{"a", "b", "c"}}, {d, []string{"c", "b", "a"}}} {
 			go func() {
 				for range 50 {
-					must(t)(who.c.LockAll(context.Background(), who.names...)).Unlock()
+					must(t)(who.c.LockAll(context.Background(), who.names)).Unlock()
 				}
 				done <- struct{}{}
 			}()
@@ -249,7 +255,7 @@ func TestLockAllDoesNotDeadlockWithTheOppositeOrder(t *testing.T) {
 
 func TestALeaseOfSeveralNamesEndsWithAnyOfThem(t *testing.T) {
 	bubble(t, func(t *testing.T, c *Client) {
-		all := must(t)(c.LockAll(t.Context(), "a", "b"))
+		all := must(t)(c.LockAll(t.Context(), []string{"a", "b"}))
 		for e := range c.List(t.Context(), "b") {
 			c.Evict(t.Context(), e)
 		}

@@ -399,8 +399,8 @@ func stress(t *testing.T, seed int64) {
 			c.mu.Lock()
 			for s := range c.sessions {
 				s.mu.Lock()
-				if len(s.live) > 0 || len(s.leaving) > 0 || s.held != 0 {
-					t.Errorf("client %d: %d live, %d held, %d leaving", i, len(s.live), s.held, len(s.leaving))
+				if len(s.set.Live()) > 0 || len(s.departures) > 0 || s.set.Held() != 0 {
+					t.Errorf("client %d: %d live, %d held, %d leaving", i, len(s.set.Live()), s.set.Held(), len(s.departures))
 				}
 				s.mu.Unlock()
 			}
@@ -470,7 +470,7 @@ func one(t *testing.T, c *Client, r *rand.Rand, j *judge, ttl, margin time.Durat
 		s := c.Semaphore("s", units, opts...)
 		lock = func(ctx context.Context) (*Lease, error) { return s.Acquire(ctx, need) }
 	default:
-		l, err = c.LockAll(ctx, "m", "n")
+		l, err = c.LockAll(ctx, []string{"m", "n"})
 		if err == nil {
 			for _, p := range l.Parts() {
 				j.took(p, p.Name(), units, false, margin)

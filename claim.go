@@ -2,76 +2,59 @@ package pawl
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimset"
 )
 
-// maxPass bounds how often one grant is passed on: the pass is a token's low byte.
-const maxPass = 255
-
-// A state says how far a claim has come.
-type state uint8
-
-const (
-	entering state = iota // no Enter was answered yet
-	waiting               // in line
-	held
-	ended // given back, lost, or given up
-)
-
-// A claim is one claim of this process, from its first Enter until it has ended.
+// A claim is one claim of this process, from its first Enter until it has ended. Its
+// state, and every transition of it, is package claimset's.
 type claim struct {
-	driver.Claim // changed only by the goroutine that acquires, under s.mu once live
-	o            *options
-	s            *session
-	gate         *gate // nil: never passed on inside the process
+	claimset.Claim
+	o    *options // of the lease that joined last
+	s    *session
+	gate *gate // nil: never passed on inside the process
 
+	// Used by the goroutine that acquires, and after it by the one that unlocks.
 	sent       instant // when the last Enter was sent
 	unanswered instant // when the last Enter that got no answer was sent; 0: none
 
-	until atomic.Int64 // the deadline, an instant; written under s.mu
-
 	// guarded by s.mu
-	state     state
-	doubt     bool
-	index     int     // in s.live
-	promise   instant // until when the store promised the claim, less the margin
-	limit     instant // where WithMaxHold ends it; 0: nowhere
-	granted   instant // by the engine
-	fence     uint64
-	pass      uint8
-	pinned    bool // a transaction may be guarded by it: never passed on inside the process
-	over      int  // leases of it that have ended
-	leases    []*Lease
-	one       [1]*Lease               // room for leases, which is nearly always one
+	terms     []*term
+	one       [1]*term                // room for terms, of which there is nearly always one
+	over      int                     // leases of it that have ended
 	interrupt context.CancelCauseFunc // ends the Await under way
 }
 
-func (cl *claim) deadline() instant { return instant(cl.until.Load()) }
+func newClaim(c driver.Claim, o *options, g *gate) *claim {
+	cl := &claim{o: o, gate: g}
+	cl.Claim.Claim, cl.MaxHold, cl.Owner = c, o.maxHold, cl
+	return cl
+}
 
 // anew returns a claim for the same that the store has never seen.
 func (cl *claim) anew() *claim {
-	c := cl.Claim
+	c := cl.Claim.Claim
 	c.ID, c.Try = newID(), 1
-	return &claim{Claim: c, o: cl.o, gate: cl.gate}
+	return newClaim(c, cl.o, cl.gate)
 }
 
-// identify gives a new claim its ID, which one that gets the lock from inside the
-// process never needs.
+// identify gives a new claim its ID, which a claim that is replaced by a hold from
+// inside the process never needs.
 func (cl *claim) identify() {
 	if cl.ID == "" {
 		cl.ID = newID()
 	}
 }
 
-func (cl *claim) is(st state) bool {
+// is reports whether the claim is in a state; without a session it is entering.
+func (cl *claim) is(st claimset.State) bool {
 	if cl.s == nil {
-		return st == entering
+		return st == claimset.Entering
 	}
 	cl.s.mu.Lock()
 	defer cl.s.mu.Unlock()
-	return cl.state == st
+	return cl.State() == st
 }
 
 // passOn reports whether a held claim without leases may be passed on inside the
@@ -81,19 +64,7 @@ func (cl *claim) passOn() bool {
 	now := s.c.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dead || cl.state != held || cl.doubt || cl.pinned || cl.pass == maxPass || cl.gate.rests(now) ||
-		now.sub(cl.granted) >= turnLength || cl.promise.sub(now) <= s.ttl/3 {
-		return false
-	}
-	cl.pass++
-	s.capLocked(cl, now)
-	return true
-}
-
-func (cl *claim) interruptLocked() {
-	if cl.interrupt != nil {
-		cl.interrupt(errLook)
-	}
+	return s.set.Pass(&cl.Claim, now, turnLength)
 }
 
 // entry shows a claim of this process as List would.
@@ -102,31 +73,27 @@ func (cl *claim) entry() (driver.Entry, bool) {
 	now := s.c.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cl.state != held || now >= cl.deadline() {
+	if !cl.HeldAt(now) {
 		return driver.Entry{}, false
 	}
 	return driver.Entry{
-		Claim: cl.Claim, Session: s.id, Held: true, Fence: cl.fence,
-		Since: now.sub(cl.granted), Left: cl.promise.add(s.margin).sub(now),
+		Claim: cl.Claim.Claim, Session: s.id, Held: true, Fence: cl.Fence(),
+		Since: now.Sub(cl.Granted()), Left: cl.Promise().Add(s.margin).Sub(now),
 	}, true
 }
 
-// giveBack passes a held claim without leases on, or leaves it.
-func (cl *claim) giveBack() error {
-	if cl.gate != nil && cl.gate.release(cl) {
-		return nil
+// addTermLocked makes l a lease of the held claim.
+func (cl *claim) addTermLocked(l *Lease, now instant) {
+	cl.o = l.o
+	l.fence, l.pass, l.since, l.turn = cl.Fence(), cl.Pass(), now, cl.over
+	cl.terms = append(cl.terms, &l.term)
+}
+
+// interruptLocked makes the Await of the claim, if there is one, return early.
+func (cl *claim) interruptLocked() {
+	if cl.interrupt != nil {
+		cl.interrupt(errLook)
 	}
-	s := cl.s
-	s.mu.Lock()
-	if cl.state != held {
-		defer s.mu.Unlock()
-		return cl.whyEndedLocked()
-	}
-	s.left = append(s.left, cl) // before endLocked: the session must not retire meanwhile
-	s.endLocked(cl)
-	s.mu.Unlock()
-	defer s.leftBy(cl)
-	return s.leave(cl)
 }
 
 // observe tells the claim's observer, if it has one.
@@ -137,4 +104,8 @@ func (cl *claim) observe(e Event) {
 	}
 }
 
-func (cl *claim) tokenLocked() uint64 { return cl.fence<<8 | uint64(cl.pass) }
+func (cl *claim) tokenLocked() uint64 { return token(cl.Fence(), cl.Pass()) }
+
+// token is the engine's token and, in its low byte, how often the grant was passed on
+// inside the process.
+func token(fence uint64, pass uint8) uint64 { return fence<<8 | uint64(pass) }

@@ -2,20 +2,15 @@ package pawl
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
-	"iter"
-	"os"
-	"os/user"
+	"fmt"
+	"maps"
+	"math/bits"
 	"path"
-	"path/filepath"
 	"reflect"
-	"strconv"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -29,6 +24,7 @@ type Client struct {
 	kind     string // the engine's name, for errors
 	owned    bool   // Close closes the engine
 	defaults options
+	gates    gates
 
 	ctx       context.Context // ends, with ErrClosed, when the client is closed
 	cancel    context.CancelCauseFunc
@@ -43,12 +39,10 @@ type Client struct {
 	closed   bool
 	shared   map[time.Duration]*session // by TTL
 	sessions map[*session]struct{}      // all that have a keeper
-	gates    map[gateKey]*gate
-	near     *gate // one that is not among gates, so that who locks alone need not touch them; also when nobody uses it
 }
 
-// New returns a client on an engine, which Close leaves open. A nonsensical
-// option is reported by the first call.
+// New returns a client on an engine, which Close leaves open. An invalid option is
+// reported by the first call.
 func New(engine driver.Engine, opts ...Option) *Client {
 	return newClient(engine, defaults().with(opts))
 }
@@ -58,22 +52,34 @@ func newClient(engine driver.Engine, o options) *Client {
 		clock:    clock{asleep: machineAsleep},
 		engine:   engine,
 		features: engine.Features(),
-		kind:     kindOf(engine),
+		kind:     engineName(engine),
 		defaults: o,
+		gates:    gates{byKey: map[gateKey]*gate{}},
 		opening:  make(chan struct{}, 1),
 		done:     make(chan struct{}),
 		shared:   map[time.Duration]*session{},
 		sessions: map[*session]struct{}{},
-		gates:    map[gateKey]*gate{},
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c
 }
 
+// engineName names an engine by its package.
+func engineName(engine driver.Engine) string {
+	t := reflect.TypeOf(engine)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.PkgPath() == "" {
+		return t.String()
+	}
+	return path.Base(t.PkgPath())
+}
+
 // Close gives everything back and ends the contexts of all leases with
 // ErrClosed; waiting calls, and all that come later, return ErrClosed. It waits for
 // its goroutines. An error says that the store could not be told, so that what was
-// held stays in the way of others until it expires.
+// held blocks other processes until it expires.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	first := !c.closed
@@ -89,8 +95,8 @@ func (c *Client) Close() error {
 
 func (c *Client) close() error {
 	c.cancel(ErrClosed)
-	c.calls.Wait() // nobody joins a session any more
-	all := c.all()
+	c.calls.Wait() // no claim joins a session any more
+	all := c.allSessions()
 	for _, s := range all {
 		s.surrender()
 		s.shut()
@@ -108,78 +114,10 @@ func (c *Client) close() error {
 	return driver.Join(errs...)
 }
 
-// Engine returns the engine the client was made with.
-func (c *Client) Engine() driver.Engine { return c.engine }
-
-// List yields the claims, held and waiting, on names that begin with prefix.
-func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
-	return func(yield func(driver.Entry, error) bool) {
-		if c.ctx.Err() != nil {
-			yield(driver.Entry{}, c.fail("list", prefix, ErrClosed))
-			return
-		}
-		for e, err := range c.engine.List(ctx, prefix) {
-			if err != nil {
-				err = c.fail("list", prefix, c.whyNot(err))
-			}
-			if !yield(e, err) {
-				return
-			}
-		}
-	}
-}
-
-// Line returns the claims on one name, held and waiting, in the line's order. It is
-// one step, however many other names the store has.
-func (c *Client) Line(ctx context.Context, name string) ([]driver.Entry, error) {
-	if err := checkName(name); err != nil {
-		return nil, c.fail("line", name, err)
-	}
-	if c.ctx.Err() != nil {
-		return nil, c.fail("line", name, ErrClosed)
-	}
-	line, err := c.engine.Line(ctx, name)
-	if err != nil {
-		return nil, c.fail("line", name, c.whyNot(err))
-	}
-	return line, nil
-}
-
-// Evict breaks exactly the claim that e, from List, shows. It does not stop the
-// holder's work: the holder is told, and its token is stale from now on.
-// ErrNotHeld says that the claim is not there any more, or has changed.
-func (c *Client) Evict(ctx context.Context, e driver.Entry) error {
-	if c.ctx.Err() != nil {
-		return c.fail("evict", e.Name, ErrClosed)
-	}
-	err := c.engine.Evict(ctx, e)
-	if errors.Is(err, driver.ErrGone) {
-		err = ErrNotHeld
-	}
-	if err != nil {
-		return c.fail("evict", e.Name, c.whyNot(err))
-	}
-	return nil
-}
-
-// whyNot is ErrClosed in place of what an engine says that was closed in the middle.
-func (c *Client) whyNot(err error) error {
-	if c.ctx.Err() != nil {
-		return ErrClosed
-	}
-	return err
-}
-
-// Records returns the engine's small versioned values, or ErrUnsupported.
-func (c *Client) Records() (driver.Records, error) {
-	if c.ctx.Err() != nil {
-		return nil, c.fail("records", "", ErrClosed)
-	}
-	r, ok := c.engine.(driver.Records)
-	if !ok {
-		return nil, c.fail("records", "", ErrUnsupported)
-	}
-	return r, nil
+func (c *Client) allSessions() []*session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.sessions))
 }
 
 // begin counts a call in, unless the client is closed.
@@ -193,49 +131,95 @@ func (c *Client) begin() bool {
 	return true
 }
 
-func (c *Client) all() []*session {
+// exactSessions is how many sessions a client has for TTLs exactly as they were
+// asked for. Further TTLs are rounded up, see roundTTL.
+const exactSessions = 32
+
+// attach makes cl a claim of the session for its TTL: the shared one, or one of its
+// own for a lease without renewal, which the beats of another must not prolong.
+func (c *Client) attach(ctx context.Context, cl *claim) error {
+	if cl.o.fixed {
+		s, err := c.open(ctx, cl.o.ttl, cl.o.ttl, true)
+		if err == nil && !s.join(cl) {
+			err = driver.ErrGone
+		}
+		return err
+	}
+	for {
+		if s, _ := c.find(cl.o.ttl); s != nil {
+			if err := s.overloaded(); err != nil {
+				return err
+			}
+			if s.join(cl) {
+				return nil
+			}
+		}
+		select {
+		case c.opening <- struct{}{}: // one opener at a time
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var err error
+		if s, ttl := c.find(cl.o.ttl); s == nil || !s.open() {
+			_, err = c.open(ctx, cl.o.ttl, ttl, false)
+		}
+		<-c.opening
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// find returns the session for a TTL, nil if there is none yet, and the TTL that it
+// has or should be opened with.
+func (c *Client) find(ttl time.Duration) (*session, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := make([]*session, 0, len(c.sessions))
-	for s := range c.sessions {
-		all = append(all, s)
+	if s := c.shared[ttl]; s != nil || len(c.shared) < exactSessions {
+		return s, ttl
 	}
-	return all
+	ttl = roundTTL(ttl)
+	return c.shared[ttl], ttl
 }
 
-// kindOf names an engine by its package.
-func kindOf(engine driver.Engine) string {
-	t := reflect.TypeOf(engine)
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.PkgPath() == "" {
-		return t.String()
-	}
-	return path.Base(t.PkgPath())
+// roundTTL rounds a TTL up to one of four steps between a power of two and the next,
+// by less than a quarter. A program that computes its TTLs, as from deadlines, would
+// otherwise have a session, with beats of its own, for nearly every lock.
+func roundTTL(ttl time.Duration) time.Duration {
+	step := time.Duration(1) << max(0, bits.Len64(uint64(ttl))-3)
+	return (ttl + step - 1) / step * step
 }
 
-// newID returns 128 random bits.
-func newID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
+// open starts a session that asks for ttl and is of use if it gets at least need.
+func (c *Client) open(ctx context.Context, need, ttl time.Duration, fixed bool) (*session, error) {
+	id, sent := newID(), c.now()
+	call, cancel := context.WithTimeout(ctx, min(need, maxTry)) // callers with other TTLs wait for it too
+	defer cancel()
+	d, err := c.engine.Open(call, driver.SessionOptions{ID: id, TTL: ttl, Note: c.defaults.note})
+	if err != nil {
+		return nil, err
+	}
+	if got := d.TTL(); got < need {
+		_ = d.Close(call)
+		return nil, fmt.Errorf("%w: TTL of %v, the store keeps at most %v", ErrInvalid, need, got)
+	}
+	s := newSession(c, d, id, fixed, sent)
+	s.forget = func() { c.forget(s) }
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sessions[s] = struct{}{}
+	if !fixed {
+		c.shared[ttl] = s
+	}
+	c.keepers.Add(1)
+	go s.keep() // Close waits for it, by keepers
+	return s, nil
 }
 
-// whoami is the note of a client that sets none: user@host, process and program.
-var whoami = sync.OnceValue(func() string {
-	who := "unknown"
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		who = u.Username
-	} else if uid := os.Getuid(); uid >= 0 { // a user who has no name, as in a container
-		who = strconv.Itoa(uid)
-	}
-	if host, err := os.Hostname(); err == nil {
-		who += "@" + host
-	}
-	who += " pid " + strconv.Itoa(os.Getpid()) + " " + filepath.Base(os.Args[0])
-	if len(who) > driver.MaxNote || !utf8.ValidString(who) {
-		who = "pid " + strconv.Itoa(os.Getpid())
-	}
-	return who
-})
+// forget takes an ended session out of the maps.
+func (c *Client) forget(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.sessions, s)
+	maps.DeleteFunc(c.shared, func(_ time.Duration, o *session) bool { return o == s })
+}

@@ -30,7 +30,7 @@ func TestAfterCloseEveryCallIsErrClosed(t *testing.T) {
 	wantErr(t, held.Err(), ErrClosed)
 	_, err = c.Mutex("a").TryLock(t.Context())
 	wantErr(t, err, ErrClosed)
-	_, err = c.LockAll(t.Context(), "a", "b")
+	_, err = c.LockAll(t.Context(), []string{"a", "b"})
 	wantErr(t, err, ErrClosed)
 	_, err = c.Records()
 	wantErr(t, err, ErrClosed)

@@ -40,13 +40,7 @@ func TestNoRaceTenThousandHeldLocksAreCheap(t *testing.T) {
 	s := leases[0].cl.s
 	beat := func() {
 		s.mu.Lock()
-		b := s.spare
-		s.spare = nil
-		if b == nil {
-			b = &beat{}
-		}
-		b.fill(s, s.c.now())
-		s.rhythm.flying++
+		b := s.newBeatLocked(s.c.now())
 		s.mu.Unlock()
 		s.beat(b)
 	}

@@ -30,28 +30,30 @@ type row struct {
 // arrow is a decision about the design, not a line to add in passing.
 var rows = map[string]row{
 	"driver": {stdOnly: true},
-	"pawl":   {ours: "driver", stdOnly: true},
+	"pawl":   {ours: "driver internal/claimset", stdOnly: true},
 
 	"driverkit": {ours: "driver", stdOnly: true},
 
 	"memlock":   {ours: "driver driverkit", stdOnly: true, engine: true},
-	"quorum":    {ours: "driver driverkit", stdOnly: true, engine: true},
+	"quorum":    {ours: "quorum/internal/nodes driver driverkit", stdOnly: true, engine: true},
 	"redislock": {ours: "driver driverkit", engine: true},
 	"etcdlock":  {ours: "driver driverkit", engine: true},
-	"zklock":    {ours: "driver driverkit", engine: true},
+	"zklock":    {ours: "zklock/internal/zkstore driver driverkit", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
 	"sqllock":                   {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
 	"sqllock/internal/sqlline":  {ours: "sqllock/internal/sqlstore driver driverkit once/record", stdOnly: true, engine: true}, // the line
 	"sqllock/internal/sqlstore": {ours: "driver", stdOnly: true, engine: true},                                                 // below it: statements, and nothing of claims
+
+	"quorum/internal/nodes":   {ours: "driver driverkit", stdOnly: true, engine: true},
+	"zklock/internal/zkstore": {ours: "driver driverkit", engine: true},
 
 	"redislock/goredis": {ours: "redislock driver driverkit", engine: true},
 	"redislock/rueidis": {ours: "redislock driver driverkit", engine: true},
 	"sqllock/sqlite":    {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
 	"sqllock/postgres":  {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
 	"sqllock/mysql":     {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
-	"redlock":           {ours: "quorum redislock/rueidis driver driverkit", engine: true},
+	"redlock":           {ours: "quorum redislock redislock/rueidis driver driverkit", engine: true},
 
-	"multi":         {ours: "pawl driver", stdOnly: true},
 	"election":      {ours: "pawl driver internal/recipe", stdOnly: true},
 	"once":          {ours: "pawl driver internal/recipe once/record", stdOnly: true},
 	"once/record":   {ours: "driver internal/recordenc", stdOnly: true}, // apart, so that an engine may write it
@@ -61,22 +63,25 @@ var rows = map[string]row{
 
 	"engines":    {ours: "engines"},
 	"drivertest": {ours: "driver pawl"},
-	"cmd/pawl":   {ours: "engines pawl driver multi election once cell internal/lockbench"},
+	"cmd/pawl":   {ours: "engines pawl driver election once cell internal/lockbench"},
 
 	"examples/orders": {ours: "pawl driver memlock once once/httponce sqllock sqllock/sqlite"},
 	"examples/cron":   {ours: "pawl memlock once", stdOnly: true},
 	"examples/leader": {ours: "pawl memlock election", stdOnly: true},
 	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
 
-	"internal/stalltest":  {stdOnly: true},
-	"internal/canary":     {stdOnly: true},
-	"internal/faultproxy": {},
-	"internal/lockbench":  {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
-	"internal/recordenc":  {stdOnly: true},
-	"internal/recipe":     {ours: "pawl driver internal/recordenc", stdOnly: true},
-	"internal/recipetest": {ours: "pawl driver engines internal/faultproxy internal/testserver"},
-	"internal/testserver": {},
-	"scripts/testreport":  {stdOnly: true},
+	"internal/stalltest":    {stdOnly: true},
+	"internal/callorder":    {stdOnly: true},
+	"internal/passwordleak": {stdOnly: true},
+	"internal/claimset":     {ours: "driver", stdOnly: true}, // the state of claims, apart from all that calls and waits
+	"internal/faultproxy":   {},
+	"internal/lockbench":    {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
+	"internal/recordenc":    {stdOnly: true},
+	"internal/recipe":       {ours: "pawl driver internal/recordenc", stdOnly: true},
+	"internal/recipetest":   {ours: "pawl driver engines internal/faultproxy internal/testserver"},
+	"internal/testserver":   {},
+	"scripts/callorder":     {ours: "internal/callorder", stdOnly: true},
+	"scripts/testreport":    {stdOnly: true},
 }
 
 func (r row) allows(ours string) bool {

@@ -136,7 +136,7 @@ func TestLockAllOnASilentStoreIsNotHeld(t *testing.T) {
 		m := &multiRig{rig: &rig{Engine: memlock.New()}}
 		c := New(m)
 		defer c.Close()
-		l, err := c.LockAll(t.Context(), "a", "b")
+		l, err := c.LockAll(t.Context(), []string{"a", "b"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,13 +145,13 @@ func TestLockAllOnASilentStoreIsNotHeld(t *testing.T) {
 		m.blackHole()
 		d := New(m, WithWait(2*time.Second))
 		defer d.Close()
-		_, err = d.LockAll(t.Context(), "a", "b")
+		_, err = d.LockAll(t.Context(), []string{"a", "b"})
 		if _, held := errors.AsType[*HeldError](err); held || !errors.Is(err, ErrUnreachable) {
 			t.Errorf("WithWait: nobody holds it: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		_, err = c.LockAll(ctx, "a", "b")
+		_, err = c.LockAll(ctx, []string{"a", "b"})
 		if !errors.Is(err, ErrUnreachable) {
 			t.Errorf("ctx: the store is silent: %v", err)
 		}

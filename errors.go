@@ -156,6 +156,11 @@ type worded struct {
 func (w worded) Error() string { return w.text }
 func (w worded) Unwrap() error { return w.error }
 
+// noAnswer says for how long the store did not answer.
+func noAnswer(d time.Duration) error {
+	return fmt.Errorf("%w: no answer for %v", driver.ErrUnreachable, d.Round(time.Millisecond))
+}
+
 // fail wraps err once; an *Error that is wrapped already keeps its own words.
 func (c *Client) fail(op, name string, err error) error {
 	if _, wrapped := errors.AsType[*Error](err); wrapped {

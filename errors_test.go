@@ -34,7 +34,7 @@ func oneLine(t *testing.T, about string, err error, is ...error) {
 func TestWhatAStoreSaysOnSeveralLinesIsOneLine(t *testing.T) {
 	rigged(t, func(t *testing.T, c *Client, r *rig) {
 		ctx := t.Context()
-		held := must(t)(c.LockAll(ctx, "a", "b"))
+		held := must(t)(c.LockAll(ctx, []string{"a", "b"}))
 		done := errors.New("what the function says\non two lines")
 		r.set(func(r *rig) {
 			r.enter = func(context.Context, driver.Claim, func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
@@ -48,7 +48,7 @@ func TestWhatAStoreSaysOnSeveralLinesIsOneLine(t *testing.T) {
 		defer cancel()
 		_, err = c.Mutex("c").Lock(short)
 		oneLine(t, "Lock", err, ErrUnreachable, context.DeadlineExceeded)
-		_, err = c.LockAll(short, "c", "d")
+		_, err = c.LockAll(short, []string{"c", "d"})
 		oneLine(t, "LockAll", err)
 		oneLine(t, "Unlock", held.Unlock(), ErrUnknown, ErrUnreachable)
 		r.set(func(r *rig) { r.enter = nil })

@@ -138,7 +138,7 @@ func ExampleClient_List() {
 func ExampleClient_LockAll() {
 	c := pawl.New(memlock.New())
 	defer c.Close()
-	lease, err := c.LockAll(context.Background(), "account/7", "account/3")
+	lease, err := c.LockAll(context.Background(), []string{"account/7", "account/3"})
 	if err != nil {
 		fmt.Println(err)
 		return

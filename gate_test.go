@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/claimset"
+
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -114,7 +116,7 @@ func TestPassingStopsAtTheLastPass(t *testing.T) {
 		m := c.Mutex("a")
 		held := must(t)(m.Lock(t.Context()))
 		seen := map[uint64]bool{held.Token(): true}
-		for range 2 * maxPass {
+		for range 2 * claimset.MaxPass {
 			w := queue(t, t.Context(), m.Lock)
 			last := held.Token()
 			held.Unlock()
@@ -308,8 +310,8 @@ func TestGatesOfSeveralNamesAreForgotten(t *testing.T) {
 				}
 			}
 			must(t)(c.Mutex("b").Lock(t.Context())).Unlock()
-			if n := len(c.gatesInUse()); n != 0 || len(c.gates) != 0 {
-				t.Errorf("%d gates in use and %d kept", n, len(c.gates))
+			if n := len(c.gatesInUse()); n != 0 || len(c.gates.byKey) != 0 {
+				t.Errorf("%d gates in use and %d kept", n, len(c.gates.byKey))
 			}
 		}
 	})

@@ -3,61 +3,62 @@ package pawl
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimset"
 )
 
 // maxTick bounds how long after waking from sleep a lease's context ends.
 const maxTick = 100 * time.Millisecond
 
-// maxFlying bounds the beats that are under way behind a stuck one.
-const maxFlying = 4
+// maxInFlight bounds the beats that are under way behind a stuck one.
+const maxInFlight = 4
 
-const never = instant(math.MaxInt64)
-
-// rhythm is when the keeper beats. A beat goes out every TTL/3 and is bounded by
-// TTL/6; one that failed is repeated almost at once, and one that is stuck
-// beyond its bound does not hold the next one up.
-type rhythm struct {
-	next   instant // when the next beat is due
-	sent   instant // when the last was sent
-	flying int     // beats that have not come back
-	fails  int     // beats that failed in a row
+// A schedule says when the keeper beats. A beat goes out every TTL/3 and is bounded
+// by TTL/6; one that failed is repeated almost at once, and one that is stuck
+// beyond its bound does not delay the next.
+type schedule struct {
+	next     instant // when the next beat is due
+	sent     instant // when the last was sent
+	inFlight int     // beats that have not returned
+	fails    int     // beats that failed in a row
 }
 
 // due says when the next beat may go out.
-func (r *rhythm) due(ttl time.Duration) instant {
+func (r *schedule) due(ttl time.Duration) instant {
 	switch {
-	case r.flying >= maxFlying:
-		return never // until one of them comes back
-	case r.flying > 0:
-		return max(r.next, r.sent.add(ttl/6))
+	case r.inFlight >= maxInFlight:
+		return claimset.Never // until one of them returns
+	case r.inFlight > 0:
+		return max(r.next, r.sent.Add(ttl/6))
 	}
 	return r.next
 }
 
-// A beat is one call of Beat with its buffers.
-type beat struct {
-	claims []*claim
-	live   []driver.Claim // as they were when it was sent
-	held   []bool
-	out    []driver.Standing
-	sent   instant
-	lost   []loss
-	told   []notice
+// launched counts a beat in.
+func (r *schedule) launched(now instant, ttl time.Duration) {
+	r.inFlight++
+	r.sent = now
+	r.next = now.Add(ttl / 6) // should it be stuck; an answer moves it
 }
 
-// A notice is an event to be told once the session's mutex is free.
-type notice struct {
-	to Observer
-	e  Event
+// returned counts a beat out that was sent at the given time.
+func (r *schedule) returned(sent, now instant, ttl time.Duration, complete bool) {
+	r.inFlight--
+	if complete {
+		r.fails = 0
+		r.next = max(r.next, sent.Add(ttl/3))
+		return
+	}
+	pause := min(max(ttl/100, time.Millisecond)<<min(r.fails, 5), ttl/6)
+	r.fails++
+	r.next = min(r.next, now.Add(pause))
 }
 
 // keep is the keeper: one goroutine per session. It ends leases at their
-// deadlines and sends beats and repeated leaves, but never calls the driver
-// itself, so that no stuck call can make a loss signal late.
+// deadlines and sends beats and repeated Leaves, but never calls the driver
+// itself, so that no stuck call can delay the end of a lease.
 func (s *session) keep() {
 	defer s.c.keepers.Done()
 	defer close(s.done)
@@ -79,12 +80,12 @@ func (s *session) keep() {
 		s.expire(now)
 		s.launch(now)
 		s.leaveDue(now)
-		if s.inUse() {
+		if inUse, ending := s.use(); inUse {
 			idle = now
-		} else if s.ending() || now.sub(idle) >= max(2*s.ttl, time.Minute) {
+		} else if ending || now.Sub(idle) >= max(2*s.ttl, time.Minute) {
 			s.retire()
 		}
-		timer.Reset(max(0, s.nextLook(now).sub(now)))
+		timer.Reset(max(0, s.nextLook(now).Sub(now)))
 	}
 }
 
@@ -92,22 +93,22 @@ func (s *session) keep() {
 func (s *session) nextLook(now instant) instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	look := now.add(max(s.ttl, time.Second)) // for idleness
-	if s.dead {
+	look := now.Add(max(s.ttl, time.Second)) // for idleness
+	if s.set.Closed() {
 		return look // only the stop is waited for
 	}
-	if s.beatableLocked() {
-		look = min(look, s.rhythm.due(s.ttl))
+	if s.set.Beatable() {
+		look = min(look, s.schedule.due(s.ttl))
 	}
-	if s.held > 0 {
-		look = min(look, s.next)
+	if s.set.Held() > 0 {
+		look = min(look, s.set.Next())
 	}
-	// Whoever locks and unlocks over and over must not wake the keeper each time.
-	s.ticking, s.granted = s.held > 0 || s.granted, false
+	// A caller that locks and unlocks over and over must not wake the keeper each time.
+	s.ticking, s.granted = s.set.Held() > 0 || s.granted, false
 	if s.ticking {
-		look = min(look, now.add(min(s.margin, maxTick)))
+		look = min(look, now.Add(min(s.margin, maxTick)))
 	}
-	for _, d := range s.leaving {
+	for _, d := range s.departures {
 		look = min(look, d.due())
 	}
 	return look
@@ -116,82 +117,75 @@ func (s *session) nextLook(now instant) instant {
 // expire ends the holds whose deadline has passed.
 func (s *session) expire(now instant) {
 	s.mu.Lock()
-	if s.held == 0 || now < s.next {
+	if now < s.set.Next() {
 		s.mu.Unlock()
 		return
 	}
 	var over []loss
-	for _, cl := range s.live {
-		if cl.state == held && now >= cl.deadline() {
-			over = append(over, loss{cl: cl, why: cl.whyLocked(now)})
-		}
+	for _, c := range s.set.Expired(now) {
+		cl := c.Owner.(*claim)
+		over = append(over, loss{cl: cl, why: cl.whyLocked(now)})
 	}
 	s.mu.Unlock()
 	s.lose(over...)
 	s.mu.Lock()
-	s.refreshLocked()
+	s.set.Refresh()
 	s.mu.Unlock()
 }
 
-// refreshLocked computes the earliest deadline, also one that has passed and
-// whose hold nobody has ended yet.
-func (s *session) refreshLocked() {
-	s.next = never
-	for _, cl := range s.live {
-		if cl.state == held {
-			s.next = min(s.next, cl.deadline())
-		}
-	}
+// A beat is one call of Beat with its buffers.
+type beat struct {
+	claims []claimset.Query
+	asked  []driver.Claim
+	out    []driver.Standing
+	sent   instant
+	lost   []loss
+	events []notice
 }
 
-// beatableLocked reports whether there is anything to beat for. A session with
-// renewal is beaten also without claims: in some stores it would end.
-func (s *session) beatableLocked() bool {
-	return !s.fixed || s.held < len(s.live)
+// A notice is an event to be told once the session's mutex is free.
+type notice struct {
+	to Observer
+	e  Event
 }
 
 // launch sends a beat if one is due.
 func (s *session) launch(now instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := &s.rhythm
-	if s.dead || !s.beatableLocked() || now < r.due(s.ttl) {
+	if s.set.Closed() || !s.set.Beatable() || now < s.schedule.due(s.ttl) {
 		return
 	}
+	b := s.newBeatLocked(now)
+	s.calls.Go(func() { s.beat(b) }) // finish waits for it
+}
+
+// newBeatLocked prepares a beat for all claims.
+func (s *session) newBeatLocked(now instant) *beat {
 	b := s.spare
 	s.spare = nil
 	if b == nil {
 		b = &beat{}
 	}
-	b.fill(s, now)
-	r.flying++
-	r.sent = now
-	r.next = now.add(s.ttl / 6)      // should it be stuck; an answer moves it
-	s.calls.Go(func() { s.beat(b) }) // finish waits for it
-}
-
-func (b *beat) fill(s *session, now instant) {
+	s.schedule.launched(now, s.ttl)
 	b.sent = now
-	b.claims, b.live, b.held, b.lost, b.told = b.claims[:0], b.live[:0], b.held[:0], b.lost[:0], b.told[:0]
-	for _, cl := range s.live {
-		if cl.state == entering || s.fixed && cl.state == held {
-			continue
-		}
-		b.claims = append(b.claims, cl)
-		b.live = append(b.live, cl.Claim)
-		b.held = append(b.held, cl.state == held)
+	b.claims = s.set.Query(b.claims[:0])
+	b.asked, b.lost, b.events = b.asked[:0], b.lost[:0], b.events[:0]
+	for _, q := range b.claims {
+		b.asked = append(b.asked, q.Asked)
 	}
-	if cap(b.out) < len(b.live) {
-		b.out = make([]driver.Standing, len(b.live), cap(b.live))
+	if cap(b.out) < len(b.asked) {
+		b.out = make([]driver.Standing, len(b.asked), cap(b.asked))
 	}
-	b.out = b.out[:len(b.live)]
+	b.out = b.out[:len(b.asked)]
 	clear(b.out)
+	return b
 }
 
 // beat makes one call of Beat and takes in what it answered.
 func (s *session) beat(b *beat) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.ttl/6)
-	err := s.d.Beat(ctx, b.live, b.out)
+	err := s.d.Beat(ctx, b.asked, b.out)
 	cancel()
 	if errors.Is(err, driver.ErrGone) {
 		s.die(errDead)
@@ -202,84 +196,54 @@ func (s *session) beat(b *beat) {
 	}
 	now := s.c.now()
 	s.mu.Lock()
-	learnt := s.takeLocked(b, now, err)
-	s.rhythmLocked(b, now, err == nil && learnt)
+	complete := s.beatenLocked(b, now, err)
+	s.schedule.returned(b.sent, now, s.ttl, complete)
 	s.mu.Unlock()
 	s.lose(b.lost...)
-	for _, n := range b.told {
+	for _, n := range b.events {
 		n.to.Observe(n.e)
 	}
-	clear(b.claims) // a parted claim must not be kept from the collector
+	clear(b.claims) // an ended claim must not be kept from the collector
 	s.mu.Lock()
 	s.spare = b
 	s.mu.Unlock()
-	s.poke()
+	s.wakeKeeper()
 }
 
-// takeLocked applies the answers, each to its claim alone, and reports whether
-// every one was learnt. An answer about a claim that has since parted, or
-// entered again, says nothing.
-func (s *session) takeLocked(b *beat, now instant, err error) (learnt bool) {
-	learnt = true
-	if err == nil {
-		s.heard = max(s.heard, b.sent)
-	}
-	for i, cl := range b.claims {
-		st := b.out[i]
-		if cl.state == ended || cl.ID != b.live[i].ID || cl.Try != b.live[i].Try {
-			continue
-		}
-		switch {
-		case cl.state == held && (st.Gone || st.Valid > 0 && (st.Held && st.Token != cl.fence || !st.Held && b.held[i])):
-			// Gone, or replaced: an Enter that got no answer landed after the hold had
-			// been evicted, and what the store prolongs now is a claim of the same ID
-			// that waits, or that was let in later.
+// beatenLocked takes in the answers, and reports whether there was one for the
+// session and for every claim.
+func (s *session) beatenLocked(b *beat, now instant, err error) (complete bool) {
+	complete = err == nil
+	for i, q := range b.claims {
+		cl := q.Claim.Owner.(*claim)
+		switch s.set.Prolonged(q, b.out[i], b.sent, now) {
+		case claimset.Replaced:
 			b.lost = append(b.lost, loss{cl: cl, why: errBroken})
-		case st.Gone:
+		case claimset.Late:
+			b.lost = append(b.lost, loss{cl: cl, why: cl.whyLocked(now)})
+		case claimset.Gone, claimset.Turn: // a notice of it has not come
 			cl.interruptLocked()
-		case st.Valid <= 0:
-			learnt = false
-			if cl.state == held && !cl.doubt {
-				cl.doubt = true
-				b.tell(cl, Event{Kind: InDoubt, Err: err})
-			}
-		case cl.state == held && now >= cl.deadline():
-			b.lost = append(b.lost, loss{cl: cl, why: cl.whyLocked(now)}) // an answer that came too late prolongs nothing
-		default:
-			cl.doubt = false
-			s.heard = max(s.heard, b.sent)
-			s.promised = max(s.promised, b.sent.add(st.Valid)) // who lives by the session lives by this
-			s.promiseLocked(cl, b.sent, st.Valid)
-			if cl.state == held {
-				b.tell(cl, Event{Kind: Renewed, Took: now.sub(b.sent)})
-			} else if st.Held {
-				cl.interruptLocked() // its turn came; whatever should have said so did not
-			}
+		case claimset.Doubted:
+			complete = false
+			b.addEvent(cl, Event{Kind: InDoubt, Err: err})
+		case claimset.Unlearnt:
+			complete = false
+		case claimset.Renewed:
+			b.addEvent(cl, Event{Kind: Renewed, Took: now.Sub(b.sent)})
 		}
 	}
-	s.refreshLocked()
-	return learnt
-}
-
-func (s *session) rhythmLocked(b *beat, now instant, good bool) {
-	r := &s.rhythm
-	r.flying--
-	if good {
-		r.fails = 0
-		r.next = max(r.next, b.sent.add(s.ttl/3))
-		s.promised = max(s.promised, b.sent.add(s.ttl))
-		return
+	if err == nil {
+		s.set.Beaten(b.sent, complete)
 	}
-	pause := min(max(s.ttl/100, time.Millisecond)<<min(r.fails, 5), s.ttl/6)
-	r.fails++
-	r.next = min(r.next, now.add(pause))
+	s.set.Refresh()
+	return complete
 }
 
-// tell keeps an event for cl's observer until the mutex is free.
-func (b *beat) tell(cl *claim, e Event) {
+// addEvent keeps an event for cl's observer until the mutex is free.
+func (b *beat) addEvent(cl *claim, e Event) {
 	if cl.o.observer == nil {
 		return
 	}
 	e.Name, e.ID, e.Token = cl.Name, cl.ID, cl.tokenLocked()
-	b.told = append(b.told, notice{cl.o.observer, e})
+	b.events = append(b.events, notice{cl.o.observer, e})
 }

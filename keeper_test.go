@@ -257,12 +257,12 @@ func TestTwoOutagesDoNotEndAWait(t *testing.T) {
 func TestSessionsEndWhenIdle(t *testing.T) {
 	bubble(t, func(t *testing.T, c *Client) {
 		must(t)(c.Mutex("a").Lock(t.Context())).Unlock()
-		if n := len(c.all()); n != 1 {
+		if n := len(c.allSessions()); n != 1 {
 			t.Fatalf("%d sessions", n)
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if n := len(c.all()); n != 0 {
+		if n := len(c.allSessions()); n != 0 {
 			t.Errorf("%d sessions left", n)
 		}
 		must(t)(c.Mutex("a").Lock(t.Context())).Unlock()
@@ -285,7 +285,7 @@ func TestAnyNumberOfTTLsShareFewSessions(t *testing.T) {
 			} else if err := l.Unlock(); err != nil {
 				t.Fatal(err)
 			}
-			most = max(most, len(c.all()))
+			most = max(most, len(c.allSessions()))
 		}
 		if most > 2*exactSessions {
 			t.Errorf("%d sessions", most)
@@ -296,8 +296,8 @@ func TestAnyNumberOfTTLsShareFewSessions(t *testing.T) {
 func TestSteppedTTLsAreNeverShorterAndAtMostAQuarterLonger(t *testing.T) {
 	steps := map[time.Duration]bool{}
 	for ttl := minTTL; ttl < maxTTL; ttl += ttl/100 + time.Millisecond {
-		got := stepped(ttl)
-		if got < ttl || got-ttl > ttl/4 || stepped(got) != got {
+		got := roundTTL(ttl)
+		if got < ttl || got-ttl > ttl/4 || roundTTL(got) != got {
 			t.Fatalf("%v becomes %v", ttl, got)
 		}
 		steps[got] = true
@@ -322,7 +322,7 @@ func TestTheKeeperDoesNotSpinBehindStuckBeats(t *testing.T) {
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
 		<-l.Context().Done() // in a bubble a spinning keeper would stop the clock
 		time.Sleep(time.Minute)
-		if n := beats.Load(); n != maxFlying {
+		if n := beats.Load(); n != maxInFlight {
 			t.Errorf("%d beats", n)
 		}
 		close(free)

@@ -2,12 +2,13 @@ package pawl
 
 import (
 	"context"
-	"errors"
-	"sync"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimset"
 )
 
 // A Lease is a held lock. It is held until Unlock, or until it is lost: when the
@@ -15,23 +16,19 @@ import (
 // found without the network, by the clock; after it somebody else may hold the
 // lock, so the work must stop when Context ends.
 type Lease struct {
-	c      *Client
-	name   string
-	cl     *claim   // nil for a lease of several names
-	parts  []*Lease // of a lease of several names
-	up     *Lease   // the lease of several names that this is a part of
-	o      *options
-	fence  uint64
-	pass   uint8
-	kind   lockKind
-	since  instant
-	turn   int    // leases of the same hold that had ended when this one began
-	outer  *Lease // the next lease that the caller's context carries
-	within *Lease // the lease of the same lock that this one is nested in
-	nest   nest   // guarded by the session's mutex
+	term
+	c     *Client
+	name  string
+	cl    *claim   // nil for a lease of several names
+	parts []*Lease // of a lease of several names
+	o     *options
+	fence uint64
+	pass  uint8
+	mode  lockMode
+	since instant
+	turn  int    // leases of the same hold that had ended when this one began
+	outer *Lease // the next lease that the caller's context carries
 
-	ctx      leaseContext
-	over     atomic.Pointer[error] // why it ended
 	unlocked atomic.Bool
 }
 
@@ -44,115 +41,103 @@ func newLease(ctx context.Context, k *lock, cl *claim, outer *Lease) *Lease {
 	now := s.c.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cl.state != held || now >= cl.deadline() {
+	if !cl.HeldAt(now) {
 		return nil
 	}
-	cl.attachLocked(l, now)
+	cl.addTermLocked(l, now)
 	return l
 }
 
-// lease makes a lease that is not yet one of its claim's.
+// lease makes a lease that is not yet one of its claim's. Its context has the values
+// of ctx.
 func (k *lock) lease(ctx context.Context, cl *claim, outer *Lease) *Lease {
-	l := &Lease{c: k.c, name: k.name, cl: cl, o: k.o, kind: k.kind(cl.Need), outer: outer, up: k.up}
-	l.start(ctx)
+	l := &Lease{c: k.c, name: k.name, cl: cl, o: k.o, mode: k.mode(cl.Need), outer: outer}
+	l.caller, l.whole, l.shared = ctx, k.whole, l.mode == shared
 	return l
-}
-
-func (cl *claim) attachLocked(l *Lease, now instant) {
-	cl.o = l.o
-	l.fence, l.pass, l.since, l.turn = cl.fence, cl.pass, now, cl.over
-	cl.leases = append(cl.leases, l)
-}
-
-// start gives l its context: the values of ctx without its end.
-func (l *Lease) start(ctx context.Context) { l.ctx.lease, l.ctx.caller = l, ctx }
-
-// released is where every lease that was given back finds why it ended.
-var released = ErrReleased
-
-// end ends the lease's context, once, and reports whether it did.
-func (l *Lease) end(why error) bool {
-	at := &released
-	if why != ErrReleased { //nolint:errorlint // another one is kept as it is
-		other := why
-		at = &other
-	}
-	if !l.over.CompareAndSwap(nil, at) {
-		return false
-	}
-	l.ctx.end(why)
-	if l.up != nil {
-		l.up.end(why)
-	}
-	return true
 }
 
 // check ends the lease if its deadline has passed.
 func (l *Lease) check() {
-	if l.over.Load() != nil {
+	if l.ended() != nil {
 		return
 	}
 	for _, p := range l.parts {
 		p.check()
-		if why := p.over.Load(); why != nil {
-			l.end(*why) // who ended p may not have come to us yet
+		if why := p.ended(); why != nil {
+			l.end(why) // the goroutine that ended p may not have come to l yet
 			return
 		}
 	}
 	if l.cl == nil {
 		return
 	}
-	if now := l.c.now(); now >= l.cl.deadline() {
+	if now := l.c.now(); now >= l.cl.Deadline() {
 		s := l.cl.s
 		s.mu.Lock()
 		why := l.cl.whyLocked(now)
 		s.mu.Unlock()
 		s.lose(loss{cl: l.cl, why: why})
-		l.end(why) // somebody else may be in the middle of lose, and not have come to us yet
+		l.end(why) // another goroutine may be in the middle of lose, and not have come to l yet
 	}
 }
 
 // Context returns a context that ends when the lease does, with cause ErrLost,
 // ErrReleased or ErrClosed. It carries the values of the context that Lock was
 // called with, but not its deadline: that bounded the wait, not the work.
-func (l *Lease) Context() context.Context { return &l.ctx }
+func (l *Lease) Context() context.Context { return (*leaseContext)(l) }
 
 // Token returns the fencing token: unique, and larger than that of every holder
 // before. Hand it to whatever the work changes and have it refuse a smaller one.
-// For a lease of several names it is that of the first; see Parts.
+//
+// A lease of several names has a token for each, see Part, and Token returns 0: the
+// tokens of different names have no common order, so that no number would be right
+// for all of them. It does not panic, because code that only logs a lease need not
+// know how the lock was taken; and a check that gets the 0 by mistake fails closed,
+// since every fence refuses 0.
 func (l *Lease) Token() uint64 {
 	l.check()
-	if len(l.parts) > 0 {
-		return l.parts[0].Token()
-	}
-	return l.fence<<8 | uint64(l.pass)
+	return token(l.fence, l.pass)
 }
 
 // Fence returns the engine's own token, which the holders inside one process
-// share while they pass the lock on.
-func (l *Lease) Fence() uint64 {
-	if len(l.parts) > 0 {
-		return l.parts[0].Fence()
-	}
-	return l.fence
-}
+// share while they pass the lock on; 0 for a lease of several names.
+func (l *Lease) Fence() uint64 { return l.fence }
 
-// Name returns the lock's name; for a lease of several names the first.
+// Name returns the lock's name; for a lease of several names the first in order.
 func (l *Lease) Name() string { return l.name }
 
-// ID returns the claim's ID in the store.
+// Names returns the names of all parts, in the order they were taken in.
+func (l *Lease) Names() (names []string) {
+	for _, p := range l.Parts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// ID returns the claim's ID in the store; "" for a lease of several names.
 func (l *Lease) ID() string {
-	if len(l.parts) > 0 {
-		return l.parts[0].ID()
+	if l.cl == nil {
+		return ""
 	}
 	return l.cl.ID
+}
+
+// Part returns the lease of one of the names, which has that name's token. It panics
+// on a name that was not locked. A lease of one name is its own part.
+func (l *Lease) Part(name string) *Lease {
+	for _, p := range l.Parts() {
+		if p.name == name {
+			return p
+		}
+	}
+	panic(fmt.Sprintf("pawl: Part(%q) of a lease that does not have this name", name))
 }
 
 // Parts returns the leases of the single names, in the order they were taken in;
 // of a lease of one name, itself.
 func (l *Lease) Parts() []*Lease {
 	if len(l.parts) > 0 {
-		return append([]*Lease(nil), l.parts...)
+		return slices.Clone(l.parts)
 	}
 	return []*Lease{l}
 }
@@ -167,11 +152,12 @@ func (l *Lease) Grants() []driver.Grant {
 	return all
 }
 
-// Pin is for helpers beside an engine, such as sqllock.Guard: see [driver.Pinner].
-// Of a lease of several names each is pinned by itself; see Grants.
+// Pin is for packages beside an engine, such as sqllock.Guard: see [driver.Pinner].
+// Of a lease of several names each part is pinned by itself, see Grants; Pin of the
+// whole is ErrInvalid.
 func (l *Lease) Pin() (turn int, err error) {
-	if len(l.parts) > 0 {
-		return l.parts[0].Pin()
+	if l.cl == nil {
+		return 0, fmt.Errorf("%w: Pin of a lease of several names", ErrInvalid)
 	}
 	if err := l.Err(); err != nil {
 		return 0, err
@@ -182,24 +168,24 @@ func (l *Lease) Pin() (turn int, err error) {
 	defer s.mu.Unlock()
 	// Unlock ends the lease first and asks passOn, under this mutex, afterwards:
 	// either it finds the pin, or we find the end.
-	if why := l.over.Load(); why != nil {
-		return 0, *why
+	if why := l.ended(); why != nil {
+		return 0, why
 	}
-	if cl.state != held {
+	if cl.State() != claimset.Held {
 		return 0, cl.whyEndedLocked()
 	}
-	cl.pinned = true
+	cl.Pin()
 	if cl.gate != nil {
-		cl.gate.rest(now.add(s.ttl))
+		cl.gate.rest(now.Add(s.ttl))
 	}
 	return l.turn, nil
 }
 
-// Deadline returns until when the lock is ours if nothing more is heard from the
-// store; renewal moves it.
+// Deadline returns until when the lock is ours if the store promises nothing more;
+// renewal moves it.
 func (l *Lease) Deadline() time.Time {
 	if len(l.parts) == 0 {
-		return l.c.wall(l.cl.deadline())
+		return l.c.wall(l.cl.Deadline())
 	}
 	first := l.parts[0].Deadline()
 	for _, p := range l.parts[1:] {
@@ -213,77 +199,61 @@ func (l *Lease) Deadline() time.Time {
 // Err returns nil while the lock is held, and then why it is not.
 func (l *Lease) Err() error {
 	l.check()
-	if why := l.over.Load(); why != nil {
-		return *why
-	}
-	return nil
+	return l.ended()
 }
 
-// Unlock gives the lock back; the lease's context ends first. It needs no
-// context: it is back by the deadline at the latest, and within 5 s. ErrLost
-// says that the lock was not ours any more, ErrNotHeld that it was given back
-// before, ErrUnknown that the store did not answer, or did only after a call that
-// it left unanswered.
-func (l *Lease) Unlock() error {
-	if l.unlocked.Swap(true) {
-		return l.c.fail("unlock", l.name, ErrNotHeld)
-	}
-	l.check()
-	if !l.end(ErrReleased) {
-		err := l.unlockParts()
-		if why := *l.over.Load(); !errors.Is(why, ErrReleased) {
-			err = l.c.fail("unlock", l.name, why) // the loss is the answer
-		}
-		return err
-	}
-	if l.cl == nil {
-		return l.unlockParts()
-	}
-	if err := l.giveBack(); err != nil {
-		return l.c.fail("unlock", l.name, err)
-	}
-	return nil
-}
+// A leaseContext is a lease as a context. Err is computed when asked, so it is right
+// even on a machine that just woke up and whose timers have not fired yet.
+type leaseContext Lease
 
-// unlockParts gives back the single names, all at once so that their bounds do
-// not add up. One that was given back by itself before is no fault.
-func (l *Lease) unlockParts() error {
-	errs := make([]error, len(l.parts))
-	var all sync.WaitGroup
-	for i, p := range l.parts {
-		all.Go(func() {
-			if err := p.Unlock(); !errors.Is(err, ErrNotHeld) {
-				errs[i] = err
-			}
-		})
-	}
-	all.Wait()
-	return driver.Join(errs...)
-}
+// ownerKey is the context key of the innermost lease.
+type ownerKey struct{}
 
-// giveBack ends l's share of the claim, and with the last share the claim.
-func (l *Lease) giveBack() error {
-	cl, s := l.cl, l.cl.s
-	s.mu.Lock()
-	if cl.state != held {
-		defer s.mu.Unlock()
-		return cl.whyEndedLocked()
-	}
-	l.unnestLocked()
-	for i, o := range cl.leases {
-		if o == l {
-			cl.leases = append(cl.leases[:i], cl.leases[i+1:]...)
-			break
-		}
-	}
-	cl.over++
-	last := len(cl.leases) == 0
-	s.mu.Unlock()
-	if !last {
+// Deadline returns none: that of a lease moves.
+func (x *leaseContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Done returns a channel that is closed when the lease ends.
+func (x *leaseContext) Done() <-chan struct{} { return x.context().Done() }
+
+// Err reports whether the lease has ended, by the clock if need be.
+func (x *leaseContext) Err() error {
+	why := (*Lease)(x).Err()
+	if why == nil {
 		return nil
 	}
-	if l.o.observer != nil {
-		l.o.observer.Observe(Event{Kind: Released, Name: l.name, ID: cl.ID, Token: l.Token(), Took: l.c.now().sub(l.since)})
+	x.endContext(why) // the goroutine that ended the lease may not have come to this yet
+	return x.context().Err()
+}
+
+// Value returns the lease itself to this package, and the caller's values to others.
+func (x *leaseContext) Value(key any) any {
+	if key == (ownerKey{}) {
+		return (*Lease)(x)
 	}
-	return cl.giveBack()
+	return x.context().Value(key)
+}
+
+// A workContext is what Do runs its function with: it ends with the context that Do
+// was called with, by that one's own error, and with the lease.
+type workContext struct {
+	context.Context // the caller's, ended also by cancel
+	cancel          context.CancelCauseFunc
+	lease           *Lease
+}
+
+// Err reports whether the lease or the caller's context has ended, by the clock if
+// need be.
+func (x *workContext) Err() error {
+	if x.Context.Err() == nil && x.lease.Context().Err() != nil {
+		x.cancel(context.Cause(x.lease.Context())) // AfterFunc does the same, maybe later
+	}
+	return x.Context.Err()
+}
+
+// Value returns the lease itself to this package, and the caller's values to others.
+func (x *workContext) Value(key any) any {
+	if key == (ownerKey{}) {
+		return x.lease
+	}
+	return x.Context.Value(key)
 }

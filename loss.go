@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/claimset"
 )
 
 var (
@@ -14,16 +16,13 @@ var (
 	errBroken  = fmt.Errorf("%w: the store no longer knows it: it expired there, or somebody broke it", ErrLost)
 )
 
-// whyLocked says why a hold whose deadline has passed is lost. One that was to last no
-// longer has not failed, and does not say so.
+// whyLocked says why a hold whose deadline has passed is lost. One that lasted as long
+// as its options asked for has not failed, and the error says so.
 func (cl *claim) whyLocked(now instant) error {
 	switch {
-	case cl.limit != 0 && now >= cl.limit:
-		if cl.o.maxHold == 0 { // the options are those of a lease nested in the one that set it
-			return errMaxHold
-		}
-		return asAsked(errMaxHold, "maximum hold", cl.o.maxHold, "WithMaxHold")
-	case cl.s.fixed && now >= cl.deadline():
+	case cl.OverLimit(now):
+		return asAsked(errMaxHold, "maximum hold", cl.MaxHold, "WithMaxHold")
+	case cl.s.fixed && now >= cl.Deadline():
 		return asAsked(ErrLost, "TTL", cl.s.ttl, "WithoutRenewal")
 	}
 	return errLate
@@ -46,12 +45,12 @@ type loss struct {
 	cl    *claim
 	why   error
 	token uint64
-	ended bool // by us, so that the rest is ours to do too
+	ended bool // by this call of lose, which therefore does the rest too
 }
 
 // lose ends holds that are not ours any more: all their contexts first, then the
-// rest, so that whoever is told of one does not make another late. Anyone may
-// call it, any number of times.
+// rest, so that an observer of one loss does not delay the end of another context.
+// It may be called by any goroutine, any number of times.
 func (s *session) lose(all ...loss) {
 	for i := range all {
 		s.endHold(&all[i])
@@ -63,78 +62,76 @@ func (s *session) lose(all ...loss) {
 		now := s.c.now()
 		after := now
 		if errors.Is(l.why, errMaxHold) {
-			after = now.add(s.margin) // the work gets a moment to notice before a rival starts
+			after = now.Add(s.margin) // the work gets a moment to notice before another holder starts
 		}
 		s.depart(l.cl, after)
 		if l.cl.gate != nil {
 			l.cl.gate.vacate(l.cl)
 		}
-		l.cl.observe(Event{Kind: Lost, Token: l.token, Took: now.sub(l.cl.granted), Err: l.why})
+		l.cl.observe(Event{Kind: Lost, Token: l.token, Took: now.Sub(l.cl.Granted()), Err: l.why})
 	}
 }
 
-// endHold ends a lost hold's contexts, unless somebody did.
+// endHold ends the contexts of a lost hold, unless another call did.
 func (s *session) endHold(l *loss) {
 	s.mu.Lock()
-	if l.cl.state != held {
+	if l.cl.State() != claimset.Held {
 		s.mu.Unlock()
 		return
 	}
 	s.endLocked(l.cl)
-	leases := l.cl.leases
-	l.cl.leases = nil
+	terms := l.cl.terms
+	l.cl.terms = nil
 	l.token, l.ended = l.cl.tokenLocked(), true
 	s.mu.Unlock()
-	for _, lease := range leases {
-		lease.end(l.why)
-	}
-	s.wakeNests(leases)
+	s.endTerms(terms, l.why)
 }
 
-// wakeNests ends the waits inside leases that have ended.
-func (s *session) wakeNests(leases []*Lease) {
+// endTerms ends leases, and the waits for a place inside them.
+func (s *session) endTerms(terms []*term, why error) {
+	for _, t := range terms {
+		t.end(why)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, l := range leases {
-		for ; l != nil; l = l.within { // also in one that was given back before
-			l.nest.wakeLocked()
-		}
+	for _, t := range terms {
+		t.wakeLocked()
 	}
 }
 
 // die ends the session and every claim of it: the store said that it is gone.
 func (s *session) die(why error) {
 	s.mu.Lock()
-	if s.dead {
+	if s.set.Closed() {
 		s.mu.Unlock()
 		return
 	}
-	s.dead = true
-	claims := append([]*claim(nil), s.live...)
-	s.mu.Unlock()
-	s.c.forget(s)
-	lost := make([]loss, len(claims))
-	for i, cl := range claims {
-		lost[i] = loss{cl: cl, why: why}
-		s.interrupt(cl)
+	s.set.Close()
+	var lost []loss
+	for _, c := range s.set.Live() {
+		cl := c.Owner.(*claim)
+		cl.interruptLocked()
+		lost = append(lost, loss{cl: cl, why: why})
 	}
+	s.mu.Unlock()
+	s.forget()
 	s.lose(lost...)
 	s.shut()
 }
 
-// surrender ends every lease because the client is being closed. What the claims
-// have in the store ends with the session.
+// surrender ends every lease because the client is being closed. Their claims in the
+// store end with the session.
 func (s *session) surrender() {
 	s.mu.Lock()
-	s.dead, s.gaveUp = true, len(s.live) > 0
-	var leases []*Lease
-	for i := len(s.live) - 1; i >= 0; i-- {
-		leases = append(leases, s.live[i].leases...)
-		s.endLocked(s.live[i])
+	s.set.Close()
+	live := s.set.Live()
+	s.surrendered = len(live) > 0
+	var terms []*term
+	for i := len(live) - 1; i >= 0; i-- {
+		cl := live[i].Owner.(*claim)
+		terms = append(terms, cl.terms...)
+		s.endLocked(cl)
 	}
 	s.mu.Unlock()
-	for _, l := range leases {
-		l.end(ErrClosed)
-	}
-	s.wakeNests(leases)
+	s.endTerms(terms, ErrClosed)
 }

@@ -60,7 +60,7 @@ func TestALostReplyToAllNamesIsAskedForAgain(t *testing.T) {
 		}
 		return out, err
 	}, func(t *testing.T, c *Client, calls, singles *int) {
-		l := must(t)(c.TryLockAll(t.Context(), "a", "b"))
+		l := must(t)(c.TryLockAll(t.Context(), []string{"a", "b"}))
 		if *calls != 2 || *singles != 0 || ids[0] != ids[1] {
 			t.Errorf("%d steps for all, as %q, and %d for one", *calls, ids, *singles)
 		}
@@ -79,12 +79,12 @@ func TestAllNamesThatAreEnteredAfterEverybodyHasLeftDoNotStay(t *testing.T) {
 			return nil, errNoReply
 		}, func(t *testing.T, c *Client, _, _ *int) {
 			if try {
-				if _, err := c.TryLockAll(t.Context(), "a", "b"); !errors.Is(err, ErrUnreachable) {
+				if _, err := c.TryLockAll(t.Context(), []string{"a", "b"}); !errors.Is(err, ErrUnreachable) {
 					t.Errorf("TryLockAll: %v, not ErrUnreachable", err)
 				}
 				return
 			}
-			l := must(t)(c.LockAll(t.Context(), "a", "b"))
+			l := must(t)(c.LockAll(t.Context(), []string{"a", "b"}))
 			time.Sleep(time.Second)
 			if err := l.Unlock(); err != nil {
 				t.Error(err)
@@ -101,7 +101,7 @@ func TestAllNamesInASessionThatHasEndedAreTakenInAnother(t *testing.T) {
 		return next(ctx, cs)
 	}, func(t *testing.T, c *Client, _, _ *int) {
 		for range 2 {
-			if err := must(t)(c.TryLockAll(t.Context(), "a", "b")).Unlock(); err != nil {
+			if err := must(t)(c.TryLockAll(t.Context(), []string{"a", "b"})).Unlock(); err != nil {
 				t.Error(err)
 			}
 		}
@@ -117,7 +117,7 @@ func TestAGrantOfAllNamesThatComesTooLateIsGivenBack(t *testing.T) {
 		return out, err
 	}, func(t *testing.T, c *Client, _, _ *int) {
 		start := time.Now()
-		l := must(t)(c.LockAll(t.Context(), "a", "b"))
+		l := must(t)(c.LockAll(t.Context(), []string{"a", "b"}))
 		if took := time.Since(start); took > 9800*time.Millisecond {
 			t.Errorf("after %v: what came too late was not given back, but has expired", took)
 		}
@@ -136,9 +136,9 @@ func TestAllNamesOfACallerThatGoesAwayAreLeft(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}, func(t *testing.T, c *Client, _, _ *int) {
-		for _, take := range []func(context.Context, ...string) (*Lease, error){c.LockAll, c.TryLockAll} {
+		for _, take := range []func(context.Context, []string, ...Option) (*Lease, error){c.LockAll, c.TryLockAll} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if _, err := take(ctx, "a", "b"); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := take(ctx, []string{"a", "b"}); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("it gets %v, not its ctx's error", err)
 			}
 			cancel()
@@ -150,8 +150,8 @@ func TestOneNameOrANestedOneIsNotAStepForAll(t *testing.T) {
 	atOnce(t, func(n int, ctx context.Context, cs []driver.Claim, next func(context.Context, []driver.Claim) ([]driver.Standing, error)) ([]driver.Standing, error) {
 		return next(ctx, cs)
 	}, func(t *testing.T, c *Client, calls, _ *int) {
-		one := must(t)(c.LockAll(t.Context(), "a"))
-		if _, err := c.LockAll(one.Context(), "a", "b"); !errors.Is(err, ErrReentry) {
+		one := must(t)(c.LockAll(t.Context(), []string{"a"}))
+		if _, err := c.LockAll(one.Context(), []string{"a", "b"}); !errors.Is(err, ErrReentry) {
 			t.Errorf("LockAll of what its own context holds: %v, not ErrReentry", err)
 		}
 		if *calls != 0 {

@@ -14,10 +14,10 @@ func TestALeaseThatIsBeingEndedHasEndedForEverybody(t *testing.T) {
 	c := New(memlock.New())
 	defer c.Close()
 	one := must(t)(c.Mutex("one").Lock(t.Context()))
-	both := must(t)(c.LockAll(t.Context(), "a", "b"))
+	both := must(t)(c.LockAll(t.Context(), []string{"a", "b"}))
 	why := errLate
-	one.over.Store(&why) // as end does first
-	both.parts[1].over.Store(&why)
+	one.why.Store(&why) // as end does first
+	both.parts[1].why.Store(&why)
 	for _, l := range []*Lease{one, both.parts[1], both} {
 		wantErr(t, l.Err(), ErrLost)
 		wantErr(t, l.Context().Err(), context.Canceled)

@@ -137,7 +137,7 @@ func TestTheLeavingListIsBoundedInAnOutage(t *testing.T) {
 		time.Sleep(time.Second)
 		for s := range c.sessions {
 			s.mu.Lock()
-			if n := len(s.leaving); n > 500 { // more than two TTLs' worth
+			if n := len(s.departures); n > 500 { // more than two TTLs' worth
 				t.Errorf("%d departures, %d leaves in the last second", n, leaves.Load()-before)
 			}
 			s.mu.Unlock()
@@ -153,7 +153,7 @@ func TestLockAllEndsWhenANameWasLost(t *testing.T) {
 		must(t)(other.Mutex("b").Lock(t.Context()))
 		done := make(chan error, 1)
 		go func() {
-			_, err := c.LockAll(t.Context(), "a", "b")
+			_, err := c.LockAll(t.Context(), []string{"a", "b"})
 			done <- err
 		}()
 		synctest.Wait()
@@ -172,7 +172,7 @@ func TestLockAllEndsWhenANameWasLost(t *testing.T) {
 // Unlock of several names in a black hole.
 func TestUnlockOfManyNamesBlocksNoLongerThanOfOne(t *testing.T) {
 	rigged(t, func(t *testing.T, c *Client, r *rig) {
-		l := must(t)(c.LockAll(t.Context(), "a", "b", "c", "d", "e"))
+		l := must(t)(c.LockAll(t.Context(), []string{"a", "b", "c", "d", "e"}))
 		r.blackHole()
 		start := time.Now()
 		err := l.Unlock()
@@ -186,7 +186,7 @@ func TestUnlockOfManyNamesBlocksNoLongerThanOfOne(t *testing.T) {
 // A part given back by itself.
 func TestUnlockAfterAPartWasUnlocked(t *testing.T) {
 	bubble(t, func(t *testing.T, c *Client) {
-		l := must(t)(c.LockAll(t.Context(), "a", "b"))
+		l := must(t)(c.LockAll(t.Context(), []string{"a", "b"}))
 		l.Parts()[0].Unlock()
 		err := l.Unlock()
 		t.Log(err)

@@ -84,7 +84,7 @@ func TestAcquiresThatGaveUpInAStallRefuseNobody(t *testing.T) {
 		defer c.Close()
 		must(t)(c.Mutex("before").Lock(t.Context())).Unlock()
 		f.blackHole()
-		giveUp(t, c, 2*maxLeaving, 400*time.Millisecond, func(i int) string { return fmt.Sprint("stalled ", i) })
+		giveUp(t, c, 2*maxDepartures, 400*time.Millisecond, func(i int) string { return fmt.Sprint("stalled ", i) })
 		f.heal()
 		for range 300 { // three TTLs, in steps of 100 ms
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -116,10 +116,10 @@ func TestASilentStoreIsOwedNoMoreThanItCanBeToldLater(t *testing.T) {
 		must(t)(c.Mutex("before").Lock(t.Context())).Unlock()
 		r.blackHole()
 		name := func(i int) string { return fmt.Sprint("name ", i) }
-		giveUp(t, c, maxLeaving, time.Second, name)
+		giveUp(t, c, maxDepartures, time.Second, name)
 		time.Sleep(2 * defaultTTL)
-		giveUp(t, c, maxLeaving, time.Second, name)
-		if n := departures(c); n > maxLeaving {
+		giveUp(t, c, maxDepartures, time.Second, name)
+		if n := departures(c); n > maxDepartures {
 			t.Errorf("%d departures", n)
 		}
 		_, err := c.Mutex("another").TryLock(t.Context())
@@ -188,7 +188,7 @@ func TestNoDepartureIsRepeatedForEver(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			if n := len(c.all()); n != 1 {
+			if n := len(c.allSessions()); n != 1 {
 				t.Errorf("%d sessions", n)
 			}
 			before = leaves.Load()
@@ -202,9 +202,9 @@ func TestNoDepartureIsRepeatedForEver(t *testing.T) {
 
 // departures counts what the client's sessions have still to leave.
 func departures(c *Client) (n int) {
-	for _, s := range c.all() {
+	for _, s := range c.allSessions() {
 		s.mu.Lock()
-		n += len(s.leaving)
+		n += len(s.departures)
 		s.mu.Unlock()
 	}
 	return n

@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"errors"
 	"testing"
 	"time"
 )
@@ -101,14 +102,16 @@ func TestAPinTellsHowManyLeasesOfTheHoldHaveEnded(t *testing.T) {
 		want(outer, 1)
 		inner.Unlock()
 		outer.Unlock()
-		several, err := c.LockAll(t.Context(), "b", "c")
+		several, err := c.LockAll(t.Context(), []string{"b", "c"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, g := range several.Grants() {
 			want(g.(*Lease), 0)
 		}
-		want(several, 0)
+		if _, err := several.Pin(); !errors.Is(err, ErrInvalid) {
+			t.Errorf("Pin of several names: %v", err)
+		}
 		several.Unlock()
 	}, WithReentry())
 }

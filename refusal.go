@@ -9,9 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What an acquire says that ended without the lock.
-
-// errNotInTime is ErrHeld to those who ask, since WithWait promises it, where the store
+// errNotInTime is ErrHeld to errors.Is, since WithWait promises it, where the store
 // has not said that anybody holds the lock.
 var errNotInTime error = notInTime{}
 
@@ -20,14 +18,9 @@ type notInTime struct{}
 func (notInTime) Error() string        { return "not acquired in time, the store has not answered" }
 func (notInTime) Is(target error) bool { return target == ErrHeld }
 
-// noAnswer says for how long the store did not answer.
-func noAnswer(d time.Duration) error {
-	return fmt.Errorf("%w: no answer for %v", driver.ErrUnreachable, d.Round(time.Millisecond))
-}
-
-// stopped is the error of a quest that ctx ended. It says that the lock is held only
-// if the store said so, and that the store is silent where it is.
-func (q *quest) stopped(ctx context.Context) error {
+// stopped is the error of an acquisition that ctx ended. It says that the lock is held
+// only if the store said so, and that the store is silent where it is.
+func (a *acquisition) stopped(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	waited := errors.Is(cause, errWaited)
 	switch {
@@ -38,12 +31,12 @@ func (q *quest) stopped(ctx context.Context) error {
 	default:
 		cause = ctx.Err()
 	}
-	silence := q.silence()
+	silence := a.silence()
 	switch {
-	case q.known && silence != nil:
-		return driver.Join(q.held(cause), silence)
-	case q.known:
-		return q.held(cause)
+	case a.known && silence != nil:
+		return driver.Join(a.held(cause), silence)
+	case a.known:
+		return a.held(cause)
 	case waited:
 		cause = errNotInTime
 	default:
@@ -55,23 +48,22 @@ func (q *quest) stopped(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", cause, silence)
 }
 
-// silence is what is wrong with the store, if it does not answer: it has failed, has
-// never answered this quest for a while, or not even a beat in the time of two.
-func (q *quest) silence() error {
-	if q.fault != nil {
-		return q.fault
+// silence returns an error if the store does not answer: the last call failed, or no
+// call of this acquisition was answered for a while, or no beat in the time of two.
+func (a *acquisition) silence() error {
+	if a.fault != nil {
+		return a.fault
 	}
-	ttl := q.o.ttl
-	now := q.c.now()
-	if !q.known {
-		if long := now.sub(q.began); q.began != 0 && long >= min(ttl/6, time.Second) {
+	ttl := a.o.ttl
+	if !a.known {
+		if long := a.c.now().Sub(a.began); a.began != 0 && long >= min(ttl/6, time.Second) {
 			return noAnswer(long)
 		}
 		return nil
 	}
-	s, _ := q.c.find(ttl)
+	s, _ := a.c.find(ttl)
 	if s == nil {
-		s = q.stood // it may have ended because nobody answered, and the next is not open yet
+		s = a.ended // it may have ended because the store was silent, and the next is not open yet
 	}
 	if s != nil {
 		if long := s.silent(); long > 2*s.ttl/3 {
@@ -81,12 +73,12 @@ func (q *quest) silence() error {
 	return nil
 }
 
-// otherLimit asks the store who uses the name with another limit.
-func (q *quest) otherLimit(ctx context.Context, err error) error {
-	call := newCall(ctx, time.Now().Add(tryLimit(q.o.ttl)))
+// limitError asks the store who uses the name with another limit.
+func (a *acquisition) limitError(ctx context.Context, err error) error {
+	call := callUntil(ctx, time.Now().Add(tryLimit(a.o.ttl)))
 	defer call.end()
-	e := &LimitError{Limit: q.cl.Limit, Err: err}
-	line, _ := q.c.engine.Line(call, q.cl.Name) // without an answer the other has no name
+	e := &LimitError{Limit: a.cl.Limit, Err: err}
+	line, _ := a.c.engine.Line(call, a.cl.Name) // without an answer the other user has no name
 	for _, o := range line {
 		if !o.Exclusive() && o.Limit != e.Limit {
 			e.Other = &o
@@ -96,32 +88,21 @@ func (q *quest) otherLimit(ctx context.Context, err error) error {
 	return e
 }
 
-// promised is until when the store has promised the claim; 0: it has not yet.
-func (q *quest) promised() instant {
-	s := q.cl.s
-	if s == nil {
-		return 0
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return q.cl.promise
+func (a *acquisition) held(cause error) error {
+	return &HeldError{Holder: a.holder(), Ahead: a.last.Ahead, Err: cause}
 }
 
-func (q *quest) held(cause error) error {
-	return &HeldError{Holder: q.holder(), Ahead: q.last.Ahead, Err: cause}
-}
-
-// holder is who was last seen to be in the way, as it is by now: Await comes back when
-// it is another one, which may be long ago.
-func (q *quest) holder() *driver.Entry {
-	h := q.last.Holder
-	if h == nil || q.at == 0 {
+// holder returns the holder as the store showed it last, aged by the time since: Await
+// returns when the holder changes, which may be long ago.
+func (a *acquisition) holder() *driver.Entry {
+	h := a.last.Holder
+	if h == nil || a.at == 0 {
 		return h
 	}
-	aged, gone := *h, q.c.now().sub(q.at)
+	aged, since := *h, a.c.now().Sub(a.at)
 	if h.Since > 0 {
-		aged.Since += gone
+		aged.Since += since
 	}
-	aged.Left = max(0, h.Left-gone)
+	aged.Left = max(0, h.Left-since)
 	return &aged
 }

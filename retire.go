@@ -8,42 +8,69 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// How a session ends: when nobody uses it any more, or with its client.
+// maxBlock bounds how long Unlock and Close wait for a store.
+const maxBlock = 5 * time.Second
 
-// finish ends the session in the store. Calls in the background are called off
+// retire ends a session that is not in use, unless a claim has just joined.
+func (s *session) retire() {
+	s.mu.Lock()
+	used := s.inUseLocked()
+	if !used {
+		s.set.Close()
+	}
+	s.mu.Unlock()
+	if !used {
+		s.forget()
+		s.shut()
+	}
+}
+
+// use reports whether the session is in use, and whether it ends as soon as it is not.
+func (s *session) use() (inUse, ending bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inUseLocked(), s.endingLocked()
+}
+
+func (s *session) inUseLocked() bool {
+	return len(s.set.Live()) > 0 || len(s.unlocking) > 0 || len(s.departures) > 0 && !s.set.Retiring()
+}
+
+// finish ends the session in the store. Calls in the background are cancelled
 // first and awaited, so that none of them outlives the session.
 func (s *session) finish() {
-	s.awaitLeft()
+	s.awaitUnlocks()
 	s.cancel()
 	s.calls.Wait()
 	begun := s.c.now()
 	ctx, cancel := context.WithTimeout(context.Background(), min(s.ttl, maxBlock))
 	defer cancel()
 	err := s.d.Close(ctx)
-	// What it could not end mostly ends by itself within a TTL, since nobody beats for
-	// it any more; but until then it is in the way of others.
-	expired := !s.c.features.BySession && s.c.now().sub(begun) >= s.ttl
-	if err != nil && !errors.Is(err, driver.ErrGone) && !expired && s.owes() {
+	// Claims that it could not end mostly end by themselves within a TTL, since they are
+	// not beaten any more; but until then they block other processes.
+	expired := !s.c.features.BySession && s.c.now().Sub(begun) >= s.ttl
+	if err != nil && !errors.Is(err, driver.ErrGone) && !expired && s.mayRemain() {
 		s.unended = err
 	}
 }
 
-// owes reports whether there may be claims of the session in the store.
-func (s *session) owes() bool {
+// mayRemain reports whether there may be claims of the session in the store.
+func (s *session) mayRemain() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.gaveUp || s.inUseLocked() || len(s.leaving) > 0
+	return s.surrendered || s.inUseLocked() || len(s.departures) > 0
 }
 
-// awaitLeft waits for Unlocks that are under way, so that they are not called off.
-func (s *session) awaitLeft() {
+// awaitUnlocks waits for the Unlocks that are under way, so that they are not
+// cancelled.
+func (s *session) awaitUnlocks() {
 	limit := time.NewTimer(maxBlock)
 	defer limit.Stop()
 	for {
 		s.mu.Lock()
-		left := len(s.left)
+		n := len(s.unlocking)
 		s.mu.Unlock()
-		if left == 0 {
+		if n == 0 {
 			return
 		}
 		select {
@@ -52,34 +79,4 @@ func (s *session) awaitLeft() {
 			return
 		}
 	}
-}
-
-func (s *session) inUseLocked() bool {
-	return len(s.live) > 0 || len(s.left) > 0 || len(s.leaving) > 0 && !s.spent
-}
-
-func (s *session) inUse() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.inUseLocked()
-}
-
-// ending reports whether the session ends as soon as nobody uses it.
-func (s *session) ending() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.fixed || s.spent
-}
-
-// retire ends a session that nobody uses, unless somebody just came.
-func (s *session) retire() {
-	s.mu.Lock()
-	if s.inUseLocked() {
-		s.mu.Unlock()
-		return
-	}
-	s.dead = true
-	s.mu.Unlock()
-	s.c.forget(s)
-	s.shut()
 }

@@ -161,11 +161,11 @@ func (r *rig) heal() {
 
 // gatesInUse returns the gates that somebody has not given back.
 func (c *Client) gatesInUse() []*gate {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := slices.Collect(maps.Values(c.gates))
-	if c.near != nil && c.near.refs > 0 {
-		all = append(all, c.near)
+	c.gates.mu.Lock()
+	defer c.gates.mu.Unlock()
+	all := slices.Collect(maps.Values(c.gates.byKey))
+	if last := c.gates.last; last != nil && last.refs > 0 {
+		all = append(all, last)
 	}
 	return all
 }

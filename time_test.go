@@ -55,9 +55,9 @@ func TestLossIsToldBeforeTheLeaseCanPass(t *testing.T) {
 			<-l.Context().Done()
 			now := c.now()
 			wantErr(t, context.Cause(l.Context()), ErrLost)
-			if last := instant(sent.Load()); now >= last.add(ttl) {
-				t.Fatalf("run %d: told %v after the lease could pass", run, now.sub(last.add(ttl)))
-			} else if early := last.add(ttl - min(ttl/10, 500*time.Millisecond)).sub(now); early > ttl/4+time.Millisecond {
+			if last := instant(sent.Load()); now >= last.Add(ttl) {
+				t.Fatalf("run %d: told %v after the lease could pass", run, now.Sub(last.Add(ttl)))
+			} else if early := last.Add(ttl - min(ttl/10, 500*time.Millisecond)).Sub(now); early > ttl/4+time.Millisecond {
 				t.Fatalf("run %d: told %v before the deadline", run, early)
 			}
 			close(free)
@@ -203,7 +203,7 @@ func TestALeaseWithoutRenewalLastsOneTTLFromItsGrant(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if n := len(c.all()); n != 0 {
+		if n := len(c.allSessions()); n != 0 {
 			t.Errorf("%d sessions left", n)
 		}
 	})
@@ -231,10 +231,10 @@ func TestErrIsNeverNilAfterTheDeadline(t *testing.T) {
 				alive = false
 				for i := part; i < len(leases); i += 4 {
 					l := leases[i]
-					deadline, now := l.cl.deadline(), c.now()
+					deadline, now := l.cl.Deadline(), c.now()
 					switch err := l.Err(); {
 					case err == nil && now >= deadline:
-						t.Errorf("%q is alive %v after its deadline", l.Name(), now.sub(deadline))
+						t.Errorf("%q is alive %v after its deadline", l.Name(), now.Sub(deadline))
 						return
 					case err == nil:
 						alive = true

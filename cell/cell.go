@@ -54,8 +54,8 @@ type Option func(*options)
 
 type options struct{ keep time.Duration }
 
-// Keep lets the cell end d after this write; the default is to keep it for ever.
-func Keep(d time.Duration) Option { return func(o *options) { o.keep = d } }
+// WithKeep lets the cell end d after this write; the default is to keep it for ever.
+func WithKeep(d time.Duration) Option { return func(o *options) { o.keep = d } }
 
 // Load returns a cell's value and version. A cell that is not there is the zero
 // value and version 0.
@@ -145,7 +145,7 @@ func store[T any](ctx context.Context, s *slot, value T, ifVersion uint64, p pac
 	if err != nil {
 		return 0, err
 	}
-	b := append(fmt.Appendf(nil, "%s %s %d\n", codec, recipe.Mark(), p), body...)
+	b := append(fmt.Appendf(nil, "%s %s %d\n", codec, recipe.WriteID(), p), body...)
 	return recipe.Put(ctx, s.records, s.name, b, ifVersion, s.o.keep, silence)
 }
 

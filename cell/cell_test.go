@@ -90,7 +90,7 @@ func TestBadInputIsTheDocumentedError(t *testing.T) {
 			t.Errorf("key %.10q: %v", key, err)
 		}
 	}
-	if _, err := cell.Store(ctx, c, "k", 1, 0, cell.Keep(-1)); !errors.Is(err, pawl.ErrInvalid) {
+	if _, err := cell.Store(ctx, c, "k", 1, 0, cell.WithKeep(-1)); !errors.Is(err, pawl.ErrInvalid) {
 		t.Errorf("kept for less than nothing: %v", err)
 	}
 	if _, _, err := cell.Load[int](ctx, recipetest.WithoutRecords(t), "k"); !errors.Is(err, pawl.ErrUnsupported) {
@@ -148,7 +148,7 @@ func TestACellEndsWhenItWasToBeKeptNoLonger(t *testing.T) {
 	t.Parallel()
 	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
 		c, ctx := open(t), t.Context()
-		if _, err := cell.Store(ctx, c, "brief", 1, 0, cell.Keep(50*time.Millisecond)); err != nil {
+		if _, err := cell.Store(ctx, c, "brief", 1, 0, cell.WithKeep(50*time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
 		for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {

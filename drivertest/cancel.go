@@ -8,30 +8,30 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// cancelCases are about a ctx that has ended.
+// cancelCases call the engine with a ctx that has ended or ends during the call.
 var cancelCases = []lawCase{
 	{name: "a call with an ended ctx comes back with its error", law: 10, run: endedCtx,
 		why: "The core tells its caller that the ctx ended; an engine that answers something else makes it report a fault of the store."},
 	{name: "Await ends with its ctx", law: 10, needs: needs{queue: true}, run: awaitEnds,
 		why: "ctx is cancelled in the middle of Await: it comes back at once with ctx's error."},
 	{name: "a cancelled Await does not cost the turn", law: 6, needs: needs{queue: true}, run: cancelKeepsTurn,
-		why: "B's Await is cancelled just as A leaves: the notice may be swallowed, the turn must be seen by the next Await at once."},
+		why: "B's Await is cancelled just as A leaves: the notice may be lost, but the next Await must see the turn at once."},
 	{name: "a wait that was given up can be left", law: 10, needs: needs{queue: true}, run: cancelThenLeave,
 		why: "B's wait is cancelled and B leaves: C, behind it, must not wait for B."},
 }
 
-func endedCtx(s *stage) {
-	a, b := s.join(), s.join()
-	ca, cb := s.claim(), s.claim()
-	a.hold(ca)
+func endedCtx(f *fixture) {
+	a, b := f.open(), f.open()
+	ca, cb := f.claim(), f.claim()
+	a.mustHold(ca)
 	cause := errors.New("the caller went away")
-	ctx, cancel := context.WithCancelCause(s.ctx)
+	ctx, cancel := context.WithCancelCause(f.ctx)
 	cancel(cause)
 	calls := map[string]func() error{
 		"Open": func() error {
-			o, err := s.engine.Open(ctx, driver.SessionOptions{ID: newID(), TTL: s.ttl})
-			if err == nil { // there may be nothing to ask a store for
-				_ = o.Close(s.ctx)
+			o, err := f.engine.Open(ctx, driver.SessionOptions{ID: newID(), TTL: f.ttl})
+			if err == nil { // a call that does not need the store may succeed
+				_ = o.Close(f.ctx)
 				return ctx.Err()
 			}
 			return err
@@ -39,91 +39,92 @@ func endedCtx(s *stage) {
 		"Enter": func() error { _, err := b.Enter(ctx, cb); return err },
 		"Leave": func() error { return a.Leave(ctx, ca) },
 		"Beat":  func() error { return a.Beat(ctx, []driver.Claim{ca}, make([]driver.Standing, 1)) },
-		"List":  func() error { _, err := entries(ctx, s.engine, s.name); return err },
-		"Evict": func() error { return s.engine.Evict(ctx, driver.Entry{Claim: ca}) },
+		"List":  func() error { _, err := entries(ctx, f.engine, f.name); return err },
+		"Evict": func() error { return f.engine.Evict(ctx, driver.Entry{Claim: ca}) },
 	}
 	for name, call := range calls {
-		s.promptly(name+" with an ended ctx", func() {
+		f.promptly(name+" with an ended ctx", func() {
 			if err := call(); !errors.Is(err, context.Canceled) && !errors.Is(err, cause) {
-				s.Errorf("%s with an ended ctx: %v, not ctx's error", name, err)
+				f.Errorf("%s with an ended ctx: %v, not ctx's error", name, err)
 			}
 		})
 	}
-	// What was asked may or may not have been carried out; the next call tells.
-	if st := a.enter(ca); !st.Held {
-		s.Logf("Leave was carried out under an ended ctx")
+	// The store may or may not have carried the cancelled calls out; the next call
+	// settles it.
+	if st := a.mustEnter(ca); !st.Held {
+		f.Logf("Leave was carried out under an ended ctx")
 	}
-	_ = b.quit(s.ctx, cb) // it may not have been entered
-	_ = a.quit(s.ctx, ca) // held, unless another stood in its way just now
-	s.expectLine("both have left")
+	_ = b.tryLeave(f.ctx, cb) // the claim may not have been entered
+	_ = a.tryLeave(f.ctx, ca) // held, unless cb was held at that moment
+	f.expectLine("both have left")
 }
 
-func awaitEnds(s *stage) {
-	a, b := s.join(), s.join()
-	ca, cb := s.claim(), s.claim()
-	a.hold(ca)
-	last := b.stand(cb)
+func awaitEnds(f *fixture) {
+	a, b := f.open(), f.open()
+	ca, cb := f.claim(), f.claim()
+	a.mustHold(ca)
+	last := b.mustWait(cb)
 	for _, after := range []time.Duration{0, time.Microsecond, 30 * time.Millisecond} {
-		ctx, cancel := context.WithTimeout(s.ctx, after)
-		err := stubborn(ctx, b, cb, last)
+		ctx, cancel := context.WithTimeout(f.ctx, after)
+		err := awaitUntilError(ctx, b, cb, last)
 		if !errors.Is(err, context.DeadlineExceeded) {
-			s.Errorf("Await whose ctx ended after %v: %v, not ctx's error", after, err)
+			f.Errorf("Await whose ctx ended after %v: %v, not ctx's error", after, err)
 		}
 		cancel()
 	}
-	s.expectLine("B's waits were cancelled", ca, cb)
+	f.expectLine("B's waits were cancelled", ca, cb)
 }
 
-// stubborn awaits until there is an error, and fails the case if that comes much
-// later than the end of ctx.
-func stubborn(ctx context.Context, p *player, c driver.Claim, last driver.Standing) (err error) {
-	p.s.Helper()
-	p.s.promptly("Await whose ctx ends", func() {
-		for err == nil && p.s.ctx.Err() == nil {
-			_, err = p.Await(ctx, c, last)
+// awaitUntilError calls Await until it returns an error, and fails the case if that
+// happens much later than the end of ctx.
+func awaitUntilError(ctx context.Context, s *session, c driver.Claim, last driver.Standing) (err error) {
+	s.f.Helper()
+	s.f.promptly("Await whose ctx ends", func() {
+		for err == nil && s.f.ctx.Err() == nil {
+			_, err = s.Await(ctx, c, last)
 		}
 	})
 	return err
 }
 
-func cancelKeepsTurn(s *stage) {
-	a, b := s.join(), s.join()
+func cancelKeepsTurn(f *fixture) {
+	a, b := f.open(), f.open()
 	for i := range 10 {
-		ca, cb := s.claim(), s.claim()
-		a.hold(ca)
-		last := b.stand(cb)
-		ctx, cancel := context.WithCancel(s.ctx)
-		k := s.start(func() error {
+		ca, cb := f.claim(), f.claim()
+		a.mustHold(ca)
+		last := b.mustWait(cb)
+		ctx, cancel := context.WithCancel(f.ctx)
+		call := f.inBackground(func() error {
 			for {
 				if st, err := b.Await(ctx, cb, last); err != nil || st.Held {
-					return nil // which of the two came first is chance
+					return nil // the call and the cancellation race
 				}
 			}
 		})
 		if i%2 == 0 {
-			time.Sleep(time.Millisecond) // so that Await most likely waits
+			time.Sleep(time.Millisecond) // so that Await is probably blocked by now
 		}
-		left := s.start(func() error { return a.quit(s.ctx, ca) })
+		left := f.inBackground(func() error { return a.tryLeave(f.ctx, ca) })
 		cancel()
-		k.wait("a cancelled Await")
+		call.wait("a cancelled Await")
 		left.wait("Leave")
-		b.turn(cb, last)
-		b.leave(cb)
+		b.mustGetTurn(cb, last)
+		b.mustLeave(cb)
 	}
 }
 
-func cancelThenLeave(s *stage) {
-	a, b, c := s.join(), s.join(), s.join()
-	ca, cb, cc := s.claim(), s.claim(), s.claim()
-	a.hold(ca)
-	last := b.stand(cb)
-	st := c.stand(cc)
-	ctx, cancel := context.WithTimeout(s.ctx, 10*time.Millisecond)
+func cancelThenLeave(f *fixture) {
+	a, b, c := f.open(), f.open(), f.open()
+	ca, cb, cc := f.claim(), f.claim(), f.claim()
+	a.mustHold(ca)
+	last := b.mustWait(cb)
+	st := c.mustWait(cc)
+	ctx, cancel := context.WithTimeout(f.ctx, 10*time.Millisecond)
 	defer cancel()
-	if err := stubborn(ctx, b, cb, last); !errors.Is(err, context.DeadlineExceeded) {
-		s.Errorf("Await whose ctx ended: %v, not ctx's error", err)
+	if err := awaitUntilError(ctx, b, cb, last); !errors.Is(err, context.DeadlineExceeded) {
+		f.Errorf("Await whose ctx ended: %v, not ctx's error", err)
 	}
-	b.leave(cb)
-	a.leave(ca)
-	c.turn(cc, st)
+	b.mustLeave(cb)
+	a.mustLeave(ca)
+	c.mustGetTurn(cc, st)
 }

@@ -9,97 +9,98 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func clientHeldBy(s *stage) {
+func clientHeldBy(f *fixture) {
 	const note = "ana@ci-7: nightly build"
-	a, b := s.client(pawl.WithNote(note)), s.client()
-	l := s.lease(a.Mutex(s.name).Lock)
-	_, err := s.patiently(s.ctx, b.Mutex(s.name).TryLock)
+	a, b := f.client(pawl.WithNote(note)), f.client()
+	l := f.mustLock(a.Mutex(f.name).Lock)
+	_, err := f.retryLock(f.ctx, b.Mutex(f.name).TryLock)
 	var held *pawl.HeldError
 	if !errors.Is(err, pawl.ErrHeld) || !errors.As(err, &held) {
-		s.Fatalf("TryLock of a lock that is held: %v, not a HeldError", err)
+		f.Fatalf("TryLock of a lock that is held: %v, not a HeldError", err)
 	}
-	if h := held.Holder; h != nil && (h.Note != note || h.Name != s.name || h.ID != l.ID()) {
-		s.Errorf("held by %+v, not by %s of %q", h, l.ID(), note)
+	if h := held.Holder; h != nil && (h.Note != note || h.Name != f.name || h.ID != l.ID()) {
+		f.Errorf("held by %+v, not by %s of %q", h, l.ID(), note)
 	}
-	if _, err := s.patiently(s.ctx, a.Mutex(s.name).TryLock); !errors.Is(err, pawl.ErrHeld) {
-		s.Errorf("TryLock of a lock that the same client holds: %v, not ErrHeld", err)
+	if _, err := f.retryLock(f.ctx, a.Mutex(f.name).TryLock); !errors.Is(err, pawl.ErrHeld) {
+		f.Errorf("TryLock of a lock that the same client holds: %v, not ErrHeld", err)
 	}
-	s.unlock(l)
+	f.unlock(l)
 }
 
-func clientWaitEnds(s *stage) {
+func clientWaitEnds(f *fixture) {
 	const wait = 50 * time.Millisecond
-	a, b := s.client(), s.client()
-	l := s.lease(a.Mutex(s.name).Lock)
-	s.lease(b.Mutex(s.name + "/warm").Lock) // the first contact of a client has rules of its own
+	a, b := f.client(), f.client()
+	l := f.mustLock(a.Mutex(f.name).Lock)
+	f.mustLock(b.Mutex(f.name + "/warm").Lock) // the first call of a client fails fast instead of waiting
 	start := time.Now()
-	_, err := s.bounded(s.ctx, b.Mutex(s.name, pawl.WithWait(wait)).Lock)
+	_, err := f.lockUntil(f.ctx, b.Mutex(f.name, pawl.WithWait(wait)).Lock)
 	if !errors.Is(err, pawl.ErrHeld) || errors.Is(err, context.DeadlineExceeded) {
-		s.Errorf("a wait that WithWait ended: %v, not ErrHeld", err)
+		f.Errorf("a wait that WithWait ended: %v, not ErrHeld", err)
 	}
 	if took := time.Since(start); took < wait || took > wait+soon {
-		s.Errorf("a wait of %v took %v", wait, took)
+		f.Errorf("a wait of %v took %v", wait, took)
 	}
-	for _, m := range []*pawl.Mutex{b.Mutex(s.name), b.Mutex(s.name, pawl.WithFair())} {
-		s.waitsInVain(m, wait)
+	for _, m := range []*pawl.Mutex{b.Mutex(f.name), b.Mutex(f.name, pawl.WithFair())} {
+		f.waitsUntilTimeout(m, wait)
 	}
-	s.eventually(soon, "the end of waits that were given up", func() bool {
+	f.eventually(soon, "the end of waits that were given up", func() bool {
 		n := 0
-		for _, e := range s.list(s.name) {
-			if e.Name == s.name {
+		for _, e := range f.list(f.name) {
+			if e.Name == f.name {
 				n++
 			}
 		}
 		return n == 1
 	})
-	s.unlock(l)
-	s.unlock(s.lease(b.Mutex(s.name).Lock))
+	f.unlock(l)
+	f.unlock(f.mustLock(b.Mutex(f.name).Lock))
 }
 
-// waitsInVain waits for a lock that somebody holds, until ctx ends. A store that had
-// no time to say so is given more.
-func (s *stage) waitsInVain(m *pawl.Mutex, wait time.Duration) {
-	ctx, cancel := context.WithTimeout(s.ctx, wait)
+// waitsUntilTimeout waits for a held lock until ctx ends. If the store was too slow
+// to report the holder within wait, it tries again with a longer wait.
+func (f *fixture) waitsUntilTimeout(m *pawl.Mutex, wait time.Duration) {
+	ctx, cancel := context.WithTimeout(f.ctx, wait)
 	defer cancel()
-	_, err := s.bounded(ctx, m.Lock)
+	_, err := f.lockUntil(ctx, m.Lock)
 	var held *pawl.HeldError
 	switch {
 	case !errors.Is(err, context.DeadlineExceeded), errors.Is(err, pawl.ErrHeld):
-		s.Errorf("a wait that ctx ended: %v, not ctx's error", err)
-	case errors.As(err, &held), s.lossy: // with its last reply lost, the client has another thing to say
+		f.Errorf("a wait that ctx ended: %v, not ctx's error", err)
+	case errors.As(err, &held), f.losesReplies: // if its last reply was lost, the client reports that instead
 	case wait < time.Second:
-		s.waitsInVain(m, 3*wait)
+		f.waitsUntilTimeout(m, 3*wait)
 	default:
-		s.Errorf("a wait that ctx ended after %v: %v, without a HeldError", wait, err)
+		f.Errorf("a wait that ctx ended after %v: %v, without a HeldError", wait, err)
 	}
 }
 
-// clientEvicted waits once for the keeper to find out, and once unlocks at once.
-func clientEvicted(s *stage) {
-	ttl := max(s.ttl, time.Second)
-	a, b := s.client(pawl.WithTTL(ttl)), s.client()
-	l := s.lease(a.Mutex(s.name).Lock)
-	s.evictThrough(b, l)
-	s.until("the end of an evicted lease", l.Context().Done(), ttl+soon)
+// clientEvicted checks twice: once the keeper discovers the eviction, once Unlock
+// does.
+func clientEvicted(f *fixture) {
+	ttl := max(f.ttl, time.Second)
+	a, b := f.client(pawl.WithTTL(ttl)), f.client()
+	l := f.mustLock(a.Mutex(f.name).Lock)
+	f.evictLease(b, l)
+	f.waitClosed("the end of an evicted lease", l.Context().Done(), ttl+soon)
 	if cause := context.Cause(l.Context()); !errors.Is(cause, pawl.ErrLost) || !errors.Is(l.Err(), pawl.ErrLost) {
-		s.Errorf("an evicted lease ended with cause %v, Err %v, not ErrLost", cause, l.Err())
+		f.Errorf("an evicted lease ended with cause %v, Err %v, not ErrLost", cause, l.Err())
 	}
 	if err := l.Unlock(); !errors.Is(err, pawl.ErrLost) {
-		s.Errorf("Unlock of an evicted lease: %v, not ErrLost", err)
+		f.Errorf("Unlock of an evicted lease: %v, not ErrLost", err)
 	}
-	l = s.lease(b.Mutex(s.name).Lock)
-	s.evictThrough(a, l)
+	l = f.mustLock(b.Mutex(f.name).Lock)
+	f.evictLease(a, l)
 	err := l.Unlock()
-	if lostReply := s.lossy && errors.Is(err, pawl.ErrUnknown); !errors.Is(err, pawl.ErrLost) && !lostReply { // gone at a repeated Leave says nothing
-		s.Errorf("Unlock just after an eviction: %v, not ErrLost", err)
+	if lostReply := f.losesReplies && errors.Is(err, pawl.ErrUnknown); !errors.Is(err, pawl.ErrLost) && !lostReply { // ErrGone in answer to a repeated Leave is ambiguous
+		f.Errorf("Unlock just after an eviction: %v, not ErrLost", err)
 	}
 }
 
-// evictThrough breaks l as an operator does: it lists and evicts.
-func (s *stage) evictThrough(c *pawl.Client, l *pawl.Lease) {
-	s.Helper()
+// evictLease breaks l as an operator would: with List and Evict.
+func (f *fixture) evictLease(c *pawl.Client, l *pawl.Lease) {
+	f.Helper()
 	evict := func() error {
-		for e, err := range c.List(s.ctx, l.Name()) {
+		for e, err := range c.List(f.ctx, l.Name()) {
 			if err != nil {
 				return err
 			}
@@ -107,133 +108,133 @@ func (s *stage) evictThrough(c *pawl.Client, l *pawl.Lease) {
 				continue
 			}
 			if e.Fence != l.Fence() {
-				s.Errorf("List shows token %d, the lease has %d", e.Fence, l.Fence())
+				f.Errorf("List shows token %d, the lease has %d", e.Fence, l.Fence())
 			}
-			return c.Evict(s.ctx, e)
+			return c.Evict(f.ctx, e)
 		}
 		return nil
 	}
-	if err := again(s.ctx, s.lossy, evict); err != nil {
-		s.Fatalf("evicting: %v", err)
+	if err := retryLostReply(f.ctx, f.losesReplies, evict); err != nil {
+		f.Fatalf("evicting: %v", err)
 	}
-	for e, err := range c.List(s.ctx, l.Name()) {
+	for e, err := range c.List(f.ctx, l.Name()) {
 		if err == nil && e.ID == l.ID() {
-			s.Errorf("an evicted claim is still listed: %+v", e)
+			f.Errorf("an evicted claim is still listed: %+v", e)
 		}
 	}
 }
 
-// clientRenewed may lose a lease on a machine that stalls, and is then right to: the
-// next is longer, and one of three attempts must do.
-func clientRenewed(s *stage) {
-	ttl := s.ttl
+// clientRenewed makes three attempts with increasing TTLs: on a machine that
+// stalls, losing the lease is correct.
+func clientRenewed(f *fixture) {
+	ttl := f.ttl
 	for range 3 {
-		ttl = s.twice(ttl)
-		a := s.client(pawl.WithTTL(ttl))
-		l := s.lease(a.Mutex(s.name).Lock)
+		ttl = f.doubled(ttl)
+		a := f.client(pawl.WithTTL(ttl))
+		l := f.mustLock(a.Mutex(f.name).Lock)
 		token := l.Token()
 		select {
 		case <-l.Context().Done():
-			s.Logf("a lease of %v ended by itself: %v", ttl, l.Err())
+			f.Logf("a lease of %v ended by itself: %v", ttl, l.Err())
 			continue
 		case <-time.After(ttl + ttl/2):
 		}
-		b := s.client()
-		other, err := s.patiently(s.ctx, b.Mutex(s.name).TryLock)
+		b := f.client()
+		other, err := f.retryLock(f.ctx, b.Mutex(f.name).TryLock)
 		if l.Err() == nil && !errors.Is(err, pawl.ErrHeld) {
-			s.Errorf("TryLock beside a lease that is renewed: %v, not ErrHeld", err)
+			f.Errorf("TryLock beside a lease that is renewed: %v, not ErrHeld", err)
 		}
-		if err == nil { // l was lost, on a machine that stood still: this one is not to be in the way
-			s.unlock(other)
+		if err == nil { // l was lost because the machine stalled; release this one for the next attempt
+			f.unlock(other)
 		}
 		if l.Token() != token {
-			s.Errorf("renewal changed token %d to %d", token, l.Token())
+			f.Errorf("renewal changed token %d to %d", token, l.Token())
 		}
 		if l.Err() == nil {
-			err := s.giveBack(l)
+			err := f.unlockErr(l)
 			if err == nil {
 				return
 			}
-			s.Logf("a lease of %v ended while it was given back: %v", ttl, err)
+			f.Logf("a lease of %v ended while it was given back: %v", ttl, err)
 		}
 	}
-	s.Errorf("a lease of %v was never renewed in time", ttl)
+	f.Errorf("a lease of %v was never renewed in time", ttl)
 }
 
-func clientClose(s *stage) {
-	a, b := s.client(), s.client()
-	held := s.lease(a.Mutex(s.name).Lock)
-	other := s.lease(b.Mutex(s.name + "/other").Lock)
-	waits := s.start(func() error {
-		_, err := a.Mutex(s.name + "/other").Lock(s.ctx)
+func clientClose(f *fixture) {
+	a, b := f.client(), f.client()
+	held := f.mustLock(a.Mutex(f.name).Lock)
+	other := f.mustLock(b.Mutex(f.name + "/other").Lock)
+	waits := f.inBackground(func() error {
+		_, err := a.Mutex(f.name + "/other").Lock(f.ctx)
 		if !errors.Is(err, pawl.ErrClosed) {
 			return errors.Join(errors.New("a wait that Close ended"), err)
 		}
 		return nil
 	})
-	time.Sleep(20 * time.Millisecond) // so that it most likely waits; before, it is ErrClosed too
-	if err := s.closeClient(a); err != nil {
-		s.Errorf("Close: %v", err)
+	time.Sleep(20 * time.Millisecond) // so that Lock is probably waiting; if it is not, it returns ErrClosed as well
+	if err := f.closeClient(a); err != nil {
+		f.Errorf("Close: %v", err)
 	}
 	waits.wait("Lock while the client is closed")
 	if cause := context.Cause(held.Context()); !errors.Is(cause, pawl.ErrClosed) {
-		s.Errorf("a lease of a closed client ended with %v, not ErrClosed", cause)
+		f.Errorf("a lease of a closed client ended with %v, not ErrClosed", cause)
 	}
-	s.expectErr("Lock after Close", a.Mutex(s.name).Lock, pawl.ErrClosed)
-	s.expectErr("TryLock after Close", a.Mutex(s.name).TryLock, pawl.ErrClosed)
-	if err := s.closeClient(a); err != nil {
-		s.Errorf("a second Close: %v", err)
+	f.expectErr("Lock after Close", a.Mutex(f.name).Lock, pawl.ErrClosed)
+	f.expectErr("TryLock after Close", a.Mutex(f.name).TryLock, pawl.ErrClosed)
+	if err := f.closeClient(a); err != nil {
+		f.Errorf("a second Close: %v", err)
 	}
-	s.promptly("locking what a closed client held", func() { s.unlock(s.lease(b.Mutex(s.name).Lock)) })
-	s.unlock(other)
+	f.promptly("locking what a closed client held", func() { f.unlock(f.mustLock(b.Mutex(f.name).Lock)) })
+	f.unlock(other)
 }
 
-func clientLease(s *stage) {
-	c := s.client()
+func clientLease(f *fixture) {
+	c := f.client()
 	type key struct{}
-	ctx, cancel := context.WithCancel(context.WithValue(s.ctx, key{}, "value"))
-	l, err := s.patiently(ctx, c.Mutex(s.name).Lock)
+	ctx, cancel := context.WithCancel(context.WithValue(f.ctx, key{}, "value"))
+	l, err := f.retryLock(ctx, c.Mutex(f.name).Lock)
 	cancel()
 	if err != nil {
-		s.Fatalf("Lock: %v", err)
+		f.Fatalf("Lock: %v", err)
 	}
 	if err := l.Context().Err(); err != nil {
-		s.Errorf("the ctx of Lock ended the hold: %v", err)
+		f.Errorf("the ctx of Lock ended the hold: %v", err)
 	}
 	if l.Context().Value(key{}) != "value" {
-		s.Error("the lease's context does not carry the values of Lock's ctx")
+		f.Error("the lease's context does not carry the values of Lock's ctx")
 	}
-	if l.Name() != s.name || l.ID() == "" || l.Err() != nil || time.Until(l.Deadline()) <= 0 {
-		s.Errorf("a fresh lease: name %q, ID %q, Err %v, deadline in %v", l.Name(), l.ID(), l.Err(), time.Until(l.Deadline()))
+	if l.Name() != f.name || l.ID() == "" || l.Err() != nil || time.Until(l.Deadline()) <= 0 {
+		f.Errorf("a fresh lease: name %q, ID %q, Err %v, deadline in %v", l.Name(), l.ID(), l.Err(), time.Until(l.Deadline()))
 	}
-	if has := l.Token() != 0 && l.Fence() != 0; has != (s.can.Fencing != driver.None) {
-		s.Errorf("fencing is %v, the token %d", s.can.Fencing, l.Token())
+	if has := l.Token() != 0 && l.Fence() != 0; has != (f.can.Fencing != driver.None) {
+		f.Errorf("fencing is %v, the token %d", f.can.Fencing, l.Token())
 	}
-	s.unlock(l)
+	f.unlock(l)
 	if cause := context.Cause(l.Context()); !errors.Is(cause, pawl.ErrReleased) || l.Err() == nil {
-		s.Errorf("an unlocked lease: cause %v, Err %v, not ErrReleased", cause, l.Err())
+		f.Errorf("an unlocked lease: cause %v, Err %v, not ErrReleased", cause, l.Err())
 	}
 	if err := l.Unlock(); !errors.Is(err, pawl.ErrNotHeld) {
-		s.Errorf("a second Unlock: %v, not ErrNotHeld", err)
+		f.Errorf("a second Unlock: %v, not ErrNotHeld", err)
 	}
-	s.unlock(s.lease(c.Mutex(s.name).TryLock))
+	f.unlock(f.mustLock(c.Mutex(f.name).TryLock))
 }
 
-func clientDo(s *stage) {
-	c := s.client()
+func clientDo(f *fixture) {
+	c := f.client()
 	fault := errors.New("the work failed")
 	ran := 0
-	err := again(s.ctx, s.lossy, func() error {
-		return c.Mutex(s.name).Do(s.ctx, func(ctx context.Context, l *pawl.Lease) error {
+	err := retryLostReply(f.ctx, f.losesReplies, func() error {
+		return c.Mutex(f.name).Do(f.ctx, func(ctx context.Context, l *pawl.Lease) error {
 			ran++
 			if ctx.Err() != nil || l.Err() != nil {
-				s.Errorf("inside Do: ctx %v, lease %v", ctx.Err(), l.Err())
+				f.Errorf("inside Do: ctx %v, lease %v", ctx.Err(), l.Err())
 			}
 			return fault
 		})
 	})
 	if !errors.Is(err, fault) || ran != 1 {
-		s.Errorf("Do: %v after %d runs", err, ran)
+		f.Errorf("Do: %v after %d runs", err, ran)
 	}
-	s.unlock(s.lease(c.Mutex(s.name).TryLock))
+	f.unlock(f.mustLock(c.Mutex(f.name).TryLock))
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// closeCases are about the ends of sessions and engines.
+// closeCases end sessions and engines.
 var closeCases = []lawCase{
 	{name: "closing a session ends its claims and no others", law: 14, run: closeSession,
-		why: "Two sessions hold and wait; one is closed: what it held is free, what it waited for has one less in line."},
+		why: "Two sessions hold and wait; one is closed: its hold is free and its place in line is gone, the other's claims stay."},
 	{name: "closing a session with expired claims in line harms nobody", law: 14, needs: needs{queue: true}, run: closeAmongDead,
-		why: "A dead claim stands ahead of the session's own when it is closed: only the dead and its own go."},
+		why: "A session is closed while an expired claim is ahead of its own: only these two go."},
 	{name: "a closed session refuses to enter", law: 14, run: enterClosed,
 		why: "ErrGone tells the core to open a new session; a claim in a closed one would never be beaten."},
 	{name: "closing an old session leaves the claim in the new one", law: 14, run: closeOld,
-		why: "A session was given up, its claim entered again with the next Try in a new one, and only then is the old one closed."},
+		why: "The core gives a session up and enters its claim with the next Try in a new one; only then the old session is closed."},
 	{name: "closing a session twice is once", law: 14, run: closeTwice,
 		why: "The reply to Close was lost; the second must not end what began since."},
 	{name: "closing an engine ends no other engine's claims", law: 14, run: closeEngine,
@@ -26,137 +26,138 @@ var closeCases = []lawCase{
 		why: "A hundred held claims cost a hundred places in a store, not a hundred goroutines."},
 }
 
-func closeSession(s *stage) {
-	a, b := s.join(), s.join()
-	ca, cb := s.claim(), named(s.claim(), s.name+"/b")
-	a.hold(ca)
-	b.hold(cb)
-	if s.can.Queue {
-		a.stand(named(s.claim(), cb.Name))
-		b.stand(s.claim())
+func closeSession(f *fixture) {
+	a, b := f.open(), f.open()
+	ca, cb := f.claim(), withName(f.claim(), f.name+"/b")
+	a.mustHold(ca)
+	b.mustHold(cb)
+	if f.can.Queue {
+		a.mustWait(withName(f.claim(), cb.Name))
+		b.mustWait(f.claim())
 	}
-	a.shut()
-	if s.can.Queue {
-		got := s.line()
+	a.close()
+	if f.can.Queue {
+		got := f.line()
 		if len(got) != 2 || got[0].Session != b.id || got[1].Session != b.id {
-			s.Fatalf("a session was closed; listed are\n%s", showEntries(got))
+			f.Fatalf("a session was closed; listed are\n%s", showEntries(got))
 		}
 	} else {
-		b.hold(s.claim())
+		b.mustHold(f.claim())
 	}
-	if out := b.beat(cb); out[0].Gone {
-		s.Errorf("a claim went with another session")
-	}
-}
-
-func closeAmongDead(s *stage) {
-	dead, a, b := s.joinFor(max(s.ttl, 2*time.Second)), s.join(), s.join() // so that all stand in line before its time is over
-	c1, c2, c3, c4 := s.claim(), s.claim(), s.claim(), s.claim()
-	dead.hold(c1)
-	a.stand(c2)
-	last := b.stand(c3)
-	a.stand(c4)
-	dead.die()
-	time.Sleep(dead.TTL() + dead.TTL()/10) // nobody looks, so an engine may not have noticed
-	a.shut()
-	if _, err := b.until(s.ctx, c3, last); err != nil {
-		s.Fatalf("Await after the session ahead was closed: %v", err)
-	}
-	s.expectLine("one died, one was closed", c3)
-}
-
-func enterClosed(s *stage) {
-	a, b := s.join(), s.join()
-	c := s.claim()
-	a.hold(c)
-	a.shut()
-	if st, err := a.Enter(s.ctx, s.claim()); !errors.Is(err, driver.ErrGone) {
-		s.Errorf("Enter in a closed session: %+v, %v, not ErrGone", st, err)
-	}
-	if err := a.Beat(s.ctx, []driver.Claim{c}, make([]driver.Standing, 1)); !errors.Is(err, driver.ErrGone) {
-		s.Errorf("Beat of a closed session: %v, not ErrGone", err)
-	}
-	s.expectLine("the session was closed")
-	b.hold(s.claim())
-}
-
-func closeOld(s *stage) {
-	old := s.join()
-	c := s.claim()
-	old.hold(c)
-	fresh := s.join()
-	c = next(c)
-	held := fresh.hold(c)
-	old.shut()
-	s.expectLine("the claim moved to a new session", c)
-	if out := fresh.beat(c); out[0].Gone {
-		s.Errorf("the claim went with the old session")
-	}
-	if again := fresh.hold(c); again.Token != held.Token {
-		s.Errorf("token %d became %d when the old session was closed", held.Token, again.Token)
+	if out := b.mustBeat(cb); out[0].Gone {
+		f.Errorf("a claim went with another session")
 	}
 }
 
-func closeTwice(s *stage) {
-	a, b := s.join(), s.join()
-	a.hold(s.claim())
-	a.shut()
-	c := s.claim()
-	b.hold(c)
-	if err := a.Close(s.ctx); err != nil && !errors.Is(err, driver.ErrGone) {
-		s.Errorf("closing a session twice: %v", err)
+func closeAmongDead(f *fixture) {
+	dead, a, b := f.openTTL(max(f.ttl, 2*time.Second)), f.open(), f.open() // long enough for all three to be in line before it expires
+	c1, c2, c3, c4 := f.claim(), f.claim(), f.claim(), f.claim()
+	dead.mustHold(c1)
+	a.mustWait(c2)
+	last := b.mustWait(c3)
+	a.mustWait(c4)
+	dead.crash()
+	time.Sleep(dead.TTL() + dead.TTL()/10) // no call reaches the engine meanwhile, so it may not have noticed the expiry
+	a.close()
+	if _, err := b.awaitHeld(f.ctx, c3, last); err != nil {
+		f.Fatalf("Await after the session ahead was closed: %v", err)
 	}
-	s.expectLine("A was closed twice", c)
+	f.expectLine("one died, one was closed", c3)
 }
 
-// closeEngine needs a second engine to mean something; without one it only
-// shows that an engine with live claims can be closed.
-func closeEngine(s *stage) {
-	if s.peer == nil {
-		s.join().hold(s.claim())
+func enterClosed(f *fixture) {
+	a, b := f.open(), f.open()
+	c := f.claim()
+	a.mustHold(c)
+	a.close()
+	if st, err := a.Enter(f.ctx, f.claim()); !errors.Is(err, driver.ErrGone) {
+		f.Errorf("Enter in a closed session: %+v, %v, not ErrGone", st, err)
+	}
+	if err := a.Beat(f.ctx, []driver.Claim{c}, make([]driver.Standing, 1)); !errors.Is(err, driver.ErrGone) {
+		f.Errorf("Beat of a closed session: %v, not ErrGone", err)
+	}
+	f.expectLine("the session was closed")
+	b.mustHold(f.claim())
+}
+
+func closeOld(f *fixture) {
+	old := f.open()
+	c := f.claim()
+	old.mustHold(c)
+	fresh := f.open()
+	c = nextTry(c)
+	held := fresh.mustHold(c)
+	old.close()
+	f.expectLine("the claim moved to a new session", c)
+	if out := fresh.mustBeat(c); out[0].Gone {
+		f.Errorf("the claim went with the old session")
+	}
+	if again := fresh.mustHold(c); again.Token != held.Token {
+		f.Errorf("token %d became %d when the old session was closed", held.Token, again.Token)
+	}
+}
+
+func closeTwice(f *fixture) {
+	a, b := f.open(), f.open()
+	a.mustHold(f.claim())
+	a.close()
+	c := f.claim()
+	b.mustHold(c)
+	if err := a.Close(f.ctx); err != nil && !errors.Is(err, driver.ErrGone) {
+		f.Errorf("closing a session twice: %v", err)
+	}
+	f.expectLine("A was closed twice", c)
+}
+
+// closeEngine is only meaningful with a peer. Without one it just shows that an
+// engine with live claims can be closed.
+func closeEngine(f *fixture) {
+	if f.peer == nil {
+		f.open().mustHold(f.claim())
 		return
 	}
-	third := s.h.Peer(s.T, s.store)
-	if err := third.Close(); err != nil { // the same engine with nothing in it
-		s.Fatalf("closing an engine: %v", err)
+	third := f.h.Peer(f.T, f.store)
+	if err := third.Close(); err != nil { // an engine without claims
+		f.Fatalf("closing an engine: %v", err)
 	}
-	a := s.join()
-	c := s.claim()
-	held := a.hold(c)
-	third = s.h.Peer(s.T, s.store)
-	p, err := third.Open(s.ctx, driver.SessionOptions{ID: newID(), TTL: s.ttl})
+	a := f.open()
+	c := f.claim()
+	held := a.mustHold(c)
+	third = f.h.Peer(f.T, f.store)
+	p, err := third.Open(f.ctx, driver.SessionOptions{ID: newID(), TTL: f.ttl})
 	if err != nil {
-		s.Fatalf("Open: %v", err)
+		f.Fatalf("Open: %v", err)
 	}
-	if st, err := p.Enter(s.ctx, tries(s.claim())); err != nil || st.Held {
-		s.Fatalf("Enter from another engine: %+v, %v", st, err)
+	if st, err := p.Enter(f.ctx, withoutQueue(f.claim())); err != nil || st.Held {
+		f.Fatalf("Enter from another engine: %+v, %v", st, err)
 	}
-	if err := errors.Join(p.Close(s.ctx), third.Close()); err != nil {
-		s.Fatalf("closing an engine: %v", err)
+	if err := errors.Join(p.Close(f.ctx), third.Close()); err != nil {
+		f.Fatalf("closing an engine: %v", err)
 	}
-	if out := a.beat(c); out[0].Gone {
-		s.Errorf("a claim went with another engine")
+	if out := a.mustBeat(c); out[0].Gone {
+		f.Errorf("a claim went with another engine")
 	}
-	if again := a.hold(c); again.Token != held.Token {
-		s.Errorf("token %d became %d when another engine was closed", held.Token, again.Token)
+	if again := a.mustHold(c); again.Token != held.Token {
+		f.Errorf("token %d became %d when another engine was closed", held.Token, again.Token)
 	}
 }
 
-// noGoroutinePerClaim allows for ten: a pool may grow, but not with the claims.
-func noGoroutinePerClaim(s *stage) {
-	a := s.join()
+// noGoroutinePerClaim tolerates ten extra goroutines: a pool may grow, but not with
+// the number of claims.
+func noGoroutinePerClaim(f *fixture) {
+	a := f.open()
 	for i := range 10 {
-		a.hold(named(s.claim(), fmt.Sprintf("%s/few/%d", s.name, i)))
+		a.mustHold(withName(f.claim(), fmt.Sprintf("%s/few/%d", f.name, i)))
 	}
-	_, before := goroutines(s.label, s.h.Stays)
+	_, before := goroutines(f.label, f.h.Stays)
 	for i := range 100 {
-		a.hold(named(s.claim(), fmt.Sprintf("%s/many/%d", s.name, i)))
+		a.mustHold(withName(f.claim(), fmt.Sprintf("%s/many/%d", f.name, i)))
 	}
-	stacks, after := goroutines(s.label, s.h.Stays)
-	for began := time.Now(); after > before+10 && time.Since(began) < fading; time.Sleep(restLook) {
-		stacks, after = goroutines(s.label, s.h.Stays) // a call that is no longer waited for may still be under way
+	stacks, after := goroutines(f.label, f.h.Stays)
+	for began := time.Now(); after > before+10 && time.Since(began) < ourGrace; time.Sleep(maxCheckPause) {
+		stacks, after = goroutines(f.label, f.h.Stays) // an abandoned call may still be running
 	}
 	if after > before+10 {
-		s.Errorf("%d goroutines with 10 claims held, %d with 110:\n%s", before, after, stacks)
+		f.Errorf("%d goroutines with 10 claims held, %d with 110:\n%s", before, after, stacks)
 	}
 }

@@ -1,10 +1,10 @@
-// Package drivertest is what every engine must do: the laws of package driver
-// as cases that run against a real store.
+// Package drivertest is the conformance suite for engines: the laws of package
+// driver as cases that run against a real store.
 //
-// It cannot show that an engine never breaks a law, only that it keeps it in the
-// orders of events written down here. What a store does when it is killed, cut
-// off or restored from an old copy is not part of it: that needs servers and a
-// faulty network, and is tested beside the engine.
+// It cannot prove that an engine never breaks a law, only that it keeps the laws in
+// the scenarios written down here. The suite does not kill, partition or restore
+// stores: those tests need servers and a faulty network, and live next to each
+// engine.
 //
 // An engine's own test file says how to open it and calls [Run]:
 //
@@ -15,9 +15,9 @@
 //		})
 //	}
 //
-// When a case fails, the law it is about is printed with it. Nothing is skipped
-// for a feature that an engine declares absent: the case then checks that the
-// engine refuses it with driver.ErrUnsupported.
+// A failing case prints the law that it checks. No case is skipped because the
+// engine declares a feature absent: it then checks that the engine refuses the
+// feature with driver.ErrUnsupported.
 package drivertest
 
 import (
@@ -29,44 +29,50 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A Harness says how the suite reaches an engine. Only Open must be given.
+// A Harness tells the suite how to use an engine. Only Open is required.
 type Harness struct {
-	// Open returns an engine for one case, on a store that other cases may use
-	// at the same time: the suite's names are unique. The suite closes it.
+	// Open returns an engine for one case. Cases may share a store and run at the
+	// same time: the suite uses unique names. The suite closes the engine.
 	Open func(t *testing.T) driver.Engine
 
-	// Peer returns a second engine on e's store, as another process would have.
-	// If it is given, every other session of a case is opened there.
+	// Peer returns a second engine on e's store, as another process would have. If
+	// it is set, every second session of a case is opened there.
 	Peer func(t *testing.T, e driver.Engine) driver.Engine
 
-	// Crash lets the client behind a session die without a word. The suite does
-	// not use the session afterwards, not even to close it; nil: that is enough.
+	// Crash kills the client behind a session without closing it. The suite does
+	// not use the session afterwards. If Crash is nil, the suite merely abandons
+	// the session.
 	Crash func(driver.Session)
 
-	// Around runs one case; for synctest.Test. If it is nil, cases run in parallel.
+	// Around runs one case, typically in synctest.Test. If it is nil, cases run in
+	// parallel.
 	Around func(*testing.T, func(*testing.T))
 
-	// MinTTL is the shortest TTL that the engine keeps well on a busy machine;
-	// cases in which something expires take a few of it. 0: one second.
+	// MinTTL is the shortest TTL that the engine keeps reliably on a busy machine;
+	// cases in which something expires take a few times as long. The default is one
+	// second.
 	MinTTL time.Duration
 
-	// MaxTTL is the longest TTL that the engine keeps, where there is one.
+	// MaxTTL is the longest TTL that the engine accepts; 0 means no limit.
 	MaxTTL time.Duration
 
-	// Seed of the random histories and of the lost replies, to repeat a failure;
-	// 0: another each time. A case that uses it prints it.
+	// Seed determines the random histories and the lost replies, to reproduce a
+	// failure. If it is 0, every run uses another seed. Cases that use the seed
+	// print it.
 	Seed uint64
 
-	// Late holds back the request of the next Enter on s: that call fails, as if its
-	// connection had broken. arrive has the request reach the store, and returns when
-	// it was carried out there. Without Late the cases about late requests do not run.
-	Late func(t *testing.T, s driver.Session) (arrive func() error)
+	// DelayEnter delays the request of the next Enter on s: that call fails as if
+	// its connection had broken. deliver sends the request on and returns once the
+	// store has carried it out. Without DelayEnter the cases about delayed requests
+	// do not run.
+	DelayEnter func(t *testing.T, s driver.Session) (deliver func() error)
 
-	// Clean reports what a case has left behind in e's store that must not stay.
+	// Clean returns an error if the case left anything in e's store that should be
+	// gone.
 	Clean func(t *testing.T, e driver.Engine) error
 
 	// Stays reports whether a goroutine with this stack belongs to a client that
-	// the cases share, so that it may outlive the one that started it.
+	// several cases share, so that it may outlive the case that started it.
 	Stays func(stack string) bool
 }
 
@@ -85,22 +91,21 @@ func (h Harness) run(t *testing.T, all []lawCase) {
 		h.MinTTL = time.Second
 	}
 	for _, c := range all {
-		if c.late && h.Late == nil {
+		if c.delayed && h.DelayEnter == nil {
 			continue
 		}
 		t.Run(c.title(), func(t *testing.T) {
 			if h.Around == nil {
 				t.Parallel()
 			}
-			h.play(t, c)
+			h.runCase(t, c)
 		})
 	}
 }
 
-// play runs one case and then looks for goroutines that outlived it. They are
-// known by a label that every goroutine inherits from the one that starts it,
-// so that cases can run beside each other.
-func (h Harness) play(t *testing.T, c lawCase) {
+// runCase runs one case and then checks for leaked goroutines. It recognises them
+// by a pprof label, which goroutines inherit, so that cases can run in parallel.
+func (h Harness) runCase(t *testing.T, c lawCase) {
 	label := newID()
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -120,10 +125,10 @@ func (h Harness) play(t *testing.T, c lawCase) {
 	}
 	pprof.Do(t.Context(), pprof.Labels(labelKey, label), func(context.Context) {
 		around(t, func(t *testing.T) {
-			s := newStage(t, h, c, label)
-			if s.able(c.needs) {
-				s.fill()
-				c.run(s)
+			f := newFixture(t, h, c, label)
+			if f.supports(c.needs) {
+				f.holdTaken()
+				c.run(f)
 			}
 		})
 	})

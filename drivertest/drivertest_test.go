@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// TestSuiteInRealTime runs the suite as a real engine does: in parallel, by the
-// real clock, with every other session opened by a second client.
+// TestSuiteInRealTime runs the suite as it runs for a real engine: in parallel,
+// with the real clock, and with every second session opened by a peer.
 func TestSuiteInRealTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes several TTLs of real time")
@@ -24,7 +24,8 @@ func TestSuiteInRealTime(t *testing.T) {
 	})
 }
 
-// A client is a second engine on the same store: closing it is not closing that.
+// A client is a second engine on the same store. Closing it does not close the
+// store.
 type client struct{ driver.Engine }
 
 func (client) Close() error { return nil }

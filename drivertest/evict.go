@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// evictCases are about an operator who breaks a claim.
+// evictCases break claims as an operator does.
 var evictCases = []lawCase{
 	{name: "Evict breaks exactly the claim it was shown", law: 14, run: evictExact,
-		why: "The holder is evicted: it learns it at its next beat, its other claims stay, and the name is free."},
+		why: "The holder is evicted: its next Beat says so, its other claims stay, and the name is free."},
 	{name: "word of an earlier grant is not the repeated claim's", law: 1, needs: needs{queue: true}, run: earlierGrant,
-		why: "B waits, but the answer to its Enter is lost. A leaves, B is let in and told, and its hold ends unused. C holds. B's core repeats the Enter, and B waits anew: what it was told before says nothing of now."},
+		why: "B waits, but the answer to its Enter is lost. A leaves, B is let in and told, and its hold ends unused. C holds. B's core repeats the Enter, and B waits anew: the earlier notice must not count for the new claim."},
 	{name: "Evict lets the next one in", law: 7, needs: needs{queue: true}, run: evictWakes,
-		why: "The holder is evicted while B waits: B is told as if the holder had left."},
+		why: "The holder is evicted while B waits: B is woken as if the holder had left."},
 	{name: "an evicted waiter is told and those behind it move up", law: 14, needs: needs{queue: true}, run: evictWaiter,
 		why: "B waits in Await and is evicted: Await says gone, and C is next."},
 	{name: "Evict is refused when the claim has changed", law: 14, run: evictChanged,
@@ -24,63 +24,63 @@ var evictCases = []lawCase{
 		why: "The core of the evicted holder enters anew: it gets a new grant, and a repeated eviction of the old one does not touch it."},
 }
 
-// evict breaks e, which must be there.
-func (s *stage) evict(e driver.Entry) {
-	s.Helper()
-	if err := s.engine.Evict(s.ctx, e); err != nil {
-		s.Fatalf("Evict: %v", err)
+// evict breaks e, which must exist.
+func (f *fixture) evict(e driver.Entry) {
+	f.Helper()
+	if err := f.engine.Evict(f.ctx, e); err != nil {
+		f.Fatalf("Evict: %v", err)
 	}
 }
 
-// evictNothing calls Evict for a claim that is not there as e shows it.
-func (s *stage) evictNothing(why string, e driver.Entry) {
-	s.Helper()
-	if err := s.engine.Evict(s.ctx, e); !errors.Is(err, driver.ErrGone) {
-		s.Errorf("Evict of a claim %s: %v, not ErrGone", why, err)
+// evictNothing calls Evict for an entry that does not match any claim.
+func (f *fixture) evictNothing(why string, e driver.Entry) {
+	f.Helper()
+	if err := f.engine.Evict(f.ctx, e); !errors.Is(err, driver.ErrGone) {
+		f.Errorf("Evict of a claim %s: %v, not ErrGone", why, err)
 	}
 }
 
-func evictExact(s *stage) {
-	a, b := s.join(), s.join()
-	broken, kept := s.claim(), named(s.claim(), s.name+"/kept")
-	a.hold(broken)
-	a.hold(kept)
-	s.evict(s.entry(broken))
-	b.hold(tries(s.claim()))
-	out := a.beat(broken, kept)
+func evictExact(f *fixture) {
+	a, b := f.open(), f.open()
+	broken, kept := f.claim(), withName(f.claim(), f.name+"/kept")
+	a.mustHold(broken)
+	a.mustHold(kept)
+	f.evict(f.entry(broken))
+	b.mustHold(withoutQueue(f.claim()))
+	out := a.mustBeat(broken, kept)
 	if !out[0].Gone {
-		s.Errorf("Beat says %+v of an evicted claim", out[0])
+		f.Errorf("Beat says %+v of an evicted claim", out[0])
 	}
 	if out[1].Gone {
-		s.Errorf("the session's other claim went with the evicted one")
+		f.Errorf("the session's other claim went with the evicted one")
 	}
-	a.leaveNothing(broken)
-	a.denied(next(broken))
+	a.mustLeaveNothing(broken)
+	a.mustNotHold(nextTry(broken))
 }
 
-func evictWakes(s *stage) {
-	a, b := s.join(), s.join()
-	ca, cb := s.claim(), s.claim()
-	a.hold(ca)
-	last := b.stand(cb)
-	k := s.start(func() error {
-		_, err := b.until(s.ctx, cb, last)
+func evictWakes(f *fixture) {
+	a, b := f.open(), f.open()
+	ca, cb := f.claim(), f.claim()
+	a.mustHold(ca)
+	last := b.mustWait(cb)
+	call := f.inBackground(func() error {
+		_, err := b.awaitHeld(f.ctx, cb, last)
 		return err
 	})
-	time.Sleep(20 * time.Millisecond) // so that Await most likely waits; if not, the case is only easier
-	s.evict(s.entry(ca))
-	s.promptly("a handoff by eviction", func() { k.wait("Await") })
+	time.Sleep(20 * time.Millisecond) // so that Await is probably blocked; if it is not, the case is merely easier
+	f.evict(f.entry(ca))
+	f.promptly("a handoff by eviction", func() { call.wait("Await") })
 }
 
-func evictWaiter(s *stage) {
-	a, b, c := s.join(), s.join(), s.join()
-	ca, cb, cc := s.claim(), s.claim(), s.claim()
-	a.hold(ca)
-	last := b.stand(cb)
-	next := c.stand(cc)
-	told := s.start(func() error {
+func evictWaiter(f *fixture) {
+	a, b, c := f.open(), f.open(), f.open()
+	ca, cb, cc := f.claim(), f.claim(), f.claim()
+	a.mustHold(ca)
+	last := b.mustWait(cb)
+	next := c.mustWait(cc)
+	told := f.inBackground(func() error {
 		for {
-			st, err := b.Await(s.ctx, cb, last)
+			st, err := b.Await(f.ctx, cb, last)
 			if err != nil || st.Gone {
 				return err
 			}
@@ -90,89 +90,89 @@ func evictWaiter(s *stage) {
 			last = st
 		}
 	})
-	time.Sleep(20 * time.Millisecond) // so that Await most likely waits; if not, the case is only easier
-	s.evict(s.entry(cb))
-	s.promptly("telling an evicted waiter", func() { told.wait("Await") })
-	s.expectLine("B was evicted", ca, cc)
-	a.leave(ca)
-	c.turn(cc, next)
+	time.Sleep(20 * time.Millisecond) // so that Await is probably blocked; if it is not, the case is merely easier
+	f.evict(f.entry(cb))
+	f.promptly("telling an evicted waiter", func() { told.wait("Await") })
+	f.expectLine("B was evicted", ca, cc)
+	a.mustLeave(ca)
+	c.mustGetTurn(cc, next)
 }
 
-func evictChanged(s *stage) {
-	a := s.join()
-	c := s.claim()
-	a.hold(c)
-	seen := s.entry(c)
+func evictChanged(f *fixture) {
+	a := f.open()
+	c := f.claim()
+	a.mustHold(c)
+	seen := f.entry(c)
 
 	other := seen
 	other.ID = newID()
-	s.evictNothing("with another ID", other)
-	if s.can.Fencing != driver.None {
+	f.evictNothing("with another ID", other)
+	if f.can.Fencing != driver.None {
 		other = seen
 		other.Fence++
-		s.evictNothing("with another token", other)
+		f.evictNothing("with another token", other)
 	}
 	other = seen
 	other.Try++
-	s.evictNothing("with a higher Try", other)
+	f.evictNothing("with a higher Try", other)
 	other = seen
 	other.Name += "/other"
-	s.evictNothing("under another name", other)
+	f.evictNothing("under another name", other)
 
-	a.leave(c)
-	s.evictNothing("that was left", seen)
-	c = next(c)
-	a.hold(c)
-	s.evictNothing("that was left and entered again", seen)
-	s.expectLine("nothing was evicted", c)
-	if out := a.beat(c); out[0].Gone {
-		s.Errorf("the holder is gone though Evict was refused")
+	a.mustLeave(c)
+	f.evictNothing("that was left", seen)
+	c = nextTry(c)
+	a.mustHold(c)
+	f.evictNothing("that was left and entered again", seen)
+	f.expectLine("nothing was evicted", c)
+	if out := a.mustBeat(c); out[0].Gone {
+		f.Errorf("the holder is gone though Evict was refused")
 	}
-	if s.can.Shared && s.can.Fencing != driver.None {
-		a.leave(c)
-		reads := s.claimOf(1, driver.All)
-		a.hold(reads)
-		other = s.entry(reads)
+	if f.can.Shared && f.can.Fencing != driver.None {
+		a.mustLeave(c)
+		reads := f.claimOf(1, driver.All)
+		a.mustHold(reads)
+		other = f.entry(reads)
 		other.Fence++
-		s.evictNothing("of a reader with another token", other)
-		s.expectLine("no reader was evicted", reads)
+		f.evictNothing("of a reader with another token", other)
+		f.expectLine("no reader was evicted", reads)
 	}
 }
 
-func evictedAgain(s *stage) {
-	a, b := s.join(), s.join()
-	c := s.claim()
-	first := a.hold(c)
-	seen := s.entry(c)
-	s.evict(seen)
-	c = next(c)
-	expectFresh(s, c, first, a.hold(c))
-	s.evictNothing("that was evicted before", seen)
-	b.denied(s.claim())
-	s.expectLine("the evicted one came again", c)
+func evictedAgain(f *fixture) {
+	a, b := f.open(), f.open()
+	c := f.claim()
+	first := a.mustHold(c)
+	seen := f.entry(c)
+	f.evict(seen)
+	c = nextTry(c)
+	expectFresh(f, c, first, a.mustHold(c))
+	f.evictNothing("that was evicted before", seen)
+	b.mustNotHold(f.claim())
+	f.expectLine("the evicted one came again", c)
 }
 
-func earlierGrant(s *stage) {
-	a, b, c := s.join(), s.join(), s.join()
-	ca, cb, cc := s.claim(), s.claim(), s.claim()
-	a.hold(ca)
-	last := b.stand(cb)
-	listens, cancel := context.WithTimeout(s.ctx, 50*time.Millisecond)
-	_, _ = b.Await(listens, cb, last) // an engine that pushes is told from now on
+func earlierGrant(f *fixture) {
+	a, b, c := f.open(), f.open(), f.open()
+	ca, cb, cc := f.claim(), f.claim(), f.claim()
+	a.mustHold(ca)
+	last := b.mustWait(cb)
+	listens, cancel := context.WithTimeout(f.ctx, 50*time.Millisecond)
+	_, _ = b.Await(listens, cb, last) // an engine that pushes subscribes here at the latest
 	cancel()
-	a.leave(ca)
-	time.Sleep(20 * time.Millisecond) // so that the word most likely has come; if not, the case is only easier
-	s.evict(s.entry(cb))
-	mark := c.hold(cc).Token
-	last = b.stand(cb)
-	before, cancel := context.WithTimeout(s.ctx, 50*time.Millisecond)
+	a.mustLeave(ca)
+	time.Sleep(20 * time.Millisecond) // so that the notice has probably arrived; if it has not, the case is merely easier
+	f.evict(f.entry(cb))
+	mark := c.mustHold(cc).Token
+	last = b.mustWait(cb)
+	before, cancel := context.WithTimeout(f.ctx, 50*time.Millisecond)
 	defer cancel()
 	if st, err := b.Await(before, cb, last); err == nil && st.Held {
-		s.Fatalf("Await says %+v, and another holds the name with token %d", st, mark)
+		f.Fatalf("Await says %+v, and another holds the name with token %d", st, mark)
 	}
-	c.leave(cc)
-	if st := b.turn(cb, last); s.can.Fencing != driver.None && st.Token <= mark {
-		s.Errorf("token %d after %d", st.Token, mark)
+	c.mustLeave(cc)
+	if st := b.mustGetTurn(cb, last); f.can.Fencing != driver.None && st.Token <= mark {
+		f.Errorf("token %d after %d", st.Token, mark)
 	}
-	b.leave(cb)
+	b.mustLeave(cb)
 }

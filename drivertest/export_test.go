@@ -11,6 +11,6 @@ func RunLaw(t *testing.T, h Harness, law int) {
 	h.run(t, slices.DeleteFunc(cases(), func(c lawCase) bool { return c.law != law }))
 }
 
-// ExpectLeaks has goroutines that stay reported after a second. It is for a process
-// in which they do stay.
-func ExpectLeaks() { fading, fadingClient = fading/2, fading/2 }
+// ExpectLeaks shortens the grace period for goroutines, for a process in which some
+// never end.
+func ExpectLeaks() { ourGrace, clientGrace = ourGrace/2, ourGrace/2 }

@@ -12,8 +12,8 @@ import (
 
 var lawStart = regexp.MustCompile(`^ {1,2}(\d+)\. (.*)$`)
 
-// TestLawsAreThoseOfTheContract compares the texts that failing cases print with
-// the package comment they come from.
+// TestLawsAreThoseOfTheContract compares the laws that failing cases print with the
+// package comment of driver.
 func TestLawsAreThoseOfTheContract(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "driver", "doc.go"), nil, parser.ParseComments)
 	if err != nil {

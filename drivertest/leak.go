@@ -10,32 +10,31 @@ import (
 	"time"
 )
 
-// How long a goroutine may need to end that has nothing left to do: one of ours,
-// and one of a store's client, which closes connections behind its user's back and
-// gives a server that does not answer some seconds for it.
+// How long a goroutine without work may take to end: one that runs this module's
+// code, and one of a store's client. Clients close connections asynchronously and
+// wait some seconds for a server that does not answer.
 var (
-	fading       = 2 * time.Second
-	fadingClient = 20 * time.Second
+	ourGrace    = 2 * time.Second
+	clientGrace = 20 * time.Second
 )
 
-// How often it is asked whether all have ended: not at once, since then some mostly
-// have not, and then the more rarely, since the answer has the stacks of the whole
-// process.
+// How often to count the goroutines that are left. The pauses grow because each
+// count dumps the stacks of the whole process.
 const (
-	firstLook = 10 * time.Millisecond
-	restLook  = 50 * time.Millisecond
+	firstCheck    = 10 * time.Millisecond
+	maxCheckPause = 50 * time.Millisecond
 )
 
-// labelKey marks the goroutines of one case.
+// labelKey is the pprof label of a case's goroutines.
 const labelKey = "drivertest"
 
-// goroutines returns the stacks of the goroutines that carry label, but for
-// those that run tests, and how many there are.
+// goroutines returns the number and the stacks of the goroutines that carry label,
+// except those that run tests.
 func goroutines(label string, stays func(stack string) bool) (stacks []string, n int) {
 	var all bytes.Buffer
-	_ = pprof.Lookup("goroutine").WriteTo(&all, 1) // a Buffer takes everything
+	_ = pprof.Lookup("goroutine").WriteTo(&all, 1) // writing to a Buffer never fails
 	mark := fmt.Sprintf("%q:%q", labelKey, label)
-	_, body, _ := strings.Cut(all.String(), "\n") // the first line is the total of all goroutines
+	_, body, _ := strings.Cut(all.String(), "\n") // the first line is the total of the process
 	for stack := range strings.SplitSeq(body, "\n\n") {
 		if !strings.Contains(stack, mark) || strings.Contains(stack, "testing.tRunner") {
 			continue
@@ -52,23 +51,23 @@ func goroutines(label string, stays func(stack string) bool) (stacks []string, n
 	return stacks, n
 }
 
-// checkGoroutines fails t if a goroutine of the case is still there after the
-// engine was closed. One that has been told to end may need a moment for it.
+// checkGoroutines fails t if a goroutine of the case outlives the engine's Close by
+// more than the grace period.
 func checkGoroutines(t *testing.T, label string, stays func(string) bool) {
 	t.Helper()
 	start := time.Now()
-	for pause := firstLook; ; pause = min(2*pause, restLook) {
+	for pause := firstCheck; ; pause = min(2*pause, maxCheckPause) {
 		time.Sleep(pause)
 		stacks, n := goroutines(label, stays)
 		if n == 0 {
 			return
 		}
-		if passed := time.Since(start); passed > fadingClient || passed > fading && slices.ContainsFunc(stacks, ours) {
+		if passed := time.Since(start); passed > clientGrace || passed > ourGrace && slices.ContainsFunc(stacks, ours) {
 			t.Errorf("%d goroutines outlive the engine's Close:\n%s\nlaw 9: %s", n, strings.Join(stacks, "\n\n"), laws[9])
 			return
 		}
 	}
 }
 
-// ours reports whether code of this module is on a stack.
+// ours reports whether the stack contains code of this module.
 func ours(stack string) bool { return strings.Contains(stack, "github.com/pawl-go/pawl") }

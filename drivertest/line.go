@@ -4,10 +4,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// lineCases are about the order in which claims are held.
+// lineCases check the order in which claims are held.
 var lineCases = []lawCase{
 	{name: "first come, first held", law: 2, needs: needs{queue: true}, run: firstComeFirstHeld,
-		why: "Five wait; each Leave lets in the one that came first, and nobody else."},
+		why: "Five wait; each Leave admits the first of them and no other."},
 	{name: "a waiter that leaves lets up those behind it", law: 2, needs: needs{queue: true}, run: waiterLeaves,
 		why: "B and C wait, B gives up, A leaves: C holds."},
 	{name: "a claim that does not queue comes last", law: 2, needs: needs{queue: true}, run: tryComesLast,
@@ -15,114 +15,114 @@ var lineCases = []lawCase{
 	{name: "a claim that does not queue leaves no trace", law: 5, run: noTrace,
 		why: "Twenty attempts while A holds: they are not in line, and the first attempt after A's Leave holds."},
 	{name: "a turn that came before Await is seen at once", law: 6, needs: needs{queue: true}, run: turnBeforeAwait,
-		why: "A leaves between B's Enter and B's Await: a notice was sent when nobody listened."},
+		why: "A leaves between B's Enter and B's Await: the notice was sent before B was listening."},
 	{name: "Await of an unknown claim says gone", law: 10, needs: needs{queue: true}, run: awaitUnknown,
 		why: "A waiter whose place was ended must not wait for ever."},
 }
 
-func firstComeFirstHeld(s *stage) {
+func firstComeFirstHeld(f *fixture) {
 	const n = 6
 	var (
-		ps [n]*player
-		cs [n]driver.Claim
-		st [n]driver.Standing
+		sessions [n]*session
+		cs       [n]driver.Claim
+		st       [n]driver.Standing
 	)
 	for i := range n {
-		ps[i], cs[i] = s.join(), s.claim()
+		sessions[i], cs[i] = f.open(), f.claim()
 		if i == 0 {
-			ps[i].hold(cs[i])
+			sessions[i].mustHold(cs[i])
 			continue
 		}
-		st[i] = ps[i].stand(cs[i])
-		if ahead := st[i].Ahead - min(s.kind.taken, 1); st[i].Ahead >= 0 && ahead != i {
-			s.Errorf("Ahead is %d with %d claims ahead", ahead, i)
+		st[i] = sessions[i].mustWait(cs[i])
+		if ahead := st[i].Ahead - min(f.claimKind.taken, 1); st[i].Ahead >= 0 && ahead != i {
+			f.Errorf("Ahead is %d with %d claims ahead", ahead, i)
 		}
 	}
-	s.expectLine("all have entered", cs[:]...)
+	f.expectLine("all have entered", cs[:]...)
 	for i := range n - 1 {
-		ps[i].leave(cs[i])
-		ps[i+1].turn(cs[i+1], st[i+1])
+		sessions[i].mustLeave(cs[i])
+		sessions[i+1].mustGetTurn(cs[i+1], st[i+1])
 		for j := i + 2; j < n; j++ {
-			ps[j].stand(cs[j])
+			sessions[j].mustWait(cs[j])
 		}
-		s.expectLine("one has left", cs[i+1:]...)
+		f.expectLine("one has left", cs[i+1:]...)
 	}
 }
 
-func waiterLeaves(s *stage) {
-	a, b, c := s.join(), s.join(), s.join()
-	ca, cb, cc := s.claim(), s.claim(), s.claim()
-	a.hold(ca)
-	b.stand(cb)
-	st := c.stand(cc)
-	b.leave(cb)
-	s.expectLine("B gave up", ca, cc)
-	c.stand(cc)
-	a.leave(ca)
-	c.turn(cc, st)
+func waiterLeaves(f *fixture) {
+	a, b, c := f.open(), f.open(), f.open()
+	ca, cb, cc := f.claim(), f.claim(), f.claim()
+	a.mustHold(ca)
+	b.mustWait(cb)
+	st := c.mustWait(cc)
+	b.mustLeave(cb)
+	f.expectLine("B gave up", ca, cc)
+	c.mustWait(cc)
+	a.mustLeave(ca)
+	c.mustGetTurn(cc, st)
 }
 
-func tryComesLast(s *stage) {
-	a, b, c := s.join(), s.join(), s.join()
-	ca, cb, cc := s.claim(), s.claim(), s.claim()
-	a.hold(ca)
-	st := b.stand(cb)
-	c.denied(cc)
-	a.leave(ca)
-	c.denied(next(cc))
-	b.turn(cb, st)
-	c.denied(next(next(cc)))
-	s.expectLine("C only tried", cb)
+func tryComesLast(f *fixture) {
+	a, b, c := f.open(), f.open(), f.open()
+	ca, cb, cc := f.claim(), f.claim(), f.claim()
+	a.mustHold(ca)
+	st := b.mustWait(cb)
+	c.mustNotHold(cc)
+	a.mustLeave(ca)
+	c.mustNotHold(nextTry(cc))
+	b.mustGetTurn(cb, st)
+	c.mustNotHold(nextTry(nextTry(cc)))
+	f.expectLine("C only tried", cb)
 }
 
-func noTrace(s *stage) {
-	a, b := s.join(), s.join()
-	ca, cb := s.claim(), s.claim()
-	a.hold(ca)
+func noTrace(f *fixture) {
+	a, b := f.open(), f.open()
+	ca, cb := f.claim(), f.claim()
+	a.mustHold(ca)
 	for range 20 {
-		b.denied(cb)
-		cb = next(cb)
+		b.mustNotHold(cb)
+		cb = nextTry(cb)
 	}
-	s.expectLine("B only tried", ca)
-	b.leaveNothing(cb)
-	if out := b.beat(cb); !out[0].Gone {
-		s.Errorf("Beat knows a claim that only tried: %+v", out[0])
+	f.expectLine("B only tried", ca)
+	b.mustLeaveNothing(cb)
+	if out := b.mustBeat(cb); !out[0].Gone {
+		f.Errorf("Beat knows a claim that only tried: %+v", out[0])
 	}
-	a.leave(ca)
-	s.expectLine("A left and B only tried")
-	a.hold(tries(next(ca)))
+	a.mustLeave(ca)
+	f.expectLine("A left and B only tried")
+	a.mustHold(withoutQueue(nextTry(ca)))
 }
 
-func turnBeforeAwait(s *stage) {
-	a, b := s.join(), s.join()
-	ca, cb := s.claim(), s.claim()
-	a.hold(ca)
-	st := b.stand(cb)
-	a.leave(ca)
-	held := b.turn(cb, st)
-	again := b.turn(cb, driver.Standing{Pause: st.Pause, Ahead: st.Ahead})
+func turnBeforeAwait(f *fixture) {
+	a, b := f.open(), f.open()
+	ca, cb := f.claim(), f.claim()
+	a.mustHold(ca)
+	st := b.mustWait(cb)
+	a.mustLeave(ca)
+	held := b.mustGetTurn(cb, st)
+	again := b.mustGetTurn(cb, driver.Standing{Pause: st.Pause, Ahead: st.Ahead})
 	if held.Token != again.Token {
-		s.Errorf("Await answers token %d, then %d", held.Token, again.Token)
+		f.Errorf("Await answers token %d, then %d", held.Token, again.Token)
 	}
 }
 
-func awaitUnknown(s *stage) {
-	a, b := s.join(), s.join()
-	ca, cb := s.claim(), s.claim()
-	a.hold(ca)
-	last := b.stand(cb)
-	b.leave(cb)
-	s.promptly("Await of a claim that was left", func() {
+func awaitUnknown(f *fixture) {
+	a, b := f.open(), f.open()
+	ca, cb := f.claim(), f.claim()
+	a.mustHold(ca)
+	last := b.mustWait(cb)
+	b.mustLeave(cb)
+	f.promptly("Await of a claim that was left", func() {
 		var st driver.Standing
-		err := b.again(s.ctx, func() (err error) {
-			st, err = b.Await(s.ctx, cb, last)
+		err := b.retryLostReply(f.ctx, func() (err error) {
+			st, err = b.Await(f.ctx, cb, last)
 			return err
 		})
 		if err != nil {
-			s.Fatalf("Await of a claim that was left: %v, not Gone", err)
+			f.Fatalf("Await of a claim that was left: %v, not Gone", err)
 		}
 		if st.Held || !st.Gone {
-			s.Fatalf("Await of a claim that was left: %+v, not Gone", st)
+			f.Fatalf("Await of a claim that was left: %+v, not Gone", st)
 		}
 	})
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// multiCases are about several claims in one step, in sessions that can.
+// multiCases enter several claims in one step, on engines whose sessions are a
+// driver.Multi.
 var multiCases = []lawCase{
 	{name: "EnterAll holds all or none", law: 5, run: enterAllOrNone,
 		why: "One of three names is held: the other two are not kept, and nothing is left in their lines."},
@@ -20,100 +21,100 @@ var multiCases = []lawCase{
 		why: "One asks for a and b, another for b and a: in one atomic step neither can stand before the other in one line and behind it in the other."},
 }
 
-// all returns claims for the case's names with these endings.
-func (s *stage) all(tails ...string) []driver.Claim {
+// all returns one claim for each of these suffixes of the case's name.
+func (f *fixture) all(tails ...string) []driver.Claim {
 	var cs []driver.Claim
 	for _, tail := range tails {
-		cs = append(cs, named(s.claim(), s.name+"/"+tail))
+		cs = append(cs, withName(f.claim(), f.name+"/"+tail))
 	}
 	return cs
 }
 
-func (p *player) multi() (driver.Multi, bool) {
-	m, ok := p.Session.(driver.Multi)
+func (s *session) multi() (driver.Multi, bool) {
+	m, ok := s.Session.(driver.Multi)
 	if !ok {
-		p.s.Log("the session is no driver.Multi")
+		s.f.Log("the session is no driver.Multi")
 	}
 	return m, ok
 }
 
-func enterAllOrNone(s *stage) {
-	a, b := s.join(), s.join()
+func enterAllOrNone(f *fixture) {
+	a, b := f.open(), f.open()
 	m, ok := b.multi()
 	if !ok {
 		return
 	}
-	cs := s.all("a", "b", "c")
-	blocking := named(s.claim(), cs[1].Name)
-	a.hold(blocking)
+	cs := f.all("a", "b", "c")
+	blocking := withName(f.claim(), cs[1].Name)
+	a.mustHold(blocking)
 	for i := range cs {
-		cs[i] = tries(cs[i])
+		cs[i] = withoutQueue(cs[i])
 	}
-	out, err := m.EnterAll(s.ctx, cs)
+	out, err := m.EnterAll(f.ctx, cs)
 	if err != nil {
-		s.Fatalf("EnterAll: %v", err)
+		f.Fatalf("EnterAll: %v", err)
 	}
 	for i, st := range out {
 		if st.Held {
-			s.Errorf("claim %d is held though claim 1 is not: %+v", i, st)
+			f.Errorf("claim %d is held though claim 1 is not: %+v", i, st)
 		}
 	}
-	s.expectLine("EnterAll held nothing", blocking)
-	a.hold(tries(named(s.claim(), cs[0].Name)))
-	a.hold(tries(named(s.claim(), cs[2].Name)))
+	f.expectLine("EnterAll held nothing", blocking)
+	a.mustHold(withoutQueue(withName(f.claim(), cs[0].Name)))
+	a.mustHold(withoutQueue(withName(f.claim(), cs[2].Name)))
 }
 
-func enterAllAgain(s *stage) {
-	a, b := s.join(), s.join()
+func enterAllAgain(f *fixture) {
+	a, b := f.open(), f.open()
 	m, ok := a.multi()
 	if !ok {
 		return
 	}
-	cs := s.all("a", "b", "c")
-	first, err := m.EnterAll(s.ctx, cs)
+	cs := f.all("a", "b", "c")
+	first, err := m.EnterAll(f.ctx, cs)
 	if err != nil || len(first) != len(cs) {
-		s.Fatalf("EnterAll: %d answers, %v", len(first), err)
+		f.Fatalf("EnterAll: %d answers, %v", len(first), err)
 	}
-	second, err := m.EnterAll(s.ctx, cs)
+	second, err := m.EnterAll(f.ctx, cs)
 	if err != nil || len(second) != len(cs) {
-		s.Fatalf("EnterAll again: %d answers, %v", len(second), err)
+		f.Fatalf("EnterAll again: %d answers, %v", len(second), err)
 	}
 	for i := range cs {
 		if !first[i].Held || !second[i].Held || first[i].Token != second[i].Token {
-			s.Errorf("claim %d: %+v, then %+v", i, first[i], second[i])
+			f.Errorf("claim %d: %+v, then %+v", i, first[i], second[i])
 		}
-		b.denied(named(s.claim(), cs[i].Name))
+		b.mustNotHold(withName(f.claim(), cs[i].Name))
 	}
-	if n := len(s.line()); n != len(cs) {
-		s.Errorf("%d claims are listed, %d hold", n, len(cs))
+	if n := len(f.line()); n != len(cs) {
+		f.Errorf("%d claims are listed, %d hold", n, len(cs))
 	}
 	for _, c := range cs {
-		a.leave(c)
+		a.mustLeave(c)
 	}
 }
 
-func enterAllRefused(s *stage) {
-	a, b := s.join(), s.join()
+func enterAllRefused(f *fixture) {
+	a, b := f.open(), f.open()
 	m, ok := b.multi()
 	if !ok {
 		return
 	}
-	unit := named(s.claimOf(1, 3), s.name+"/c")
-	a.hold(unit)
-	cs := append(s.all("a", "b"), named(s.claimOf(1, 4), unit.Name))
-	if _, err := m.EnterAll(s.ctx, cs); !errors.Is(err, driver.ErrLimit) {
-		s.Errorf("EnterAll with a claim of another limit: %v, not ErrLimit", err)
+	unit := withName(f.claimOf(1, 3), f.name+"/c")
+	a.mustHold(unit)
+	cs := append(f.all("a", "b"), withName(f.claimOf(1, 4), unit.Name))
+	if _, err := m.EnterAll(f.ctx, cs); !errors.Is(err, driver.ErrLimit) {
+		f.Errorf("EnterAll with a claim of another limit: %v, not ErrLimit", err)
 	}
-	s.expectLine("EnterAll was refused", unit)
+	f.expectLine("EnterAll was refused", unit)
 }
 
-func enterAllOpposite(s *stage) {
+func enterAllOpposite(f *fixture) {
 	const rounds = 10
 	var holders atomic.Int32
-	var tasks []*task
+	var calls []*backgroundCall
 	for i := range 2 {
-		p := s.join()
-		m, ok := p.multi()
+		s := f.open()
+		m, ok := s.multi()
 		if !ok {
 			return
 		}
@@ -121,27 +122,27 @@ func enterAllOpposite(s *stage) {
 		if i == 1 {
 			tails = []string{"b", "a"}
 		}
-		tasks = append(tasks, s.start(func() error {
+		calls = append(calls, f.inBackground(func() error {
 			for range rounds {
-				if err := holdAll(p, m, s.all(tails...), &holders); err != nil {
+				if err := holdAll(s, m, f.all(tails...), &holders); err != nil {
 					return err
 				}
 			}
 			return nil
 		}))
 	}
-	for _, k := range tasks {
-		k.wait("asking for two names in opposite orders")
+	for _, call := range calls {
+		call.wait("asking for two names in opposite orders")
 	}
 }
 
-func holdAll(p *player, m driver.Multi, cs []driver.Claim, holders *atomic.Int32) error {
-	out, err := m.EnterAll(p.s.ctx, cs)
+func holdAll(s *session, m driver.Multi, cs []driver.Claim, holders *atomic.Int32) error {
+	out, err := m.EnterAll(s.f.ctx, cs)
 	if err != nil {
 		return err
 	}
 	for i, c := range cs {
-		if _, err := p.until(p.s.ctx, c, out[i]); err != nil {
+		if _, err := s.awaitHeld(s.f.ctx, c, out[i]); err != nil {
 			return err
 		}
 	}
@@ -150,7 +151,7 @@ func holdAll(p *player, m driver.Multi, cs []driver.Claim, holders *atomic.Int32
 	}
 	holders.Add(-1)
 	for _, c := range cs {
-		if err := p.quit(p.s.ctx, c); err != nil {
+		if err := s.tryLeave(s.f.ctx, c); err != nil {
 			return err
 		}
 	}

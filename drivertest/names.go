@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// nameCases are about names that look alike.
+// nameCases use names that look alike.
 var nameCases = []lawCase{
 	{name: "different names never block each other", law: 13, run: namesApart,
 		why: "Some thirty names that a store, a file system, a pattern or a case folding would take for one another are all held at once."},
@@ -16,9 +16,10 @@ var nameCases = []lawCase{
 		why: "Names of 255 bytes that differ in the last one, or only in the case of one letter, are different."},
 }
 
-// nasty returns names that differ only in what a careless engine drops or
-// interprets. word is unique to the case and holds lower-case letters.
-func nasty(word string) []string {
+// similarNames returns names that differ only in details that a careless engine
+// drops or interprets. word must be unique to the case and contain lower-case
+// letters.
+func similarNames(word string) []string {
 	return []string{
 		word, strings.ToUpper(word), strings.ToUpper(word[:1]) + word[1:],
 		word + " ", " " + word, word + "  ", word + "\u00a0", word + "\u200b",
@@ -31,21 +32,21 @@ func nasty(word string) []string {
 	}
 }
 
-// letters returns a unique word with letters in it.
-func (s *stage) letters() string { return "name" + s.name }
+// uniqueWord returns a word with letters that no other case uses.
+func (f *fixture) uniqueWord() string { return "name" + f.name }
 
-func namesApart(s *stage) {
-	a, b := s.join(), s.join()
-	names := nasty(s.letters())
+func namesApart(f *fixture) {
+	a, b := f.open(), f.open()
+	names := similarNames(f.uniqueWord())
 	held := map[string]driver.Claim{}
 	for i, name := range names {
-		c := named(tries(s.claim()), name)
-		p := a
+		c := withName(withoutQueue(f.claim()), name)
+		s := a
 		if i%2 == 1 {
-			p = b
+			s = b
 		}
-		if st := p.enter(c); !st.Held {
-			s.Errorf("%q is blocked by one of %q: %+v", name, names[:i], st)
+		if st := s.mustEnter(c); !st.Held {
+			f.Errorf("%q is blocked by one of %q: %+v", name, names[:i], st)
 			continue
 		}
 		held[name] = c
@@ -55,52 +56,52 @@ func namesApart(s *stage) {
 		if !ok {
 			continue
 		}
-		p := a
+		s := a
 		if i%2 == 1 {
-			p = b
+			s = b
 		}
-		if e := s.entry(c); e.Name != name {
-			s.Errorf("%q is listed as %q", name, e.Name)
+		if e := f.entry(c); e.Name != name {
+			f.Errorf("%q is listed as %q", name, e.Name)
 		}
-		p.leave(c)
+		s.mustLeave(c)
 	}
 }
 
-func linesApart(s *stage) {
-	a, b := s.join(), s.join()
-	names := nasty(s.letters())
+func linesApart(f *fixture) {
+	a, b := f.open(), f.open()
+	names := similarNames(f.uniqueWord())
 	holds, waits := map[string]driver.Claim{}, map[string]driver.Claim{}
 	for _, name := range names {
-		holds[name], waits[name] = named(s.claim(), name), named(s.claim(), name)
-		a.hold(holds[name])
-		b.stand(waits[name])
+		holds[name], waits[name] = withName(f.claim(), name), withName(f.claim(), name)
+		a.mustHold(holds[name])
+		b.mustWait(waits[name])
 	}
 	for i, name := range names {
-		a.leave(holds[name])
+		a.mustLeave(holds[name])
 		for j, other := range names[i:min(i+4, len(names))] {
-			if st := b.enter(waits[other]); st.Held != (j == 0) {
-				s.Errorf("the holder of %q left; the waiter of %q: %+v", name, other, st)
+			if st := b.mustEnter(waits[other]); st.Held != (j == 0) {
+				f.Errorf("the holder of %q left; the waiter of %q: %+v", name, other, st)
 			}
 		}
-		b.leave(waits[name])
+		b.mustLeave(waits[name])
 	}
 }
 
-func longNames(s *stage) {
-	a := s.join()
-	base := s.letters() + strings.Repeat("x", 255)
+func longNames(f *fixture) {
+	a := f.open()
+	base := f.uniqueWord() + strings.Repeat("x", 255)
 	long := []string{
 		base[:255], base[:254] + "y", base[:254] + "X", base[:254] + " ", base[:254],
 		base[:253] + "é", base[:251] + "🔒", "X" + base[:254],
 	}
 	for _, name := range long {
-		c := named(tries(s.claim()), name)
-		if st := a.enter(c); !st.Held {
-			s.Errorf("a name of %d bytes that ends in %q is not free: %+v", len(name), name[len(name)-5:], st)
+		c := withName(withoutQueue(f.claim()), name)
+		if st := a.mustEnter(c); !st.Held {
+			f.Errorf("a name of %d bytes that ends in %q is not free: %+v", len(name), name[len(name)-5:], st)
 			continue
 		}
-		if e := s.entry(c); e.Name != name {
-			s.Errorf("%q is listed as %q", name, e.Name)
+		if e := f.entry(c); e.Name != name {
+			f.Errorf("%q is listed as %q", name, e.Name)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package drivertest
 
 import "github.com/pawl-go/pawl/driver"
 
-// sharedCases are about claims that hold beside each other.
+// sharedCases enter claims that can be held at the same time.
 var sharedCases = []lawCase{
 	{name: "readers hold beside each other and keep a writer out", law: 2, needs: needs{shared: true}, run: readersBeside,
 		why: "Two readers hold, a writer is denied until both have left."},
@@ -20,104 +20,104 @@ var sharedCases = []lawCase{
 		why: "With nobody waiting, free units are given at once."},
 }
 
-func readersBeside(s *stage) {
-	a, b, w := s.join(), s.join(), s.join()
-	ra, rb, cw := s.reader(), s.reader(), s.writer()
-	a.hold(ra)
-	b.hold(rb)
-	w.denied(cw)
-	a.leave(ra)
-	w.denied(next(cw))
-	b.leave(rb)
-	w.hold(tries(next(next(cw))))
+func readersBeside(f *fixture) {
+	a, b, w := f.open(), f.open(), f.open()
+	ra, rb, cw := f.reader(), f.reader(), f.writer()
+	a.mustHold(ra)
+	b.mustHold(rb)
+	w.mustNotHold(cw)
+	a.mustLeave(ra)
+	w.mustNotHold(nextTry(cw))
+	b.mustLeave(rb)
+	w.mustHold(withoutQueue(nextTry(nextTry(cw))))
 }
 
-func writerAlone(s *stage) {
-	w, r := s.join(), s.join()
-	cw := s.writer()
-	w.hold(cw)
-	r.denied(s.reader())
-	r.denied(s.writer())
-	w.leave(cw)
-	r.hold(s.reader())
-	r.hold(s.reader())
+func writerAlone(f *fixture) {
+	w, r := f.open(), f.open()
+	cw := f.writer()
+	w.mustHold(cw)
+	r.mustNotHold(f.reader())
+	r.mustNotHold(f.writer())
+	w.mustLeave(cw)
+	r.mustHold(f.reader())
+	r.mustHold(f.reader())
 }
 
-func writerNotStarved(s *stage) {
-	r, w, l := s.join(), s.join(), s.join()
-	r1, cw, r2, r3 := s.reader(), s.writer(), s.reader(), s.reader()
-	r.hold(r1)
-	wait := w.stand(cw)
-	late := l.stand(r2)
-	l.denied(r3)
-	s.expectLine("a reader, a writer, a reader", r1, cw, r2)
-	r.leave(r1)
-	w.turn(cw, wait)
-	l.denied(next(r3))
-	w.leave(cw)
-	l.turn(r2, late)
-	l.hold(tries(next(next(r3))))
+func writerNotStarved(f *fixture) {
+	r, w, l := f.open(), f.open(), f.open()
+	r1, cw, r2, r3 := f.reader(), f.writer(), f.reader(), f.reader()
+	r.mustHold(r1)
+	wait := w.mustWait(cw)
+	late := l.mustWait(r2)
+	l.mustNotHold(r3)
+	f.expectLine("a reader, a writer, a reader", r1, cw, r2)
+	r.mustLeave(r1)
+	w.mustGetTurn(cw, wait)
+	l.mustNotHold(nextTry(r3))
+	w.mustLeave(cw)
+	l.mustGetTurn(r2, late)
+	l.mustHold(withoutQueue(nextTry(nextTry(r3))))
 }
 
-func semaphoreSum(s *stage) {
-	a, b := s.join(), s.join()
-	two, other, one, more := s.claimOf(2, 3), s.claimOf(2, 3), s.claimOf(1, 3), s.claimOf(1, 3)
-	a.hold(two)
-	b.denied(other)
-	b.hold(one)
-	b.denied(more)
-	a.leave(two)
-	b.hold(tries(next(other)))
-	b.denied(next(more))
+func semaphoreSum(f *fixture) {
+	a, b := f.open(), f.open()
+	two, other, one, more := f.claimOf(2, 3), f.claimOf(2, 3), f.claimOf(1, 3), f.claimOf(1, 3)
+	a.mustHold(two)
+	b.mustNotHold(other)
+	b.mustHold(one)
+	b.mustNotHold(more)
+	a.mustLeave(two)
+	b.mustHold(withoutQueue(nextTry(other)))
+	b.mustNotHold(nextTry(more))
 }
 
-func largeNotStarved(s *stage) {
-	a, b, c := s.join(), s.join(), s.join()
-	first, large, small, try := s.claimOf(2, 3), s.claimOf(2, 3), s.claimOf(1, 3), s.claimOf(1, 3)
-	a.hold(first)
-	waitLarge := b.stand(large)
-	waitSmall := c.stand(small)
-	c.denied(try)
-	a.leave(first)
-	b.turn(large, waitLarge)
-	c.turn(small, waitSmall)
-	s.expectLine("the first left", large, small)
+func largeNotStarved(f *fixture) {
+	a, b, c := f.open(), f.open(), f.open()
+	first, large, small, try := f.claimOf(2, 3), f.claimOf(2, 3), f.claimOf(1, 3), f.claimOf(1, 3)
+	a.mustHold(first)
+	waitLarge := b.mustWait(large)
+	waitSmall := c.mustWait(small)
+	c.mustNotHold(try)
+	a.mustLeave(first)
+	b.mustGetTurn(large, waitLarge)
+	c.mustGetTurn(small, waitSmall)
+	f.expectLine("the first left", large, small)
 }
 
-// sumInTheWay lets the claim in the middle leave last, so that an engine that
-// watches only one of those ahead is found out.
-func sumInTheWay(s *stage) {
+// sumInTheWay makes the claim in the middle leave last, which exposes engines that
+// watch only one of the claims ahead.
+func sumInTheWay(f *fixture) {
 	for stays := range 3 {
-		a, b := s.join(), s.join()
+		a, b := f.open(), f.open()
 		var ones [3]driver.Claim
 		for i := range ones {
-			ones[i] = s.claimOf(1, 3)
-			a.hold(ones[i])
+			ones[i] = f.claimOf(1, 3)
+			a.mustHold(ones[i])
 		}
-		two := s.claimOf(2, 3)
-		last := b.stand(two)
-		k := s.start(func() error {
-			_, err := b.until(s.ctx, two, last)
+		two := f.claimOf(2, 3)
+		last := b.mustWait(two)
+		call := f.inBackground(func() error {
+			_, err := b.awaitHeld(f.ctx, two, last)
 			return err
 		})
 		for i := range ones {
 			if i != stays {
-				a.leave(ones[i])
+				a.mustLeave(ones[i])
 			}
 		}
-		s.promptly("a handoff after two of three have left", func() { k.wait("Await") })
-		b.leave(two)
-		a.leave(ones[stays])
+		f.promptly("a handoff after two of three have left", func() { call.wait("Await") })
+		b.mustLeave(two)
+		a.mustLeave(ones[stays])
 	}
 }
 
-func tryTakesFree(s *stage) {
-	a := s.join()
+func tryTakesFree(f *fixture) {
+	a := f.open()
 	for range 3 {
-		a.hold(tries(s.claimOf(1, 3)))
+		a.mustHold(withoutQueue(f.claimOf(1, 3)))
 	}
-	a.denied(s.claimOf(1, 3))
-	if n := len(s.line()); n != 3 {
-		s.Errorf("%d claims are listed, 3 hold", n)
+	a.mustNotHold(f.claimOf(1, 3))
+	if n := len(f.line()); n != 3 {
+		f.Errorf("%d claims are listed, 3 hold", n)
 	}
 }

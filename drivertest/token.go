@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// tokenCases are about the numbers that order grants.
+// tokenCases check tokens.
 var tokenCases = []lawCase{
 	{name: "exclusive tokens grow in the order of holding", law: 3, needs: needs{fencing: true}, run: tokensGrow,
 		why: "However a hold ends (left, closed, evicted), the next has a larger token, whoever it is and whichever kind."},
@@ -24,156 +24,157 @@ var tokenCases = []lawCase{
 		why: "A name that was left for a while and is taken again goes on where it was: nothing is counted from the start."},
 }
 
-func tokensGrow(s *stage) {
+func tokensGrow(f *fixture) {
 	last := uint64(0)
 	grown := func(how string, st driver.Standing) {
-		s.Helper()
+		f.Helper()
 		if st.Token <= last {
-			s.Errorf("token %d %s follows token %d", st.Token, how, last)
+			f.Errorf("token %d %s follows token %d", st.Token, how, last)
 		}
 		last = st.Token
 	}
 	sizes := [][2]int{{1, 1}}
-	if s.can.Count {
+	if f.can.Count {
 		sizes = append(sizes, [2]int{3, 3})
 	}
-	if s.can.Shared {
+	if f.can.Shared {
 		sizes = append(sizes, [2]int{driver.All, driver.All})
 	}
-	a, b := s.join(), s.join()
+	a, b := f.open(), f.open()
 	for i := range 9 {
 		size := sizes[i%len(sizes)]
-		c := s.claimOf(size[0], size[1])
+		c := f.claimOf(size[0], size[1])
 		if i%2 == 0 {
-			c = tries(c)
+			c = withoutQueue(c)
 		}
 		switch i % 3 {
 		case 0:
-			grown("after a Leave", a.hold(c))
-			a.leave(c)
+			grown("after a Leave", a.mustHold(c))
+			a.mustLeave(c)
 		case 1:
-			p := s.join()
-			grown("before a session's Close", p.hold(c))
-			p.shut()
+			s := f.open()
+			grown("before a session's Close", s.mustHold(c))
+			s.close()
 		case 2:
-			grown("before an eviction", b.hold(c))
-			s.evict(s.entry(c))
+			grown("before an eviction", b.mustHold(c))
+			f.evict(f.entry(c))
 		}
 	}
 }
 
-func tokenAfterExpiry(s *stage) {
-	a, b := s.joinBriefly(), s.join()
-	first := a.hold(s.claim())
-	a.die()
-	_, second, err := b.take(s.ctx, s.claim())
+func tokenAfterExpiry(f *fixture) {
+	a, b := f.openShort(), f.open()
+	first := a.mustHold(f.claim())
+	a.crash()
+	_, second, err := b.acquire(f.ctx, f.claim())
 	if err != nil {
-		s.Fatalf("taking what has expired: %v", err)
+		f.Fatalf("taking what has expired: %v", err)
 	}
 	if second.Token <= first.Token {
-		s.Errorf("token %d follows token %d, which expired", second.Token, first.Token)
+		f.Errorf("token %d follows token %d, which expired", second.Token, first.Token)
 	}
 }
 
-func tokensOfWaiters(s *stage) {
-	a, b, c := s.join(), s.join(), s.join()
-	ca, cb, quits, cc := s.claim(), s.claim(), s.claim(), s.claim()
-	first := a.hold(ca)
-	waitB := b.stand(cb)
-	a.stand(quits)
-	waitC := c.stand(cc)
-	b.denied(s.claim())
-	a.leave(quits)
-	a.leave(ca)
-	second := b.turn(cb, waitB)
-	b.leave(cb)
-	third := c.turn(cc, waitC)
+func tokensOfWaiters(f *fixture) {
+	a, b, c := f.open(), f.open(), f.open()
+	ca, cb, quits, cc := f.claim(), f.claim(), f.claim(), f.claim()
+	first := a.mustHold(ca)
+	waitB := b.mustWait(cb)
+	a.mustWait(quits)
+	waitC := c.mustWait(cc)
+	b.mustNotHold(f.claim())
+	a.mustLeave(quits)
+	a.mustLeave(ca)
+	second := b.mustGetTurn(cb, waitB)
+	b.mustLeave(cb)
+	third := c.mustGetTurn(cc, waitC)
 	if !(first.Token < second.Token && second.Token < third.Token) {
-		s.Errorf("tokens in the order of holding: %d, %d, %d", first.Token, second.Token, third.Token)
+		f.Errorf("tokens in the order of holding: %d, %d, %d", first.Token, second.Token, third.Token)
 	}
 }
 
-func tokenStays(s *stage) {
-	a := s.join()
-	c := s.claim()
-	want := a.hold(c).Token
+func tokenStays(f *fixture) {
+	a := f.open()
+	c := f.claim()
+	want := a.mustHold(c).Token
 	expect := func(call string, got uint64) {
-		s.Helper()
+		f.Helper()
 		if got != want {
-			s.Errorf("token %d became %d in %s", want, got, call)
+			f.Errorf("token %d became %d in %s", want, got, call)
 		}
 	}
 	for range 2 {
-		expect("a repeated Enter", a.hold(c).Token)
-		out := a.beat(c)
+		expect("a repeated Enter", a.mustHold(c).Token)
+		out := a.mustBeat(c)
 		if !out[0].Held {
-			s.Errorf("Beat says %+v of a claim that is held", out[0])
+			f.Errorf("Beat says %+v of a claim that is held", out[0])
 		}
 		expect("Beat", out[0].Token)
-		if s.can.Queue {
-			expect("Await", a.turn(c, driver.Standing{}).Token)
+		if f.can.Queue {
+			expect("Await", a.mustGetTurn(c, driver.Standing{}).Token)
 		}
-		expect("List", s.entry(c).Fence)
-		time.Sleep(2 * time.Millisecond) // a token made of a clock would have moved on
+		expect("List", f.entry(c).Fence)
+		time.Sleep(2 * time.Millisecond) // a token taken from a clock would differ by now
 	}
 }
 
-// between holds before, then all of within at once, then after, and compares.
-func (s *stage) between(before driver.Claim, within []driver.Claim, after driver.Claim) {
-	s.Helper()
-	a, b := s.join(), s.join()
-	low := a.hold(before).Token
-	a.leave(before)
+// holdAround holds before, then all of within at the same time, then after, and
+// compares the tokens.
+func (f *fixture) holdAround(before driver.Claim, within []driver.Claim, after driver.Claim) {
+	f.Helper()
+	a, b := f.open(), f.open()
+	low := a.mustHold(before).Token
+	a.mustLeave(before)
 	seen := map[uint64]bool{}
 	var tokens []uint64
 	for i, c := range within {
-		p := a
+		s := a
 		if i%2 == 1 {
-			p = b
+			s = b
 		}
-		token := p.hold(c).Token
+		token := s.mustHold(c).Token
 		if seen[token] {
-			s.Errorf("token %d was given twice", token)
+			f.Errorf("token %d was given twice", token)
 		}
 		seen[token], tokens = true, append(tokens, token)
 		if token <= low {
-			s.Errorf("token %d is not after %d, which an exclusive claim had before", token, low)
+			f.Errorf("token %d is not after %d, which an exclusive claim had before", token, low)
 		}
 	}
 	for i, c := range within {
-		p := a
+		s := a
 		if i%2 == 1 {
-			p = b
+			s = b
 		}
-		p.leave(c)
+		s.mustLeave(c)
 	}
-	high := b.hold(after).Token
+	high := b.mustHold(after).Token
 	for _, token := range tokens {
 		if token >= high {
-			s.Errorf("token %d is not before %d, which an exclusive claim had after", token, high)
+			f.Errorf("token %d is not before %d, which an exclusive claim had after", token, high)
 		}
 	}
 }
 
-func tokensOfReaders(s *stage) {
-	s.between(s.writer(), []driver.Claim{s.reader(), s.reader(), tries(s.reader()), s.reader()}, s.writer())
+func tokensOfReaders(f *fixture) {
+	f.holdAround(f.writer(), []driver.Claim{f.reader(), f.reader(), withoutQueue(f.reader()), f.reader()}, f.writer())
 }
 
-func tokensOfUnits(s *stage) {
-	units := []driver.Claim{s.claimOf(1, 5), s.claimOf(1, 5), s.claimOf(2, 5), tries(s.claimOf(1, 5))}
-	s.between(s.claimOf(1, 1), units, s.claimOf(5, 5))
+func tokensOfUnits(f *fixture) {
+	units := []driver.Claim{f.claimOf(1, 5), f.claimOf(1, 5), f.claimOf(2, 5), withoutQueue(f.claimOf(1, 5))}
+	f.holdAround(f.claimOf(1, 1), units, f.claimOf(5, 5))
 }
 
-func tokensPerName(s *stage) {
-	a := s.join()
+func tokensPerName(f *fixture) {
+	a := f.open()
 	last := map[string]uint64{}
 	for i := range 12 {
-		c := named(s.claim(), s.name+"/"+string(rune('a'+i%3)))
-		token := a.hold(c).Token
+		c := withName(f.claim(), f.name+"/"+string(rune('a'+i%3)))
+		token := a.mustHold(c).Token
 		if token <= last[c.Name] {
-			s.Errorf("%q: token %d follows %d", c.Name, token, last[c.Name])
+			f.Errorf("%q: token %d follows %d", c.Name, token, last[c.Name])
 		}
 		last[c.Name] = token
-		a.leave(c)
+		a.mustLeave(c)
 	}
 }

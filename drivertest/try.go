@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// tryCases are about calls that arrive late, after a later one of the same claim.
+// tryCases send calls that arrive after a later Try of the same claim.
 var tryCases = []lawCase{
 	{name: "a late Leave of an earlier Try ends nothing", law: 14, run: lateLeave,
 		why: "Leave of try 1 is stalled in the network, try 2 holds, the Leave arrives: with it a rival would hold beside try 2."},
@@ -24,134 +24,134 @@ var tryCases = []lawCase{
 		why: "A beat for try 1 that is answered with try 2's standing makes the core believe in a grant that has ended."},
 }
 
-func lateLeave(s *stage) {
-	a, b := s.join(), s.join()
-	one := s.claim()
-	a.hold(one)
-	a.leave(one)
-	two := next(one)
-	held := a.hold(two)
-	a.leaveNothing(one)
-	b.denied(s.claim())
-	s.expectLine("try 1 was left late", two)
-	if again := a.hold(two); again.Token != held.Token {
-		s.Errorf("try 2 had token %d and has %d after a late Leave of try 1", held.Token, again.Token)
+func lateLeave(f *fixture) {
+	a, b := f.open(), f.open()
+	one := f.claim()
+	a.mustHold(one)
+	a.mustLeave(one)
+	two := nextTry(one)
+	held := a.mustHold(two)
+	a.mustLeaveNothing(one)
+	b.mustNotHold(f.claim())
+	f.expectLine("try 1 was left late", two)
+	if again := a.mustHold(two); again.Token != held.Token {
+		f.Errorf("try 2 had token %d and has %d after a late Leave of try 1", held.Token, again.Token)
 	}
-	a.leave(two)
-	b.hold(s.claim())
+	a.mustLeave(two)
+	b.mustHold(f.claim())
 }
 
-func lateLeaveWaiting(s *stage) {
-	a, b := s.join(), s.join()
-	ca, one := s.claim(), s.claim()
-	a.hold(ca)
-	b.stand(one)
-	b.leave(one)
-	two := next(one)
-	st := b.stand(two)
-	b.leaveNothing(one)
-	s.expectLine("a waiter's try 1 was left late", ca, two)
-	a.leave(ca)
-	b.turn(two, st)
+func lateLeaveWaiting(f *fixture) {
+	a, b := f.open(), f.open()
+	ca, one := f.claim(), f.claim()
+	a.mustHold(ca)
+	b.mustWait(one)
+	b.mustLeave(one)
+	two := nextTry(one)
+	st := b.mustWait(two)
+	b.mustLeaveNothing(one)
+	f.expectLine("a waiter's try 1 was left late", ca, two)
+	a.mustLeave(ca)
+	b.mustGetTurn(two, st)
 }
 
-func lateEnter(s *stage) {
-	a, b := s.join(), s.join()
-	one := s.claim()
-	two := next(one)
-	held := a.hold(two)
+func lateEnter(f *fixture) {
+	a, b := f.open(), f.open()
+	one := f.claim()
+	two := nextTry(one)
+	held := a.mustHold(two)
 	expectNotHeld(a, one)
-	s.expectLine("try 1 entered late", two)
-	if again := a.hold(two); again.Token != held.Token {
-		s.Errorf("try 2 had token %d and has %d after a late Enter of try 1", held.Token, again.Token)
+	f.expectLine("try 1 entered late", two)
+	if again := a.mustHold(two); again.Token != held.Token {
+		f.Errorf("try 2 had token %d and has %d after a late Enter of try 1", held.Token, again.Token)
 	}
-	b.denied(s.claim())
-	a.leave(two)
-	b.hold(s.claim())
+	b.mustNotHold(f.claim())
+	a.mustLeave(two)
+	b.mustHold(f.claim())
 }
 
-func lateEnterWaiting(s *stage) {
-	a, b, c := s.join(), s.join(), s.join()
-	ca, one, cc := s.claim(), s.claim(), s.claim()
-	two := next(one)
-	a.hold(ca)
-	st := b.stand(two)
-	c.stand(cc)
+func lateEnterWaiting(f *fixture) {
+	a, b, c := f.open(), f.open(), f.open()
+	ca, one, cc := f.claim(), f.claim(), f.claim()
+	two := nextTry(one)
+	a.mustHold(ca)
+	st := b.mustWait(two)
+	c.mustWait(cc)
 	expectNotHeld(b, one)
-	s.expectLine("a waiter's try 1 entered late", ca, two, cc)
-	a.leave(ca)
-	b.turn(two, st)
+	f.expectLine("a waiter's try 1 entered late", ca, two, cc)
+	a.mustLeave(ca)
+	b.mustGetTurn(two, st)
 }
 
-// expectNotHeld enters a Try that is over. Nobody reads the answer to such a
-// call, so all that is asked is that it does not say held.
-func expectNotHeld(p *player, c driver.Claim) {
-	p.s.Helper()
-	st, err := p.ask(p.s.ctx, c)
+// expectNotHeld enters an outdated Try. Nobody reads the answer to such a call, so
+// any answer but held is accepted.
+func expectNotHeld(s *session, c driver.Claim) {
+	s.f.Helper()
+	st, err := s.tryEnter(s.f.ctx, c)
 	if err != nil && !errors.Is(err, driver.ErrGone) {
-		p.s.Fatalf("Enter of a lower Try: %v", err)
+		s.f.Fatalf("Enter of a lower Try: %v", err)
 	}
 	if st.Held {
-		p.s.Fatalf("Enter of a lower Try says held: %+v", st)
+		s.f.Fatalf("Enter of a lower Try says held: %+v", st)
 	}
 }
 
-func higherTry(s *stage) {
-	a, b := s.join(), s.join()
-	one := s.claim()
-	first := a.hold(one)
-	two := next(one)
-	second := a.hold(two)
-	if s.can.Fencing != driver.None && second.Token == first.Token {
-		s.Errorf("try 2 has try 1's token %d: a new grant must have a new one", first.Token)
+func higherTry(f *fixture) {
+	a, b := f.open(), f.open()
+	one := f.claim()
+	first := a.mustHold(one)
+	two := nextTry(one)
+	second := a.mustHold(two)
+	if f.can.Fencing != driver.None && second.Token == first.Token {
+		f.Errorf("try 2 has try 1's token %d: a new grant must have a new one", first.Token)
 	}
-	s.expectLine("try 2 came without a Leave of try 1", two)
-	b.denied(s.claim())
-	a.leave(two)
-	b.hold(s.claim())
+	f.expectLine("try 2 came without a Leave of try 1", two)
+	b.mustNotHold(f.claim())
+	a.mustLeave(two)
+	b.mustHold(f.claim())
 }
 
-func enterAfterLeave(s *stage) {
-	a, b := s.join(), s.join()
-	ca, cb := s.claim(), s.claim()
-	first := a.hold(ca)
-	if !s.can.Queue {
-		a.leave(ca)
-		expectFresh(s, ca, first, a.hold(next(ca)))
+func enterAfterLeave(f *fixture) {
+	a, b := f.open(), f.open()
+	ca, cb := f.claim(), f.claim()
+	first := a.mustHold(ca)
+	if !f.can.Queue {
+		a.mustLeave(ca)
+		expectFresh(f, ca, first, a.mustHold(nextTry(ca)))
 		return
 	}
-	wait := b.stand(cb)
-	a.leave(ca)
-	last := a.stand(next(ca))
-	s.expectLine("A left and came again", cb, next(ca))
-	b.turn(cb, wait)
-	b.leave(cb)
-	expectFresh(s, ca, first, a.turn(next(ca), last))
+	wait := b.mustWait(cb)
+	a.mustLeave(ca)
+	last := a.mustWait(nextTry(ca))
+	f.expectLine("A left and came again", cb, nextTry(ca))
+	b.mustGetTurn(cb, wait)
+	b.mustLeave(cb)
+	expectFresh(f, ca, first, a.mustGetTurn(nextTry(ca), last))
 }
 
-func expectFresh(s *stage, c driver.Claim, first, second driver.Standing) {
-	s.Helper()
-	if s.can.Fencing == driver.None {
+func expectFresh(f *fixture, c driver.Claim, first, second driver.Standing) {
+	f.Helper()
+	if f.can.Fencing == driver.None {
 		return
 	}
 	if second.Token == first.Token || c.Exclusive() && second.Token < first.Token {
-		s.Errorf("token %d after %d: a later grant needs a later token", second.Token, first.Token)
+		f.Errorf("token %d after %d: a later grant needs a later token", second.Token, first.Token)
 	}
 }
 
-func beatOfLowerTry(s *stage) {
-	a := s.join()
-	one := s.claim()
-	a.hold(one)
-	a.leave(one)
-	two := next(one)
-	a.hold(two)
-	out := a.beat(one, two)
+func beatOfLowerTry(f *fixture) {
+	a := f.open()
+	one := f.claim()
+	a.mustHold(one)
+	a.mustLeave(one)
+	two := nextTry(one)
+	a.mustHold(two)
+	out := a.mustBeat(one, two)
 	if !out[0].Gone {
-		s.Errorf("Beat says %+v of try 1, which was left", out[0])
+		f.Errorf("Beat says %+v of try 1, which was left", out[0])
 	}
 	if out[1].Gone {
-		s.Errorf("Beat says that try 2 is gone")
+		f.Errorf("Beat says that try 2 is gone")
 	}
-	s.expectLine("try 1 was beaten late", two)
+	f.expectLine("try 1 was beaten late", two)
 }

@@ -63,7 +63,7 @@ func laws(t *testing.T, addrs ...string) {
 			mine, _ := leases.Load(string(e.(*Engine).space))
 			return mine.(*granted).clean(e.(*Engine))
 		},
-		Late: func(_ *testing.T, s driver.Session) (arrive func() error) {
+		DelayEnter: func(_ *testing.T, s driver.Session) (arrive func() error) {
 			d, _ := detours.Load(s.(*session).e)
 			return d.(*detour).hold()
 		},

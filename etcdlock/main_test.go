@@ -46,7 +46,7 @@ func common(t testing.TB) *testserver.Server {
 func (l *lodge) begin() {
 	up := make(chan *testserver.Server, 1)
 	go func() { // end waits for it
-		l.ended <- testserver.Outside(func(t testing.TB) {
+		l.ended <- testserver.RunOutsideTest(func(t testing.TB) {
 			up <- testserver.Etcd(t)
 			<-l.over
 		})

@@ -1,7 +1,7 @@
 // Package memlock is the reference engine: it keeps the lines in memory, so its
 // locks exclude only the users of one Engine value in one process, and nothing
-// outlives it. It is what the conformance suite is checked against, and what a
-// test should use where the code under test takes a pawl client.
+// outlives it. The conformance suite is checked against it, and tests of code that
+// takes a pawl client should use it.
 //
 // URLs: "mem:" opens a new, empty engine each time.
 package memlock
@@ -9,7 +9,6 @@ package memlock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"net/url"
 	"slices"
@@ -18,12 +17,13 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 func init() {
 	driver.Register("mem", func(_ context.Context, u *url.URL) (driver.Engine, error) {
-		for key := range u.Query() {
-			return nil, driver.BadURL("memlock: unknown %s (there are none)", driver.ShowParameter(u, key))
+		if err := driverkit.ReadURL("memlock", u).Err(); err != nil {
+			return nil, err
 		}
 		return New(), nil
 	})
@@ -31,14 +31,13 @@ func init() {
 
 // Engine keeps lines of claims in memory. It is safe for concurrent use.
 type Engine struct {
-	mu       sync.Mutex // guards everything below and every line and session
-	lines    map[string]*line
-	records  map[string]record
-	watchers map[string][]chan struct{}
-	last     uint64 // the last token or version given out
-	roll     roll
-	sweepAt  int // forget ended records when there are this many
-	closed   bool
+	sessions *driverkit.Sessions[*session]
+
+	mu         sync.Mutex // guards what follows, all claims in lines and the enlistments of sessions
+	lines      lines
+	records    records
+	last       uint64 // the last token or version given out
+	membership membership
 }
 
 var (
@@ -47,15 +46,12 @@ var (
 	_ driver.Watcher = (*Engine)(nil)
 )
 
-var errClosed = errors.New("memlock: engine is closed")
-
 // New returns an empty engine.
 func New() *Engine {
 	return &Engine{
-		lines:    map[string]*line{},
-		records:  map[string]record{},
-		watchers: map[string][]chan struct{}{},
-		sweepAt:  1024,
+		sessions: driverkit.NewSessions[*session]("memlock"),
+		lines:    lines{byName: map[string]*line{}},
+		records:  records{byKey: map[string]record{}},
 	}
 }
 
@@ -70,12 +66,11 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, errClosed
+	s := &session{engine: e, id: o.ID, ttl: o.TTL, claims: driverkit.NewClaims[place]()}
+	if err := e.sessions.Add(s.id, s); err != nil {
+		return nil, err
 	}
-	return &session{engine: e, id: o.ID, ttl: o.TTL}, nil
+	return s, nil
 }
 
 // List yields the claims on names that begin with prefix.
@@ -98,9 +93,9 @@ func (e *Engine) snapshot(prefix string) []driver.Entry {
 	defer e.mu.Unlock()
 	now := time.Now()
 	var all []driver.Entry
-	for name := range e.lines {
+	for name := range e.lines.byName {
 		if strings.HasPrefix(name, prefix) {
-			all = append(all, e.entriesLocked(name, now)...)
+			all = append(all, e.lines.settled(name, now).entries(now)...)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b driver.Entry) int { return cmp.Compare(a.Name, b.Name) })
@@ -114,20 +109,8 @@ func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) 
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.entriesLocked(name, time.Now()), nil
-}
-
-func (e *Engine) entriesLocked(name string, now time.Time) []driver.Entry {
-	l := e.lines[name]
-	if l == nil {
-		return nil
-	}
-	e.settleLocked(name, l, now)
-	all := make([]driver.Entry, len(l.spots))
-	for i, s := range l.spots {
-		all[i] = s.entry(now)
-	}
-	return all
+	now := time.Now()
+	return e.lines.settled(name, now).entries(now), nil
 }
 
 // Evict breaks exactly the claim that x shows.
@@ -138,19 +121,15 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	l := e.lines[x.Name]
-	if l == nil {
-		return driver.ErrGone
-	}
-	e.settleLocked(x.Name, l, now)
+	l := e.lines.settled(x.Name, now)
 	i := l.find(x.ID)
 	if i < 0 {
 		return driver.ErrGone
 	}
-	if s := l.spots[i]; s.claim.Try != x.Try || s.held != x.Held || s.shownToken() != x.Fence {
+	if p := l.claims[i]; p.Claim.Try != x.Try || p.State.held != x.Held || p.State.visibleToken() != x.Fence {
 		return driver.ErrGone
 	}
-	e.endLocked(x.Name, l, i, now)
+	e.lines.end(l, i, now)
 	return nil
 }
 
@@ -159,41 +138,15 @@ func (e *Engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	told := make(chan struct{}, 1) // closed by the AfterFunc below, under mu
-	e.mu.Lock()
-	e.watchers[name] = append(e.watchers[name], told)
-	e.mu.Unlock()
-	context.AfterFunc(ctx, func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		rest := slices.DeleteFunc(e.watchers[name], func(c chan struct{}) bool { return c == told })
-		if len(rest) == 0 {
-			delete(e.watchers, name)
-		} else {
-			e.watchers[name] = rest
-		}
-		close(told)
-	})
-	return told, nil
+	return e.lines.watchers.Watch(ctx, name, 0), nil
 }
 
 // Size counts what the engine remembers, to test that nothing stays behind.
-func (e *Engine) Size() (lines, watchers, records int) {
+func (e *Engine) Size() (lines, watched, records int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.lines), len(e.watchers), len(e.records)
+	return len(e.lines.byName), len(e.lines.watchers.Names()), len(e.records.byKey)
 }
 
-// Close ends every session; the lines are forgotten and waiters come back.
-func (e *Engine) Close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.closed = true
-	for _, l := range e.lines {
-		for _, s := range l.spots {
-			s.wake()
-		}
-	}
-	clear(e.lines)
-	return nil
-}
+// Close ends every session with its claims.
+func (e *Engine) Close() error { return e.sessions.Close() }

@@ -8,6 +8,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+// records are those of an engine.
+type records struct {
+	byKey map[string]record
+	limit int // forget ended records when there are this many
+}
+
 type record struct {
 	value   []byte
 	version uint64
@@ -23,10 +29,7 @@ func (e *Engine) Load(ctx context.Context, key string) ([]byte, uint64, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r, ok := e.records[key]
-	if !ok || r.ended(time.Now()) {
-		return nil, 0, nil
-	}
+	r := e.records.find(key, time.Now())
 	return bytes.Clone(r.value), r.version, nil
 }
 
@@ -41,15 +44,11 @@ func (e *Engine) Store(ctx context.Context, key string, value []byte, ifVersion 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	old := e.records[key]
-	if old.ended(now) {
-		old = record{}
-	}
-	if old.version != ifVersion {
+	if old := e.records.find(key, now); old.version != ifVersion {
 		return old.version, driver.ErrConflict
 	}
 	if value == nil {
-		delete(e.records, key)
+		delete(e.records.byKey, key)
 		return 0, nil
 	}
 	e.last++ // the tokens' counter: a version is never used again, not even after a delete
@@ -57,21 +56,29 @@ func (e *Engine) Store(ctx context.Context, key string, value []byte, ifVersion 
 	if keep > 0 {
 		r.until = now.Add(keep)
 	}
-	e.records[key] = r
-	e.sweepLocked(now)
+	e.records.byKey[key] = r
+	e.records.sweep(now)
 	return r.version, nil
 }
 
-// sweepLocked forgets ended records whenever their number has doubled, so that
-// the cost of a Store stays constant on average.
-func (e *Engine) sweepLocked(now time.Time) {
-	if len(e.records) < e.sweepAt {
+// find returns a record; without one its version is 0.
+func (a *records) find(key string, now time.Time) record {
+	if r := a.byKey[key]; !r.ended(now) {
+		return r
+	}
+	return record{}
+}
+
+// sweep forgets ended records whenever their number has doubled, so that the cost of a
+// Store stays constant on average.
+func (a *records) sweep(now time.Time) {
+	if len(a.byKey) < max(1024, a.limit) {
 		return
 	}
-	for key, r := range e.records {
+	for key, r := range a.byKey {
 		if r.ended(now) {
-			delete(e.records, key)
+			delete(a.byKey, key)
 		}
 	}
-	e.sweepAt = max(1024, 2*len(e.records))
+	a.limit = 2 * len(a.byKey)
 }

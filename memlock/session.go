@@ -5,225 +5,190 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
-// session is one client's claims. Its life is theirs: each claim has an expiry
-// of its own, set by Enter and moved by Beat.
+// session is one client's claims. Each claim has an expiry of its own, set by Enter and
+// moved by Beat; the session lives as long as they do.
 type session struct {
-	engine *Engine
-	id     string
-	ttl    time.Duration
-	closed bool // guarded by engine.mu
-	vote   vote // guarded by engine.mu
+	engine  *Engine
+	id      string
+	ttl     time.Duration
+	claims  *driverkit.Claims[place] // exactly those that are in a line; the State is guarded by engine.mu
+	enlists enlistment               // guarded by engine.mu
 }
 
-func (s *session) TTL() time.Duration    { return s.ttl }
-func (s *session) Lost() <-chan struct{} { return nil }
+var (
+	_ driver.Multi      = (*session)(nil)
+	_ driverkit.Backend = (*session)(nil)
+)
 
-func (s *session) endedLocked() bool { return s.closed || s.engine.closed }
+func (s *session) TTL() time.Duration     { return s.ttl }
+func (s *session) Lost() <-chan struct{}  { return nil }
+func (s *session) Ended() <-chan struct{} { return s.claims.Ended() }
 
-func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
-	if err := ctx.Err(); err != nil {
-		return driver.Standing{}, err
+// do runs a call under the engine's mutex, unless the session has ended.
+func (s *session) do(ctx context.Context, call func(now time.Time) error) error {
+	if err := s.claims.Begin(ctx); err != nil {
+		return err
 	}
-	e := s.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if s.endedLocked() {
-		return driver.Standing{}, driver.ErrGone
-	}
-	return s.enterLocked(c, time.Now())
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
+	return call(time.Now())
 }
 
-func (s *session) enterLocked(c driver.Claim, now time.Time) (driver.Standing, error) {
+func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing, err error) {
+	err = s.do(ctx, func(now time.Time) (err error) {
+		st, err = s.enterLocked(ctx, c, now)
+		return err
+	})
+	return st, err
+}
+
+func (s *session) enterLocked(ctx context.Context, c driver.Claim, now time.Time) (driver.Standing, error) {
 	e := s.engine
-	if !s.votesLocked() {
+	if !e.membership.accepts(s.enlists) {
 		return driver.Standing{}, driver.ErrNoVote
 	}
-	l := e.lines[c.Name]
-	if l == nil {
-		l = &line{}
-	} else {
-		e.settleLocked(c.Name, l, now)
-	}
+	l := e.lines.settled(c.Name, now)
 	if i := l.find(c.ID); i >= 0 {
-		switch known := l.spots[i]; {
-		case known.claim.Try == c.Try:
-			known.until = now.Add(s.ttl)
+		switch known := l.claims[i]; {
+		case known.Claim.Try == c.Try:
+			known.State.until = now.Add(s.ttl)
 			st := l.standing(i, now, s.ttl)
-			if s.vote.enlisted && st.Held {
-				st.Token = known.granted // what Confirm is about
+			if s.enlists.enlisted && st.Held {
+				st.Token = known.State.granted // the value that Confirm is called with
 			}
 			return st, nil
-		case known.claim.Try > c.Try: // delivered late; nobody reads this answer
+		case known.Claim.Try > c.Try: // delivered late; no one reads this answer
 			return driver.Standing{Gone: true}, nil
 		default:
-			e.endLocked(c.Name, l, i, now)
+			e.lines.end(l, i, now)
 		}
 	}
-	for _, o := range l.spots {
-		if !c.Exclusive() && !o.claim.Exclusive() && o.claim.Limit != c.Limit {
+	for _, p := range l.claims {
+		if !c.Exclusive() && !p.Claim.Exclusive() && p.Claim.Limit != c.Limit {
 			return driver.Standing{}, driver.ErrLimit
 		}
 	}
+	p, _, err := s.claims.Add(ctx, c, place{})
+	if err != nil {
+		return driver.Standing{}, err
+	}
+	p.Waiter.Current(driverkit.InProcess)
 	before := e.last
-	token := s.mintLocked(c, now)
-	l.spots = append(l.spots, &spot{claim: c, session: s, token: token, granted: token, epoch: e.roll.epoch, since: now, until: now.Add(s.ttl)})
-	i := len(l.spots) - 1
-	e.lines[c.Name] = l
-	e.settleLocked(c.Name, l, now)
-	st := l.standing(i, now, s.ttl)
+	e.last = mint(e.last, c.Propose, now)
+	p.State = place{
+		session: s.id, claims: s.claims,
+		token: e.last, granted: e.last, epoch: e.membership.epoch, since: now, until: now.Add(s.ttl),
+	}
+	e.lines.append(l, p, now)
+	st := l.standing(len(l.claims)-1, now, s.ttl)
 	if !st.Held && !c.Queue {
-		l.spots = l.spots[:i]
+		e.lines.withdraw(l)
 		st.Valid = 0
-		e.last = before // nobody has seen it; a quorum's nodes agree more often when they do not count the refused
+		e.last = before // its token was never visible, and a quorum's nodes agree more often without it
 	}
 	return st, nil
 }
 
 // EnterAll enters every claim in one step; if one that does not queue cannot be
 // held, or one is refused, none stays.
-func (s *session) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	e := s.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if s.endedLocked() {
-		return nil, driver.ErrGone
-	}
-	now := time.Now()
-	all := make([]driver.Standing, len(cs))
-	for i, c := range cs {
-		st, err := s.enterLocked(c, now)
-		all[i] = st
-		if err == nil && (st.Held || c.Queue) {
-			continue
+func (s *session) EnterAll(ctx context.Context, cs []driver.Claim) (all []driver.Standing, err error) {
+	err = s.do(ctx, func(now time.Time) error {
+		all = make([]driver.Standing, len(cs))
+		for i, c := range cs {
+			st, err := s.enterLocked(ctx, c, now)
+			all[i] = st
+			if err == nil && (st.Held || c.Queue) {
+				continue
+			}
+			for j, entered := range cs[:i] {
+				_ = s.leaveLocked(entered, now) // entered just above: it is there
+				all[j].Held, all[j].Token, all[j].Valid = false, 0, 0
+			}
+			return err
 		}
-		for _, in := range cs[:i] {
-			_ = s.leaveLocked(in, now) // entered just above: it is there
-		}
-		for j := range cs[:i] {
-			all[j].Held, all[j].Token, all[j].Valid = false, 0, 0
-		}
-		return all, err
-	}
-	return all, nil
+		return nil
+	})
+	return all, err
 }
 
-func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) (driver.Standing, error) {
-	st, turn, err := s.look(c)
-	if err != nil || st.Held || st.Gone {
-		return st, err
+func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standing) (driver.Standing, error) {
+	if err := s.claims.Begin(ctx); err != nil {
+		return driver.Standing{}, err
 	}
-	timer := time.NewTimer(st.Pause)
-	defer timer.Stop()
-	select {
-	case <-turn:
-	case <-timer.C:
-	case <-ctx.Done():
-		return driver.Standing{}, ctx.Err()
+	p := s.claims.Find(c.ID, c.Try)
+	if p == nil {
+		return driver.Standing{Gone: true}, nil
 	}
-	st, _, err = s.look(c)
+	return driverkit.Await(ctx, s, &p.Waiter, nil, c, last)
+}
+
+// Look answers how c stands.
+func (s *session) Look(ctx context.Context, c driver.Claim) (st driver.Standing, err error) {
+	err = s.do(ctx, func(now time.Time) error {
+		if l, i := s.findLocked(c, now); i < 0 {
+			st = driver.Standing{Gone: true}
+		} else {
+			st = l.standing(i, now, 0)
+		}
+		return nil
+	})
 	return st, err
 }
 
-// look answers how c stands and, where it waits, what tells of its turn. The
-// channel is made under the same lock as the look, so no turn falls between.
-func (s *session) look(c driver.Claim) (driver.Standing, <-chan struct{}, error) {
-	e := s.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if s.endedLocked() {
-		return driver.Standing{}, nil, driver.ErrGone
-	}
-	now := time.Now()
-	l, i := s.findLocked(c, now)
-	if i < 0 || l.spots[i].claim.Try != c.Try {
-		return driver.Standing{Gone: true}, nil, nil
-	}
-	spot := l.spots[i]
-	if spot.turn == nil && !spot.held {
-		spot.turn = make(chan struct{}, 1)
-	}
-	return l.standing(i, now, 0), spot.turn, nil
-}
-
+// findLocked returns where exactly this try of c stands; -1: nowhere.
 func (s *session) findLocked(c driver.Claim, now time.Time) (*line, int) {
-	l := s.engine.lines[c.Name]
-	if l == nil {
-		return nil, -1
+	l := s.engine.lines.settled(c.Name, now)
+	i := l.find(c.ID)
+	if i >= 0 && l.claims[i].Claim.Try != c.Try {
+		return l, -1
 	}
-	s.engine.settleLocked(c.Name, l, now)
-	return l, l.find(c.ID)
+	return l, i
 }
 
 func (s *session) Leave(ctx context.Context, c driver.Claim) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.engine.mu.Lock()
-	defer s.engine.mu.Unlock()
-	if s.endedLocked() {
-		return driver.ErrGone
-	}
-	return s.leaveLocked(c, time.Now())
+	return s.do(ctx, func(now time.Time) error { return s.leaveLocked(c, now) })
 }
 
 func (s *session) leaveLocked(c driver.Claim, now time.Time) error {
-	l, i := s.findLocked(c, now)
-	if i < 0 || l.spots[i].claim.Try > c.Try {
+	l := s.engine.lines.settled(c.Name, now)
+	i := l.find(c.ID)
+	if i < 0 || l.claims[i].Claim.Try > c.Try {
 		return driver.ErrGone
 	}
-	s.engine.endLocked(c.Name, l, i, now)
+	s.engine.lines.end(l, i, now)
 	return nil
 }
 
 func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.engine.mu.Lock()
-	defer s.engine.mu.Unlock()
-	if s.endedLocked() {
-		return driver.ErrGone
-	}
-	if !s.votesLocked() {
-		return driver.ErrNoVote
-	}
-	now := time.Now()
-	for n, c := range live {
-		l, i := s.findLocked(c, now)
-		if i < 0 || l.spots[i].claim.Try != c.Try {
-			out[n] = driver.Standing{Gone: true}
-			continue
+	return s.do(ctx, func(now time.Time) error {
+		if !s.engine.membership.accepts(s.enlists) {
+			return driver.ErrNoVote
 		}
-		spot := l.spots[i]
-		spot.until = now.Add(s.ttl)
-		out[n] = driver.Standing{Held: spot.held, Token: spot.shownToken(), Ahead: i, Valid: s.ttl}
-	}
-	return nil
+		for n, c := range live {
+			l, i := s.findLocked(c, now)
+			if i < 0 {
+				out[n] = driver.Standing{Gone: true}
+				continue
+			}
+			p := &l.claims[i].State
+			p.until = now.Add(s.ttl)
+			out[n] = driver.Standing{Held: p.held, Token: p.visibleToken(), Ahead: i, Valid: s.ttl}
+		}
+		return nil
+	})
 }
 
 func (s *session) Close(context.Context) error {
-	e := s.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if s.endedLocked() {
-		return nil
-	}
-	s.closed = true
+	s.engine.sessions.Remove(s.id, s)
+	left := s.claims.Close()
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
 	now := time.Now()
-	for name, l := range e.lines {
-		e.settleLocked(name, l, now) // first: a dead claim that goes while we count would shift the rest
-		for i := len(l.spots) - 1; i >= 0; i-- {
-			if l.spots[i].session == s {
-				e.endLocked(name, l, i, now)
-			}
-		}
+	for _, c := range left {
+		_ = s.leaveLocked(c, now) // it may have expired
 	}
 	return nil
 }
-
-var _ driver.Multi = (*session)(nil)

@@ -1,5 +1,5 @@
 /*
- * mend: what lets nodes vote, as in quorum/join.go. Part of quorum.pml.
+ * mend: what lets nodes vote, as in quorum/internal/nodes/rejoin.go. Part of quorum.pml.
  *
  * A mender makes one attempt to let a node vote that lost its data: it raises the
  * epoch on so many of those that vote that every majority has one of them, reads

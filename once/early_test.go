@@ -49,7 +49,7 @@ func TestALeaseThatIsLostBeforeTheWorkBeganIsTakenAgain(t *testing.T) {
 		}
 	}
 	runs := 0
-	v, err := once.Do(t.Context(), c, "k", func(context.Context) (int, error) { runs++; return 5, nil }, once.Hold())
+	v, err := once.Do(t.Context(), c, "k", func(context.Context) (int, error) { runs++; return 5, nil }, once.WithHold())
 	if v != 5 || err != nil || runs != 1 {
 		t.Errorf("%d, %v, after %d runs", v, err, runs)
 	}

@@ -54,9 +54,9 @@ func serveOrders(url, log string, hold bool, orders int) error {
 	if err != nil {
 		return err
 	}
-	opts := []once.Option{once.Retry()}
+	opts := []once.Option{once.WithRetry()}
 	if hold {
-		opts = append(opts, once.Hold())
+		opts = append(opts, once.WithHold())
 	}
 	queue := make(chan int)
 	var all sync.WaitGroup

@@ -14,7 +14,7 @@ import (
 // locks may be taken again, has the lock; it is no proof that the run before is over.
 func TestARunDoesNotTakeItselfForDead(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]once.Option{"retry": nil, "hold": {once.Hold()}} {
+	for name, opts := range map[string][]once.Option{"retry": nil, "hold": {once.WithHold()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := pawl.New(memlock.New(), pawl.WithReentry())

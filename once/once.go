@@ -2,9 +2,9 @@
 //
 // What it does not promise, because nobody can: that work which has an effect
 // elsewhere and then dies, before its result is kept, is known to have happened.
-// What is done about that is the caller's choice. By default, [Retry], the next
+// What is done about that is the caller's choice. By default, [WithRetry], the next
 // caller runs the work again; so the work should bear that, or have the effect
-// refuse a token ([Token]) that is smaller than one it has seen. With [Hold]
+// refuse a token ([Token]) that is smaller than one it has seen. With [WithHold]
 // nobody runs it again until somebody has found out and said so, by [Forget] or
 // [Complete].
 //
@@ -60,7 +60,7 @@ type Error = record.Error
 // fn's context ends with ctx, and when the lease is lost; [Token] has its token. With
 // that context the same key is [pawl.ErrReentry].
 // An error of fn is returned as it is and forgotten, so that the next call runs
-// again; see [Remember] and [Permanent]. A panic is passed on, and is forgotten too.
+// again; see [WithKeepErrors] and [Permanent]. A panic is passed on, and is forgotten too.
 //
 // ErrLost says that the lease was lost while fn ran: its result was not kept.
 // ErrUnknown says that fn ran and that the store did not say whether the result was

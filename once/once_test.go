@@ -61,7 +61,7 @@ func TestADuplicateDoesNotWaitUnlessItWantsTo(t *testing.T) {
 	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
 		a, b, ctx := open(t), open(t), t.Context()
 		_, err := once.Do(ctx, a, "k", func(context.Context) (int, error) {
-			_, err := once.Do(ctx, b, "k", never[int](t), once.Wait(0))
+			_, err := once.Do(ctx, b, "k", never[int](t), once.WithWait(0))
 			var e *once.Error
 			if !errors.Is(err, once.ErrRunning) || !errors.As(err, &e) || e.Record.State != once.Running {
 				t.Errorf("a duplicate that does not wait: %v", err)
@@ -106,7 +106,7 @@ func TestAnErrorIsForgottenUnlessItIsToBeRemembered(t *testing.T) {
 	}
 	for key, remembered := range map[string]func() error{
 		"marked": func() error { _, err := once.Do(ctx, c, "marked", fails(once.Permanent(declined))); return err },
-		"all":    func() error { _, err := once.Do(ctx, c, "all", fails(declined), once.Remember()); return err },
+		"all":    func() error { _, err := once.Do(ctx, c, "all", fails(declined), once.WithKeepErrors()); return err },
 	} {
 		if err := remembered(); !errors.Is(err, declined) {
 			t.Errorf("%s: the runner gets %v", key, err)
@@ -121,7 +121,7 @@ func TestAnErrorIsForgottenUnlessItIsToBeRemembered(t *testing.T) {
 		cancel()
 		<-ctx.Done()
 		return "", ctx.Err()
-	}, once.Remember(), once.Hold())
+	}, once.WithKeepErrors(), once.WithHold())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("a run that was cancelled: %v", err)
 	}
@@ -149,26 +149,26 @@ func TestAnotherPayloadUnderTheSameKeyIsAnErrorThatCarriesTheRecord(t *testing.T
 	t.Parallel()
 	c, ctx := recipetest.On("mem:")(t), t.Context()
 	one := func(context.Context) (int, error) { return 1, nil }
-	if _, err := once.Do(ctx, c, "k", one, once.Payload([]byte("10 EUR"))); err != nil {
+	if _, err := once.Do(ctx, c, "k", one, once.WithPayload([]byte("10 EUR"))); err != nil {
 		t.Fatal(err)
 	}
-	_, err := once.Do(ctx, c, "k", never[int](t), once.Payload([]byte("99 EUR")))
+	_, err := once.Do(ctx, c, "k", never[int](t), once.WithPayload([]byte("99 EUR")))
 	e, ok := errors.AsType[*once.Error](err)
 	if !errors.Is(err, once.ErrMismatch) || !ok || e.Record.State != once.Done || string(e.Record.Result) != "1" {
 		t.Errorf("another payload: %v", err)
 	}
-	for _, opts := range [][]once.Option{nil, {once.Payload([]byte("10 EUR"))}} {
+	for _, opts := range [][]once.Option{nil, {once.WithPayload([]byte("10 EUR"))}} {
 		if v, err := once.Do(ctx, c, "k", never[int](t), opts...); v != 1 || err != nil {
 			t.Errorf("the same payload: %d, %v", v, err)
 		}
 	}
 	_, _ = once.Do(ctx, c, "busy", func(context.Context) (int, error) { // also while it runs, and without a wait
-		_, err := once.Do(context.Background(), c, "busy", never[int](t), once.Payload([]byte("b")))
+		_, err := once.Do(context.Background(), c, "busy", never[int](t), once.WithPayload([]byte("b")))
 		if !errors.Is(err, once.ErrMismatch) {
 			t.Errorf("another payload while the first runs: %v", err)
 		}
 		return 1, nil
-	}, once.Payload([]byte("a")))
+	}, once.WithPayload([]byte("a")))
 }
 
 func TestAPanicIsPassedOnAndForgotten(t *testing.T) {
@@ -181,7 +181,7 @@ func TestAPanicIsPassedOnAndForgotten(t *testing.T) {
 					t.Errorf("the panic is %v", r)
 				}
 			}()
-			_, _ = once.Do(t.Context(), c, "k", func(context.Context) (int, error) { panic("oh") }, once.Hold())
+			_, _ = once.Do(t.Context(), c, "k", func(context.Context) (int, error) { panic("oh") }, once.WithHold())
 		}()
 		for e := range c.List(t.Context(), "") {
 			t.Errorf("%s is still held", e.Name)
@@ -237,10 +237,10 @@ func TestBadInputIsTheDocumentedError(t *testing.T) {
 			t.Errorf("key %.8q: %v", key, err)
 		}
 	}
-	if _, err := once.Do(ctx, c, "k", never[int](t), once.Keep(0)); !errors.Is(err, pawl.ErrInvalid) {
+	if _, err := once.Do(ctx, c, "k", never[int](t), once.WithKeep(0)); !errors.Is(err, pawl.ErrInvalid) {
 		t.Errorf("kept for nothing: %v", err)
 	}
-	if _, err := once.Do(ctx, c, "k", never[int](t), once.Lock(pawl.WithTTL(-1))); !errors.Is(err, pawl.ErrInvalid) {
+	if _, err := once.Do(ctx, c, "k", never[int](t), once.WithLockOptions(pawl.WithTTL(-1))); !errors.Is(err, pawl.ErrInvalid) {
 		t.Errorf("a TTL of less than nothing: %v", err)
 	}
 	if _, err := once.Do(ctx, recipetest.WithoutRecords(t), "k", never[int](t)); !errors.Is(err, pawl.ErrUnsupported) {
@@ -268,7 +268,7 @@ func TestAKeyRunsAgainWhenItsResultIsKeptNoLonger(t *testing.T) {
 	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
 		c, runs := open(t), 0
 		for end := time.Now().Add(20 * time.Second); runs < 2; time.Sleep(5 * time.Millisecond) {
-			_, err := once.Do(t.Context(), c, "k", func(context.Context) (int, error) { runs++; return runs, nil }, once.Keep(40*time.Millisecond))
+			_, err := once.Do(t.Context(), c, "k", func(context.Context) (int, error) { runs++; return runs, nil }, once.WithKeep(40*time.Millisecond))
 			if err != nil || time.Now().After(end) {
 				t.Fatal("it never ran again", err)
 			}
@@ -286,7 +286,7 @@ func ExampleDo() {
 		number, err := once.Do(ctx, c, "orders/42", func(ctx context.Context) (string, error) {
 			fmt.Println("charged")
 			return "receipt-1", nil
-		}, once.Payload(order), once.Hold())
+		}, once.WithPayload(order), once.WithHold())
 		fmt.Println(number, err)
 	}
 	// Output:

@@ -19,7 +19,7 @@ func TestAFailureOfTwoLinesIsToldInOne(t *testing.T) {
 	defer c.Close()
 	declined := errors.New("declined:\n\tno money\nno credit")
 	fails := func(context.Context) (string, error) { return "", declined }
-	if _, err := once.Do(t.Context(), c, "k", fails, once.Remember()); !errors.Is(err, declined) {
+	if _, err := once.Do(t.Context(), c, "k", fails, once.WithKeepErrors()); !errors.Is(err, declined) {
 		t.Errorf("the runner gets %v", err)
 	}
 	_, err := once.Do(t.Context(), c, "k", fails)

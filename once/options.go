@@ -25,9 +25,9 @@ type options struct {
 	err      error
 }
 
-// Keep sets for how long the result is kept, and duplicates are recognised. The
+// WithKeep sets for how long the result is kept, and duplicates are recognised. The
 // default is 24 hours.
-func Keep(d time.Duration) Option {
+func WithKeep(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 {
 			o.err = fmt.Errorf("%w: keep for %v", pawl.ErrInvalid, d)
@@ -36,36 +36,36 @@ func Keep(d time.Duration) Option {
 	}
 }
 
-// Payload says what the key stands for. A call with another payload than the first
+// WithPayload says what the key stands for. A call with another payload than the first
 // is ErrMismatch; one that names none is not compared. Only a hash is stored.
-func Payload(b []byte) Option {
-	print := record.Print(b)
+func WithPayload(b []byte) Option {
+	print := record.Fingerprint(b)
 	return func(o *options) { o.print = print }
 }
 
-// Remember keeps every error of the function, as its text: duplicates get ErrFailed.
+// WithKeepErrors keeps every error of the function, as its text: duplicates get ErrFailed.
 // One that comes after the function's context has ended is not kept. The default is
 // to keep none but those marked with Permanent.
-func Remember() Option { return func(o *options) { o.remember = true } }
+func WithKeepErrors() Option { return func(o *options) { o.remember = true } }
 
-// Hold is the crash policy for work that must not run twice: if a run did not come
+// WithHold is the crash policy for work that must not run twice: if a run did not come
 // to its end, every later call is ErrUnknownOutcome until Forget or Complete. It
 // counts for a run if the call that began it, or the one that finds it, asks for it.
-func Hold() Option { return func(o *options) { o.hold = true } }
+func WithHold() Option { return func(o *options) { o.hold = true } }
 
-// Retry is the crash policy that runs the work again. It is the default.
-func Retry() Option { return func(o *options) { o.hold = false } }
+// WithRetry is the crash policy that runs the work again. It is the default.
+func WithRetry() Option { return func(o *options) { o.hold = false } }
 
-// Wait bounds how long a duplicate waits for the one that runs; then it is
+// WithWait bounds how long a duplicate waits for the one that runs; then it is
 // ErrRunning. Zero does not wait. The default is that of the client: as long as ctx,
 // unless it was made with WithWait.
-func Wait(d time.Duration) Option {
+func WithWait(d time.Duration) Option {
 	return func(o *options) { o.lock = append(o.lock, pawl.WithWait(d)) }
 }
 
-// Lock sets options of the lock that a run holds, such as [pawl.WithTTL]: how long
+// WithLockOptions sets options of the lock that a run holds, such as [pawl.WithTTL]: how long
 // the others wait for a runner that died.
-func Lock(opts ...pawl.Option) Option {
+func WithLockOptions(opts ...pawl.Option) Option {
 	return func(o *options) { o.lock = append(o.lock, opts...) }
 }
 

@@ -100,7 +100,7 @@ func TestARunThatWasLostIsHeldUntilSomebodyResolvesIt(t *testing.T) {
 				breakLock(t, b)
 				<-lease.Done()
 				return "charged", nil
-			}, once.Hold())
+			}, once.WithHold())
 			if !errors.Is(err, pawl.ErrLost) {
 				t.Fatalf("a run that lost its lease: %v", err)
 			}
@@ -150,7 +150,7 @@ func TestNoLostReplyMakesTheWorkRunTwiceOrFail(t *testing.T) {
 		proxy.SwallowReplies(1, faultproxy.ThenCut(), faultproxy.Matching(func(b []byte) bool {
 			return strings.Contains(string(b), moment)
 		}))
-		v, err := once.Do(t.Context(), c, key, func(context.Context) (int, error) { runs++; return 9, nil }, once.Hold())
+		v, err := once.Do(t.Context(), c, key, func(context.Context) (int, error) { runs++; return 9, nil }, once.WithHold())
 		if v != 9 || err != nil || runs != 1 {
 			t.Errorf("reply to %s lost: %d, %v, after %d runs", moment, v, err, runs)
 		}
@@ -174,7 +174,7 @@ func TestAResultOutlastsAnOutageThatTheLeaseOutlasts(t *testing.T) {
 		proxy.Reset()
 		time.AfterFunc(time.Second, proxy.Heal)
 		return 3, nil
-	}, once.Hold())
+	}, once.WithHold())
 	if v != 3 || err != nil {
 		t.Errorf("%d, %v", v, err)
 	}

@@ -42,7 +42,7 @@ func (j *job) mismatch(rec Record) bool { return rec.Mismatch(j.o.print) }
 
 // newJob returns a job, also with an error, so that it can say of what.
 func newJob(c *pawl.Client, key string, opts []Option) (j *job, err error) {
-	j = &job{c: c, key: key, o: options{keep: record.Keep}}
+	j = &job{c: c, key: key, o: options{keep: record.DefaultKeep}}
 	for _, opt := range opts {
 		opt(&j.o)
 	}

@@ -57,9 +57,9 @@ func Complete[T any](ctx context.Context, c *pawl.Client, key string, value T, o
 		}
 		now := time.Now()
 		if rec.State == "" {
-			rec.Started, rec.Print = now, j.o.print
+			rec.Started, rec.Fingerprint = now, j.o.print
 		}
-		rec.State, rec.Codec, rec.Ended, rec.Token, rec.Mark = Done, codec, now, lease.Token(), recipe.Mark()
+		rec.State, rec.Codec, rec.Ended, rec.Token, rec.WriteID = Done, codec, now, lease.Token(), recipe.WriteID()
 		_, err = j.put(ctx, &rec, result, version, j.o.keep)
 		return err
 	})

@@ -34,15 +34,15 @@ func begin(ctx context.Context, j *job, lease *pawl.Lease) (*run, error) {
 	}
 	// The lock is ours, so who began before has died or was cut off; unless it was
 	// ourselves, when the lease was lost before the function had begun.
-	if rec.State == Running && (j.o.hold || rec.Hold) && rec.Mark != j.begun {
-		rec.State, rec.Mark = Unknown, recipe.Mark()
+	if rec.State == Running && (j.o.hold || rec.Hold) && rec.WriteID != j.begun {
+		rec.State, rec.WriteID = Unknown, recipe.WriteID()
 		if _, err := j.put(lease.Context(), &rec, nil, version, 0); err != nil {
 			return nil, j.fail(rec, err)
 		}
 		return &run{rec: rec}, nil
 	}
-	rec = Record{State: Running, Print: j.o.print, Hold: j.o.hold, Attempts: rec.Attempts + 1, Token: lease.Token(), Started: time.Now(), Mark: recipe.Mark()}
-	j.begun = rec.Mark
+	rec = Record{State: Running, Fingerprint: j.o.print, Hold: j.o.hold, Attempts: rec.Attempts + 1, Token: lease.Token(), Started: time.Now(), WriteID: recipe.WriteID()}
+	j.begun = rec.WriteID
 	// Not under ctx: a caller that goes away now would leave open whether the work began.
 	if version, err = j.put(lease.Context(), &rec, nil, version, j.keepRunning()); err != nil {
 		return nil, j.fail(rec, err)
@@ -61,15 +61,15 @@ func (r *run) succeeded(codec string, result []byte, cause error) error {
 		return r.fail(r.rec, lost(err))
 	}
 	rec := r.rec
-	rec.Mark = recipe.Mark()
+	rec.WriteID = recipe.WriteID()
 	rec.State, rec.Ended = Done, time.Now()
 	if rec.Codec = codec; cause != nil {
-		rec.Lacks = record.LacksCodec
+		rec.Missing = record.MissingCodec
 	}
 	err := r.end(rec, result)
 	if errors.Is(err, driver.ErrTooLarge) {
 		cause = err
-		rec.Codec, rec.Lacks, rec.Mark = "", record.LacksRoom, recipe.Mark()
+		rec.Codec, rec.Missing, rec.WriteID = "", record.MissingTooLarge, recipe.WriteID()
 		err = r.end(rec, nil)
 	}
 	if err == nil {

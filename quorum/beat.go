@@ -6,136 +6,136 @@ import (
 	"slices"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
 
-// Beat prolongs every claim at every node. A claim that a majority still holds
-// is entered again at the nodes that lack it, so that a long hold survives nodes
-// that come and go one after the other.
+// Beat prolongs every claim at every node. A claim that a majority still holds is
+// entered again at the nodes that lack it, so that a long hold survives nodes that are
+// lost and come back one after the other.
 func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	claims := make([]driver.Claim, len(live))
-	for k, c := range live {
-		claims[k] = c
-		claims[k].Propose = 0
-	}
-	said := make([][]driver.Standing, len(s.seats))
-	for i := range said {
-		said[i] = make([]driver.Standing, len(live))
-	}
-	p := &pulse{s: s, claims: claims, said: said, heard: make([]bool, len(s.seats))}
-	errs, err := s.everywhere(ctx, func(ctx context.Context, i int, at *place) error {
-		err := at.Beat(ctx, claims, said[i])
-		s.disown(i, claims, said[i])
-		if errors.Is(err, driver.ErrNoVote) {
-			s.e.mender.kick()
-		}
-		if errors.Is(err, driver.ErrGone) {
-			s.seats[i].drop(s.ctx, at)
-			for k := range said[i] {
-				said[i][k] = driver.Standing{Gone: true}
-			}
-		}
-		return err
-	}, p.decided)
+	b := s.newBeat(live)
+	errs, err := s.nodes.All(ctx, b.send, b.decided)
 	if errors.Is(err, driver.ErrGone) {
 		return err
 	}
-	p.hear(errs)
+	b.update(errs)
 	answered := 0
-	for i := range s.seats {
-		if p.heard[i] && (errs[i] == nil || errors.Is(errs[i], driver.ErrGone)) {
+	for i := range errs {
+		if b.arrived[i] && (errs[i] == nil || errors.Is(errs[i], driver.ErrGone)) {
 			answered++
 		}
 	}
 	for k, c := range live {
-		if out[k] = p.standing(k); out[k].Gone {
-			s.clear(c)
+		if out[k] = b.standing(k); out[k].Gone {
+			s.leaveGone(c)
 		}
 	}
-	s.repair(p)
-	if answered < s.e.majority {
+	b.reenterMissing()
+	if answered < s.e.set.Majority {
 		if err != nil {
 			return err
 		}
-		return s.short(answered, errs)
+		return s.e.set.TooFew(answered, errs)
 	}
 	return nil
 }
 
-// disown makes Gone of claims that node i holds by a grant which this session was
-// not told of: an Enter that was long on its way has entered a claim once more that
-// was evicted there, or had ended, and others may have held the name in between.
-// Where a majority still holds by grants that are known, the claim is entered again
-// at the node, which tells the grant.
-func (s *session) disown(i int, claims []driver.Claim, said []driver.Standing) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for k, c := range claims {
-		w := s.claims[c.ID]
-		if w == nil || w.claim.Try != c.Try || !said[k].Held {
-			continue
+// A beat is the nodes' answers to one Beat.
+type beat struct {
+	s       *session
+	claims  []driver.Claim
+	answers [][]driver.Standing // by node, then by claim; a node's may be read once it has arrived
+	arrived []bool              // by node
+}
+
+func (s *session) newBeat(live []driver.Claim) *beat {
+	b := &beat{s: s, claims: slices.Clone(live), arrived: make([]bool, len(s.e.set.Nodes))}
+	for k := range b.claims {
+		b.claims[k].Propose = 0
+	}
+	for range b.arrived {
+		b.answers = append(b.answers, make([]driver.Standing, len(live)))
+	}
+	return b
+}
+
+// send beats at one node.
+func (b *beat) send(ctx context.Context, i int, at *nodes.Session) error {
+	err := at.Check(at.Beat(ctx, b.claims, b.answers[i]))
+	b.rejectUnknownGrants(i)
+	if errors.Is(err, driver.ErrGone) {
+		for k := range b.claims {
+			b.answers[i][k] = driver.Standing{Gone: true}
 		}
-		if token := said[k].Token; token != w.granted[i] && !slices.Contains(w.tokens, token) {
-			said[k] = driver.Standing{Gone: true}
+	}
+	return err
+}
+
+// rejectUnknownGrants turns into Gone what node i holds by a grant that this session
+// did not receive. That happens when a delayed Enter arrives after the claim was
+// evicted there or had expired: it enters the claim again, and a rival may have held
+// the name in between. Where a majority holds by known grants, the claim is entered
+// again at the node, which then reports its grant.
+func (b *beat) rejectUnknownGrants(i int) {
+	b.s.mu.Lock()
+	defer b.s.mu.Unlock()
+	for k, c := range b.claims {
+		cs, st := b.s.findLocked(c), &b.answers[i][k]
+		if cs != nil && st.Held && st.Token != cs.granted[i] && !slices.Contains(cs.confirming, st.Token) {
+			*st = driver.Standing{Gone: true}
 		}
 	}
 }
 
-// A pulse is the nodes' answers to one beat.
-type pulse struct {
-	s      *session
-	claims []driver.Claim
-	said   [][]driver.Standing // by node, then by claim; a node's may be read once it was heard
-	heard  []bool
-}
-
-func (p *pulse) hear(errs []error) {
+// update records which nodes have answered.
+func (b *beat) update(errs []error) {
 	for i, err := range errs {
-		p.heard[i] = !errors.Is(err, errWaiting)
+		b.arrived[i] = !errors.Is(err, nodes.ErrPending)
 	}
 }
 
-// decided reports whether more answers would change nothing.
-func (p *pulse) decided(errs []error) bool {
-	p.hear(errs)
+// decided reports whether further answers would change nothing.
+func (b *beat) decided(errs []error) bool {
+	b.update(errs)
 	answers := 0
-	for _, heard := range p.heard {
-		if heard {
+	for _, arrived := range b.arrived {
+		if arrived {
 			answers++
 		}
 	}
-	if answers < p.s.e.majority {
+	if answers < b.s.e.set.Majority {
 		return false
 	}
-	for k := range p.claims {
-		if st := p.standing(k); st.Valid == 0 && !st.Gone {
+	for k := range b.claims {
+		if st := b.standing(k); st.Valid == 0 && !st.Gone {
 			return false
 		}
 	}
 	return true
 }
 
-// standing answers for one claim: held by a majority, gone because no majority
-// can still hold it, or not learnt.
-func (p *pulse) standing(k int) driver.Standing {
+// standing answers for one claim: held by a majority, gone because no majority can
+// hold it any more, or unknown.
+func (b *beat) standing(k int) driver.Standing {
 	held, gone := 0, 0
-	for i, heard := range p.heard {
-		if !heard {
+	for i, arrived := range b.arrived {
+		if !arrived {
 			continue
 		}
-		switch st := p.said[i][k]; {
+		switch st := b.answers[i][k]; {
 		case st.Gone, st.Valid > 0 && !st.Held:
 			gone++
 		case st.Held && st.Valid > 0:
 			held++
 		}
 	}
-	switch {
-	case held >= p.s.e.majority:
-		return driver.Standing{Held: true, Token: p.s.token(p.claims[k]), Valid: p.s.o.TTL}
-	case gone > len(p.heard)-p.s.e.majority:
+	switch majority := b.s.e.set.Majority; {
+	case held >= majority:
+		return driver.Standing{Held: true, Token: b.s.token(b.claims[k]), Valid: b.s.ttl}
+	case gone > len(b.arrived)-majority:
 		return driver.Standing{Gone: true}
 	}
 	return driver.Standing{}
@@ -145,45 +145,42 @@ func (p *pulse) standing(k int) driver.Standing {
 func (s *session) token(c driver.Claim) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w := s.claims[c.ID]; w != nil && w.claim.Try == c.Try {
-		return w.token
+	if cs := s.findLocked(c); cs != nil {
+		return cs.token
 	}
 	return 0
 }
 
-// clear gives back what a few nodes still hold of a claim that is gone.
-func (s *session) clear(c driver.Claim) {
+// leaveGone gives back what a minority still holds of a claim that is gone.
+func (s *session) leaveGone(c driver.Claim) {
 	s.mu.Lock()
-	w := s.claims[c.ID]
-	known := w != nil && w.claim.Try == c.Try && !w.over
+	cs := s.findLocked(c)
+	known := cs != nil && !cs.left
 	s.mu.Unlock()
 	if known {
-		s.leaveAll(w, func(int) func(error) { return func(error) {} })
+		s.leaveNodes(cs, func(int) func(error) { return func(error) {} })
 	}
 }
 
-// repair enters claims that a majority holds at the nodes that do not.
-func (s *session) repair(p *pulse) {
-	for k, c := range p.claims {
-		if st := p.standing(k); !st.Held {
+// reenterMissing enters claims that a majority holds at the nodes that lack them.
+func (b *beat) reenterMissing() {
+	for k, c := range b.claims {
+		if !b.standing(k).Held {
 			continue
 		}
-		for i, heard := range p.heard {
-			if !heard || !p.said[i][k].Gone {
-				continue
+		for i, arrived := range b.arrived {
+			if arrived && b.answers[i][k].Gone {
+				b.s.reenter(i, c)
 			}
-			s.enterAgain(i, c)
 		}
 	}
 }
 
-// enterAgain enters a claim at one node, unless it is being left.
-func (s *session) enterAgain(i int, c driver.Claim) {
+// reenter enters a claim at one node, unless the claim was left.
+func (s *session) reenter(i int, c driver.Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.claims[c.ID]
-	if s.closed || w == nil || w.claim.Try != c.Try || w.over {
-		return
+	if cs := s.findLocked(c); cs != nil && !cs.left && !s.closed {
+		s.enterLocked(s.nodes.Round(1), i, cs, c, make(chan vote, 1))
 	}
-	s.enterAtLocked(s.group(1), i, w, c, make(chan vote, 1))
 }

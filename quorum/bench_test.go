@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/quorum"
 )
 
-// BenchmarkEnterLeave is what the quorum itself costs, on nodes that cost nothing.
+// BenchmarkEnterLeave measures the cost of the quorum itself, on nodes in memory.
 func BenchmarkEnterLeave(b *testing.B) {
 	for _, n := range []int{3, 5} {
 		b.Run(fmt.Sprint(n, " nodes"), func(b *testing.B) {

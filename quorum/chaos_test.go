@@ -16,11 +16,11 @@ import (
 	"github.com/pawl-go/pawl/quorum"
 )
 
-// A trial is one random run: clients that take one name by turns while nodes
-// are cut off and emptied.
+// A trial is one random run: clients lock one name in turn while nodes are cut off and
+// emptied.
 type trial struct {
 	*testing.T
-	net    *net
+	net    *network
 	ttl    time.Duration
 	inside atomic.Int32
 	grants atomic.Int64
@@ -31,10 +31,10 @@ type trial struct {
 }
 
 func newTrial(t *testing.T, n int, seed uint64) *trial {
-	return &trial{T: t, net: newNet(n, seed), ttl: time.Second, seen: map[uint64]bool{}}
+	return &trial{T: t, net: newNetwork(n, seed), ttl: time.Second, seen: map[uint64]bool{}}
 }
 
-// hold is one visit: what it sees of tokens and of others must be in order.
+// hold checks a lease's token and that the lease is exclusive, and keeps it for d.
 func (r *trial) hold(ctx context.Context, lease *pawl.Lease, exclusive bool, d time.Duration) {
 	r.grants.Add(1)
 	token := lease.Fence()
@@ -90,23 +90,23 @@ func (r *trial) client(ctx context.Context, id int, seed uint64, readers bool) {
 			continue
 		}
 		r.hold(ctx, lease, exclusive, time.Duration(rnd.Int64N(int64(r.ttl/4))))
-		_ = lease.Unlock() // unknown or lost where the nodes are out of reach
+		_ = lease.Unlock() // fails where the nodes are unreachable
 		time.Sleep(time.Duration(rnd.Int64N(int64(20 * time.Millisecond))))
 	}
 }
 
-// nemesis cuts nodes off and empties them. Mostly a majority is left that works;
-// never are so many emptied that a majority could forget what it granted.
-func (r *trial) nemesis(ctx context.Context, seed uint64) {
+// injectFaults cuts nodes off and empties them. It mostly leaves a majority that works,
+// and never empties enough nodes for a majority to forget its grants.
+func (r *trial) injectFaults(ctx context.Context, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 99))
 	n := len(r.net.nodes)
 	for ctx.Err() == nil {
 		i := rnd.IntN(n)
-		lost, lame := r.impaired(i)
+		lost, unusable := r.impaired(i)
 		spare := (n - 1) / 2
 		switch rnd.IntN(3) {
 		case 0:
-			if lame < spare || rnd.IntN(10) == 0 {
+			if unusable < spare || rnd.IntN(10) == 0 {
 				r.net.cut(i, true)
 			}
 		case 1:
@@ -114,7 +114,7 @@ func (r *trial) nemesis(ctx context.Context, seed uint64) {
 				r.net.cut(j, false)
 			}
 		case 2:
-			if lost < spare && lame < spare {
+			if lost < spare && unusable < spare {
 				r.net.nodes[i].Forget()
 			}
 		}
@@ -127,7 +127,7 @@ func (r *trial) nemesis(ctx context.Context, seed uint64) {
 
 // impaired counts the other nodes that do not vote, and those that do not vote
 // or cannot be reached.
-func (r *trial) impaired(but int) (lost, lame int) {
+func (r *trial) impaired(but int) (lost, unusable int) {
 	for j, node := range r.net.nodes {
 		if j == but {
 			continue
@@ -136,13 +136,13 @@ func (r *trial) impaired(but int) (lost, lame int) {
 			lost++
 		}
 		if !node.Votes() || r.net.isDown(j) {
-			lame++
+			unusable++
 		}
 	}
-	return lost, lame
+	return lost, unusable
 }
 
-// run lets clients and faults loose for a while of the bubble's time.
+// run runs clients and faults for d of the bubble's time.
 func (r *trial) run(clients int, seed uint64, readers bool, d time.Duration) {
 	ctx, cancel := context.WithTimeout(r.Context(), d)
 	defer cancel()
@@ -150,7 +150,7 @@ func (r *trial) run(clients int, seed uint64, readers bool, d time.Duration) {
 	for id := range clients {
 		wg.Go(func() { r.client(ctx, id, seed, readers) })
 	}
-	wg.Go(func() { r.nemesis(ctx, seed) })
+	wg.Go(func() { r.injectFaults(ctx, seed) })
 	wg.Wait()
 	r.net.late.Wait()
 }
@@ -180,15 +180,14 @@ func TestTokensNeverRepeatWhateverNodesDo(t *testing.T) {
 	})
 }
 
-// TestSoakTokensNeverRepeat is the same for as long as PAWL_SOAK says, with a
-// new seed each time.
+// TestSoakTokensNeverRepeat repeats the test with new seeds for the duration PAWL_SOAK.
 func TestSoakTokensNeverRepeat(t *testing.T) {
 	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
 	if err != nil {
 		t.Skip("PAWL_SOAK is not set")
 	}
 	var grants, runs int64
-	for began := time.Now(); time.Since(began) < d && !t.Failed(); runs++ {
+	for start := time.Now(); time.Since(start) < d && !t.Failed(); runs++ {
 		seed := rand.Uint64()
 		n := 3 + int(seed%3)
 		synctest.Test(t, func(t *testing.T) {

@@ -15,19 +15,19 @@ import (
 	"github.com/pawl-go/pawl/quorum"
 )
 
-// A vast node has so many names that nobody should list them.
-type vast struct {
+// A countingNode counts its calls of List and Line.
+type countingNode struct {
 	*memlock.Engine
 	lists, lines *atomic.Int64
 	silent       atomic.Bool
 }
 
-func (v *vast) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+func (v *countingNode) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	v.lists.Add(1)
 	return v.Engine.List(ctx, prefix)
 }
 
-func (v *vast) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+func (v *countingNode) Line(ctx context.Context, name string) ([]driver.Entry, error) {
 	v.lines.Add(1)
 	if v.silent.Load() {
 		<-ctx.Done()
@@ -36,13 +36,13 @@ func (v *vast) Line(ctx context.Context, name string) ([]driver.Entry, error) {
 	return v.Engine.Line(ctx, name)
 }
 
-func TestLineAndEvictAskEachNodeForOneNameAlone(t *testing.T) {
+func TestLineAndEvictAskNodesForOneNameOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lists, lines atomic.Int64
-		var mem []*vast
+		var mem []*countingNode
 		var all []quorum.Node
 		for i := range 3 {
-			mem = append(mem, &vast{Engine: memlock.New(), lists: &lists, lines: &lines})
+			mem = append(mem, &countingNode{Engine: memlock.New(), lists: &lists, lines: &lines})
 			all = append(all, quorum.Node{Name: fmt.Sprint("n", i+1), Engine: mem[i]})
 		}
 		e := open(t, all)
@@ -52,7 +52,7 @@ func TestLineAndEvictAskEachNodeForOneNameAlone(t *testing.T) {
 			if st, err := s.Enter(t.Context(), mutex(id, name)); err != nil || !st.Held {
 				t.Fatal(st, err)
 			}
-			time.Sleep(10 * time.Millisecond) // until it is at every node, and the next proposal is another
+			time.Sleep(10 * time.Millisecond) // until it is at every node, and the next proposal differs
 		}
 		line, err := e.Line(t.Context(), "name")
 		if err != nil || len(line) != 1 || line[0].ID != "aa" || !line[0].Held {
@@ -65,15 +65,15 @@ func TestLineAndEvictAskEachNodeForOneNameAlone(t *testing.T) {
 		if free, err := e.Line(t.Context(), "free"); err != nil || len(free) != 0 {
 			t.Errorf("a free name has %+v, %v", free, err)
 		}
-		mem[0].silent.Store(true) // a minority that does not answer is not waited for
-		began := time.Now()
+		mem[0].silent.Store(true) // Line must not wait for a minority that does not answer
+		start := time.Now()
 		if again, err := e.Line(t.Context(), "name"); err != nil || len(again) != 1 || again[0].Fence != line[0].Fence {
 			t.Errorf("beside a silent node: %+v, %v", again, err)
 		}
 		if free, err := e.Line(t.Context(), "free"); err != nil || len(free) != 0 {
 			t.Errorf("a free name beside a silent node: %+v, %v", free, err)
 		}
-		if took := time.Since(began); took > 0 {
+		if took := time.Since(start); took > 0 {
 			t.Errorf("Line waited %v for a node that could change nothing", took)
 		}
 		mem[0].silent.Store(false)
@@ -89,10 +89,11 @@ func TestLineAndEvictAskEachNodeForOneNameAlone(t *testing.T) {
 	})
 }
 
-// What a majority holds and one of the first to answer does not has to be waited for.
+// Two of three nodes hold the claim. If the third answers among the first two, Line has
+// to wait for the last one.
 func TestLineWaitsForANodeThatDecides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newNet(3, 1)
+		w := newNetwork(3, 1)
 		e, err := quorum.New(w.client())
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +104,7 @@ func TestLineWaitsForANodeThatDecides(t *testing.T) {
 			t.Fatal(st, err)
 		}
 		time.Sleep(10 * time.Millisecond)
-		for i := range w.nodes { // one of them has lost it
+		for i := range w.nodes { // one of them loses the claim
 			line, err := w.nodes[i].Line(t.Context(), "name")
 			if err != nil || len(line) != 1 {
 				t.Fatal(line, err)
@@ -115,7 +116,7 @@ func TestLineWaitsForANodeThatDecides(t *testing.T) {
 			}
 		}
 		w.mu.Lock()
-		w.delay = 5 * time.Millisecond // they answer in every order
+		w.delay = 5 * time.Millisecond // nodes answer in random order
 		w.mu.Unlock()
 		for range 100 {
 			if line, err := e.Line(t.Context(), "name"); err != nil || len(line) != 1 {
@@ -125,22 +126,22 @@ func TestLineWaitsForANodeThatDecides(t *testing.T) {
 	})
 }
 
-// A stubborn node evicts nobody.
-type stubborn struct{ *vast }
+// A noEvictNode fails to evict.
+type noEvictNode struct{ *countingNode }
 
-func (s stubborn) Evict(context.Context, driver.Entry) error { return driver.ErrUnreachable }
+func (s noEvictNode) Evict(context.Context, driver.Entry) error { return driver.ErrUnreachable }
 
-// One node cannot be asked and one does not do it: these two may be what the holder has.
-func TestAnEvictionThatAMajorityMayHaveMissedIsNotSaidToBeDone(t *testing.T) {
+// One node does not answer and one fails to evict: the holder may hold these two.
+func TestAnEvictionThatAMajorityMayHaveMissedIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var counts atomic.Int64
-		var mem []*vast
+		var mem []*countingNode
 		var all []quorum.Node
 		for i := range 3 {
-			mem = append(mem, &vast{Engine: memlock.New(), lists: &counts, lines: &counts})
+			mem = append(mem, &countingNode{Engine: memlock.New(), lists: &counts, lines: &counts})
 			all = append(all, quorum.Node{Name: fmt.Sprint("n", i+1), Engine: mem[i]})
 		}
-		all[1].Engine = stubborn{mem[1]}
+		all[1].Engine = noEvictNode{mem[1]}
 		e := open(t, all)
 		defer e.Close()
 		s := sessionOf(t, e, "s", 10*time.Second)
@@ -152,7 +153,7 @@ func TestAnEvictionThatAMajorityMayHaveMissedIsNotSaidToBeDone(t *testing.T) {
 		}
 		out := make([]driver.Standing, 1)
 		if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || !out[0].Held {
-			t.Errorf("the holder, of whom one node of three was rid, has %+v, %v", out[0], err)
+			t.Errorf("the holder, whom one node of three has evicted, has %+v, %v", out[0], err)
 		}
 	})
 }

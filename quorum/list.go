@@ -4,24 +4,30 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
 
-// List yields the claims that a majority holds. A majority of the nodes must
-// answer.
+// A NodeLine is what one node knows of a name.
+type NodeLine struct {
+	Node    string
+	Entries []driver.Entry
+	Err     error // why the node did not answer
+}
+
+// List yields the claims that a majority holds. A majority of the nodes must answer.
 func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
-		views, err := e.agree(ctx, e.views(ctx, collect(prefix), nil))
+		answers, err := e.requireMajority(ctx, e.ask(ctx, listOf(prefix), nil))
 		if err != nil {
 			yield(driver.Entry{}, err)
 			return
 		}
-		for _, entry := range e.merge(views) {
+		for _, entry := range e.merge(answers) {
 			if !yield(entry, nil) {
 				return
 			}
@@ -29,37 +35,26 @@ func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 	}
 }
 
-// A View is what one node knows of some names.
-type View struct {
-	Node    string
-	Entries []driver.Entry
-	Err     error // why it could not be asked
-}
-
-// Line returns the claims of one name that a majority holds. Every node is asked
-// for its line of the name, all at once. Once a majority has answered, those that
-// could not change the outcome are not waited for, and the others not for long.
+// Line returns the claims of one name that a majority holds. It asks all nodes at
+// once. When a majority has answered, it does not wait for answers that cannot change
+// the outcome, and not long for the others.
 func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
-	views, err := e.agree(ctx, e.views(ctx, line(name), e.settled))
+	answers, err := e.requireMajority(ctx, e.ask(ctx, lineOf(name), e.decided))
 	if err != nil {
 		return nil, err
 	}
-	return e.merge(views), nil
+	return e.merge(answers), nil
 }
 
-// Views returns what every node knows of names that begin with prefix, also what
-// no majority holds: for operators. It goes through all names of every node.
-func (e *Engine) Views(ctx context.Context, prefix string) []View {
-	return e.views(ctx, collect(prefix), nil)
+// NodeLines returns what each node knows of one name, including claims that no
+// majority holds, for operators.
+func (e *Engine) NodeLines(ctx context.Context, name string) []NodeLine {
+	return e.ask(ctx, lineOf(name), nil)
 }
 
-// Lines returns what every node knows of one name, also what no majority holds.
-func (e *Engine) Lines(ctx context.Context, name string) []View {
-	return e.views(ctx, line(name), nil)
-}
+type query func(context.Context, driver.Engine) ([]driver.Entry, error)
 
-// collect and line are the two ways to ask a node.
-func collect(prefix string) func(context.Context, driver.Engine) ([]driver.Entry, error) {
+func listOf(prefix string) query {
 	return func(ctx context.Context, n driver.Engine) (all []driver.Entry, err error) {
 		for entry, err := range n.List(ctx, prefix) {
 			if err != nil {
@@ -71,126 +66,108 @@ func collect(prefix string) func(context.Context, driver.Engine) ([]driver.Entry
 	}
 }
 
-func line(name string) func(context.Context, driver.Engine) ([]driver.Entry, error) {
+func lineOf(name string) query {
 	return func(ctx context.Context, n driver.Engine) ([]driver.Entry, error) { return n.Line(ctx, name) }
 }
 
-// views asks every node, and returns when all have answered. With enough, it also
-// returns when that says so, or a while after a majority has answered. A node that
-// was not waited for has errWaiting.
-func (e *Engine) views(ctx context.Context, ask func(context.Context, driver.Engine) ([]driver.Entry, error), enough func([]View) bool) []View {
+// ask queries every node and returns when all have answered. With enough, it also
+// returns when a majority has answered and enough reports true, or some time after the
+// majority has answered. A node that was not waited for has nodes.ErrPending.
+func (e *Engine) ask(ctx context.Context, q query, enough func([]NodeLine) bool) []NodeLine {
 	type answer struct {
-		i    int
-		view View
+		node int
+		line NodeLine
 	}
-	limited, cancel := context.WithTimeout(ctx, limit(e.maxTTL))
+	limited, cancel := context.WithTimeout(ctx, nodes.Limit(e.set.MaxTTL))
 	defer cancel()
-	answers, views := make(chan answer, len(e.nodes)), make([]View, len(e.nodes))
-	for i, n := range e.nodes {
-		views[i] = View{Node: n.Name, Err: errWaiting}
-		if !e.start(func() { // ends soon after limited does
-			entries, err := ask(limited, n.Engine)
-			if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-				err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err) // the limit is ours
+	answers, lines := make(chan answer, len(e.set.Nodes)), make([]NodeLine, len(e.set.Nodes))
+	for i, n := range e.set.Nodes {
+		lines[i] = NodeLine{Node: n.Name, Err: nodes.ErrPending}
+		if err := e.sessions.Go(func(context.Context) { // ends soon after limited does
+			entries, err := q(limited, n.Engine)
+			if ctx.Err() == nil {
+				err = nodes.Timeout(err)
 			}
-			answers <- answer{i, View{n.Name, entries, err}}
-		}) {
-			answers <- answer{i, View{Node: n.Name, Err: errClosed}}
+			answers <- answer{i, NodeLine{n.Name, entries, err}}
+		}); err != nil {
+			answers <- answer{i, NodeLine{Node: n.Name, Err: err}}
 		}
 	}
-	var grace <-chan time.Time
-	good := 0
-	for range e.nodes {
-		select {
-		case a := <-answers:
-			views[a.i] = a.view
-			if a.view.Err == nil {
-				good++
-			}
-		case <-grace:
-			return views
+	answered := 0
+	_ = nodes.Gather(context.Background(), answers, len(lines), func(a answer) time.Duration { // ends by limited
+		lines[a.node] = a.line
+		if a.line.Err == nil {
+			answered++
 		}
 		switch {
-		case enough == nil || good < e.majority:
-		case enough(views):
-			return views
-		case grace == nil:
-			timer := time.NewTimer(tick(e.maxTTL))
-			defer timer.Stop()
-			grace = timer.C
+		case enough == nil || answered < e.set.Majority:
+			return nodes.UntilAll
+		case enough(lines):
+			return 0
 		}
-	}
-	return views
+		return nodes.StragglerWait(e.set.MaxTTL)
+	})
+	return lines
 }
 
-// settled reports, once a majority has answered, whether no further answer can
-// change what it holds.
-func (e *Engine) settled(views []View) bool {
-	waiting := 0
-	for _, v := range views {
-		if errors.Is(v.Err, errWaiting) {
-			waiting++
+// requireMajority returns the answers of the nodes that answered, which must be a majority.
+func (e *Engine) requireMajority(ctx context.Context, lines []NodeLine) ([]NodeLine, error) {
+	var answers []NodeLine
+	errs := make([]error, len(lines))
+	for i, l := range lines {
+		if errs[i] = l.Err; l.Err == nil {
+			answers = append(answers, l)
 		}
 	}
-	for _, group := range groups(views) {
-		agreeing := map[uint64]int{}
-		most := 0
-		for _, x := range group {
-			agreeing[x.Fence]++
-			most = max(most, agreeing[x.Fence])
+	if len(answers) < e.set.Majority {
+		return nil, cmp.Or(ctx.Err(), e.set.TooFew(len(answers), errs))
+	}
+	return answers, nil
+}
+
+// decided reports, once a majority has answered, whether no further answer can change
+// which claims a majority holds, nor their tokens.
+func (e *Engine) decided(lines []NodeLine) bool {
+	pending := 0
+	for _, l := range lines {
+		if errors.Is(l.Err, nodes.ErrPending) {
+			pending++
 		}
-		if most < e.majority && len(group)+waiting >= e.majority { // whether it is held, or with which token
+	}
+	for _, entries := range heldClaims(lines) {
+		_, agreeing := mostCommonToken(entries)
+		if agreeing < e.set.Majority && len(entries)+pending >= e.set.Majority {
 			return false
 		}
 	}
 	return true
 }
 
-// agree returns the views of the nodes that answered, which must be a majority.
-func (e *Engine) agree(ctx context.Context, views []View) ([]View, error) {
-	var good []View
-	var errs []error
-	for _, v := range views {
-		if v.Err == nil {
-			good = append(good, v)
-		} else {
-			errs = append(errs, &nodeError{v.Node, v.Err})
-		}
-	}
-	if len(good) < e.majority {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		return nil, fmt.Errorf("quorum: %d of %d nodes answered, %d are needed: %w", len(good), len(e.nodes), e.majority, driver.Join(errs...))
-	}
-	return good, nil
-}
-
-type identity struct {
+type claimKey struct {
 	name, id string
 	try      int
 }
 
-// groups are the nodes' entries of each claim that is held.
-func groups(views []View) map[identity][]driver.Entry {
-	by := map[identity][]driver.Entry{}
-	for _, v := range views {
-		for _, x := range v.Entries {
+// heldClaims groups the nodes' entries of held claims by claim.
+func heldClaims(lines []NodeLine) map[claimKey][]driver.Entry {
+	claims := map[claimKey][]driver.Entry{}
+	for _, l := range lines {
+		for _, x := range l.Entries {
 			if x.Held {
-				who := identity{x.Name, x.ID, x.Try}
-				by[who] = append(by[who], x)
+				key := claimKey{x.Name, x.ID, x.Try}
+				claims[key] = append(claims[key], x)
 			}
 		}
 	}
-	return by
+	return claims
 }
 
-// merge makes one entry of those of a majority.
-func (e *Engine) merge(views []View) []driver.Entry {
+// merge returns one entry for each claim that a majority holds.
+func (e *Engine) merge(lines []NodeLine) []driver.Entry {
 	var all []driver.Entry
-	for _, group := range groups(views) {
-		if len(group) >= e.majority {
-			all = append(all, e.combine(group))
+	for _, entries := range heldClaims(lines) {
+		if len(entries) >= e.set.Majority {
+			all = append(all, combine(entries, e.set.Majority))
 		}
 	}
 	slices.SortFunc(all, func(a, b driver.Entry) int {
@@ -199,76 +176,33 @@ func (e *Engine) merge(views []View) []driver.Entry {
 	return all
 }
 
-func (e *Engine) combine(group []driver.Entry) driver.Entry {
-	entry := group[0]
-	count := map[uint64]int{}
+// combine makes one entry of a majority's entries of one claim.
+func combine(entries []driver.Entry, majority int) driver.Entry {
+	entry := entries[0]
 	var left []time.Duration
-	entry.Fence = 0
-	agreed := false
-	for _, x := range group {
+	highest := uint64(0)
+	for _, x := range entries {
 		entry.Since = max(entry.Since, x.Since)
+		highest = max(highest, x.Fence)
 		left = append(left, x.Left)
-		if count[x.Fence]++; count[x.Fence] >= e.majority {
-			entry.Fence, agreed = x.Fence, true
-		} else if !agreed {
-			entry.Fence = max(entry.Fence, x.Fence)
-		}
 	}
+	token, agreeing := mostCommonToken(entries)
+	if agreeing < majority {
+		token = highest
+	}
+	entry.Fence = token
 	slices.Sort(left)
-	entry.Left = left[len(left)-e.majority] // until fewer than a majority hold it
+	entry.Left = left[len(left)-majority] // until fewer nodes than a majority hold it
 	return entry
 }
 
-// evictPasses is how often Evict looks for what is left of a claim: its Enter may
-// still be on the way to a node that the majority did not wait for.
-const evictPasses = 3
-
-// Evict breaks the claim at every node that has it. It answers ErrGone if no
-// majority holds it as x shows it.
-func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
-	views, err := e.agree(ctx, e.Lines(ctx, x.Name))
-	if err != nil {
-		return err
-	}
-	shown := func(s driver.Entry) bool {
-		return s.Name == x.Name && s.ID == x.ID && s.Try == x.Try && s.Fence == x.Fence && s.Held == x.Held
-	}
-	if !slices.ContainsFunc(e.merge(views), shown) {
-		return driver.ErrGone
-	}
-	for range evictPasses {
-		stays := e.evictAt(ctx, views, x)
-		if len(stays)+len(e.nodes)-len(views) >= e.majority { // nodes that did not answer may hold it
-			return fmt.Errorf("%w: quorum: not evicted at enough nodes: %w", driver.ErrUnreachable, driver.Join(stays...))
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			return nil // it has been broken
-		}
-		if views, err = e.agree(ctx, e.Lines(ctx, x.Name)); err != nil {
-			return nil
+// mostCommonToken returns the token that most entries have, and how many have it.
+func mostCommonToken(entries []driver.Entry) (token uint64, n int) {
+	count := map[uint64]int{}
+	for _, x := range entries {
+		if count[x.Fence]++; count[x.Fence] > n {
+			token, n = x.Fence, count[x.Fence]
 		}
 	}
-	return nil
-}
-
-// evictAt breaks what nodes show of a claim, and returns why some did not.
-func (e *Engine) evictAt(ctx context.Context, views []View, x driver.Entry) (stays []error) {
-	for _, v := range views {
-		for _, at := range v.Entries {
-			if at.ID != x.ID || at.Try != x.Try {
-				continue
-			}
-			if err := e.engine(v.Node).Evict(ctx, at); err != nil && !errors.Is(err, driver.ErrGone) {
-				stays = append(stays, &nodeError{v.Node, err})
-			}
-		}
-	}
-	return stays
-}
-
-func (e *Engine) engine(name string) driver.Engine {
-	i := slices.IndexFunc(e.nodes, func(n Node) bool { return n.Name == name })
-	return e.nodes[i].Engine
+	return token, n
 }

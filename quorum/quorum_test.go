@@ -46,9 +46,11 @@ func TestLaws(t *testing.T) {
 				MinTTL: time.Second,
 				MaxTTL: quorum.DefaultMaxTTL,
 				Clean: func(_ *testing.T, e driver.Engine) error {
-					time.Sleep(time.Millisecond) // nodes that were asked that much later keep the dead as much longer,
+					// The nodes that were asked a millisecond later expire claims a millisecond later,
+					// and notice an expiry when they are read.
+					time.Sleep(time.Millisecond)
 					for range e.List(context.Background(), "") {
-					} // and notice their end when they are looked at
+					}
 					synctest.Wait()
 					for _, node := range under[e] {
 						if lines, _, records := node.Engine.(*memlock.Engine).Size(); lines+records > 0 {

@@ -2,101 +2,134 @@ package quorum
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
 
-// linger is how long a watch is kept after the last wait: a waiter asks again
-// between two waits, and what happens meanwhile must not be missed.
-const linger = 2 * time.Second
+// idleTimeout is how long a watch is kept without users: a waiter enters again between
+// two calls of Await, and departures in between must not be missed.
+const idleTimeout = 2 * time.Second
 
-// maxPause is how long a waiter sleeps at most without having been told anything.
+// maxPause is the longest that a waiter sleeps without a notice, and the time after
+// which a watch that a node ended is opened again.
 const maxPause = time.Second
 
-// A watch counts the departures from one name's lines, node by node, for all
-// who wait for the name in this process. One node that tells of a departure
-// says little, since a rival that stumbled leaves a few; when a majority does,
-// the name may be free.
-type watch struct {
-	e      *Engine
-	name   string
-	ctx    context.Context
-	finish context.CancelFunc
-	ready  chan struct{} // closed when a majority is watched, or will not be soon
+// watches is the watches of an engine, one for each name that this process waits for.
+type watches struct {
+	set *nodes.Set
+	run func(func(context.Context)) error // runs a function on a goroutine of the engine
 
-	mu       sync.Mutex // guards what follows
-	open     int
-	counts   []uint64
-	seen     map[string][]uint64 // claims that wait: the counts when their last Enter was sent, nil if it was not seen
-	changed  chan struct{}       // closed and made anew when a count rises
-	waiting  int
-	stumbles int // of this process, in a row
+	mu  sync.Mutex // guards all; locked before a watch's mu
+	all map[string]*watch
+}
+
+func newWatches(set *nodes.Set, run func(func(context.Context)) error) *watches {
+	return &watches{set: set, run: run, all: map[string]*watch{}}
+}
+
+// A watch counts the departures from one name's line at each node. A departure at one
+// node means little, because a rival that did not win leaves the nodes it got; when
+// a majority has reported one, the name may be free.
+type watch struct {
+	ctx      context.Context
+	cancel   context.CancelFunc
+	majority int
+	ready    chan struct{} // closed when a majority is watched
+
+	mu       sync.Mutex         // guards what follows
+	watched  []bool             // by node
+	isReady  bool               // ready is closed
+	counts   []uint64           // departures, by node
+	waiters  map[string]*waiter // by claim ID
+	swept    time.Time          // when waiters that did not return were last deleted
+	changed  chan struct{}      // closed and replaced when a count rises
+	users    int
+	failures int // ballots of this process in a row that no claim won
 	idle     *time.Timer
 }
 
-// attend returns the watch of a name, started if need be, and keeps it until
-// release.
-func (e *Engine) attend(name string) (*watch, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil, driver.ErrGone
-	}
-	w := e.watches[name]
+// open returns the watch of a name, and starts it if there is none. The caller must
+// release it.
+func (ws *watches) open(name string) (*watch, error) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w := ws.all[name]
 	if w == nil {
-		w = &watch{e: e, name: name, counts: make([]uint64, len(e.nodes)), seen: map[string][]uint64{},
-			changed: make(chan struct{}), ready: make(chan struct{})}
-		w.ctx, w.finish = context.WithCancel(e.ctx)
-		w.idle = time.AfterFunc(linger, w.end)
-		e.watches[name] = w
-		for i, n := range e.nodes {
-			if source, ok := n.Engine.(driver.Watcher); ok {
-				e.tasks.Go(func() { w.follow(i, source) })
-			}
+		if w = ws.start(name); w.ctx.Err() != nil {
+			return nil, driver.ErrGone
 		}
+		w.idle = time.AfterFunc(idleTimeout, func() { ws.expire(name, w) })
+		ws.all[name] = w
 	}
 	w.mu.Lock()
-	w.waiting++
+	defer w.mu.Unlock()
+	w.users++
 	w.idle.Stop()
-	w.mu.Unlock()
 	return w, nil
+}
+
+// start returns a new watch, whose context has ended if the engine is closed.
+func (ws *watches) start(name string) *watch {
+	n := len(ws.set.Nodes)
+	w := &watch{majority: ws.set.Majority, watched: make([]bool, n), counts: make([]uint64, n),
+		waiters: map[string]*waiter{}, changed: make(chan struct{}), ready: make(chan struct{})}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	for i, n := range ws.set.Nodes {
+		source, ok := n.Engine.(driver.Watcher)
+		if !ok {
+			continue
+		}
+		if err := ws.run(func(engine context.Context) {
+			defer context.AfterFunc(engine, w.cancel)()
+			w.follow(i, name, source)
+		}); err != nil {
+			w.cancel()
+		}
+	}
+	return w
+}
+
+// expire ends a watch that has had no users for idleTimeout.
+func (ws *watches) expire(name string, w *watch) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users == 0 && ws.all[name] == w {
+		delete(ws.all, name)
+		w.cancel()
+	}
+}
+
+// find returns the watch of a name; nil: this process does not wait for the name.
+func (ws *watches) find(name string) *watch {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return ws.all[name]
 }
 
 func (w *watch) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.waiting--; w.waiting == 0 {
-		w.idle.Reset(linger)
+	if w.users--; w.users == 0 {
+		w.idle.Reset(idleTimeout)
 	}
-}
-
-// end stops a watch that nobody has used for a while.
-func (w *watch) end() {
-	w.e.mu.Lock()
-	defer w.e.mu.Unlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.waiting > 0 || w.e.watches[w.name] != w {
-		return
-	}
-	delete(w.e.watches, w.name)
-	w.finish()
 }
 
 // follow counts one node's departures until the watch ends.
-func (w *watch) follow(i int, source driver.Watcher) {
+func (w *watch) follow(i int, name string, source driver.Watcher) {
 	for w.ctx.Err() == nil {
-		told, err := source.Watch(w.ctx, w.name)
+		departures, err := source.Watch(w.ctx, name)
 		if err == nil {
-			w.opened(i)
-			for range told {
-				w.count(i)
+			w.setWatched(i, true)
+			for range departures {
+				w.departed(i)
 			}
-			w.count(i) // what happened while it was cut off is not known
+			w.setWatched(i, false)
 		}
 		select {
 		case <-time.After(maxPause):
@@ -105,32 +138,39 @@ func (w *watch) follow(i int, source driver.Watcher) {
 	}
 }
 
-// opened counts a node that is watched from now on. Who waits may have asked while
-// a majority was watched already and this node was not.
-func (w *watch) opened(i int) {
+// setWatched records that a node is watched from now on, or is not any more. Departures
+// in the time without a watch are unknown, so that both count as one.
+func (w *watch) setWatched(i int, watched bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.open++; w.open == w.e.majority {
+	w.watched[i] = watched
+	w.departedLocked(i)
+	n := 0
+	for _, watched := range w.watched {
+		if watched {
+			n++
+		}
+	}
+	if n >= w.majority && !w.isReady {
+		w.isReady = true
 		close(w.ready)
-	} else if w.open > w.e.majority {
-		w.countLocked(i)
 	}
 }
 
-func (w *watch) count(i int) {
+func (w *watch) departed(i int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.countLocked(i)
+	w.departedLocked(i)
 }
 
-func (w *watch) countLocked(i int) {
+func (w *watch) departedLocked(i int) {
 	w.counts[i]++
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// risen tells whether a majority has counted something that is not in seen, and
-// otherwise what to wait for.
+// risen reports whether a majority of the counts is above seen, and if not, returns
+// the channel that is closed at the next change.
 func (w *watch) risen(seen []uint64) (risen bool, changed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,184 +180,12 @@ func (w *watch) risen(seen []uint64) (risen bool, changed <-chan struct{}) {
 			n++
 		}
 	}
-	return n >= w.e.majority, w.changed
+	return n >= w.majority, w.changed
 }
 
-// snapshot returns what has been counted.
+// snapshot returns the counts.
 func (w *watch) snapshot() []uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.counts)
-}
-
-// watchOf returns the watch of a name, nil if nobody waits for it here.
-func (e *Engine) watchOf(name string) *watch {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.watches[name]
-}
-
-// entering remembers what was counted before a claim asks.
-func (e *Engine) entering(c driver.Claim) {
-	w := e.watchOf(c.Name)
-	if w == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, waits := w.seen[c.ID]; waits { // one who only tries is of no interest
-		w.seen[c.ID] = slices.Clone(w.counts)
-	}
-}
-
-// undoing discounts what a claim that stumbled is about to be told of itself: a
-// node that granted it was free, and the next to depart there is the claim. Two
-// rivals that wake each other and themselves with what they undo would meet again
-// at once, for ever.
-func (e *Engine) undoing(c driver.Claim, t *tally) {
-	w := e.watchOf(c.Name)
-	if w == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	seen := w.seen[c.ID]
-	if seen == nil {
-		return
-	}
-	for _, v := range t.votes {
-		if v.granted() {
-			seen[v.node] = w.counts[v.node] + 1
-		}
-	}
-}
-
-// entered forgets a claim that is held: it waits no more.
-func (e *Engine) entered(c driver.Claim) { e.unwait(c, true) }
-
-// unwait forgets a claim that does not wait any more.
-func (e *Engine) unwait(c driver.Claim, held bool) {
-	w := e.watchOf(c.Name)
-	if w == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.seen, c.ID)
-	if held {
-		w.stumbles = 0
-	}
-}
-
-// stumble returns how long to wait before the next attempt of a claim whose
-// rivals may stumble as it did: at random, and longer each time. An attempt that
-// took long is met by more rivals, so the wait is measured by it.
-func (e *Engine) stumble(name string, took time.Duration) time.Duration {
-	w := e.watchOf(name)
-	times := 1
-	if w != nil {
-		w.mu.Lock()
-		w.stumbles++
-		times = min(w.stumbles, 6)
-		w.mu.Unlock()
-	}
-	return time.Millisecond/2 + rand.N(min(max(took, time.Millisecond)<<times, maxPause))
-}
-
-// Await waits until a majority of the nodes has told of a departure since the
-// claim asked, or for a little while. It promises nothing: the core asks again.
-func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standing) (driver.Standing, error) {
-	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
-	if closed {
-		return driver.Standing{}, driver.ErrGone
-	}
-	w, err := s.e.attend(c.Name)
-	if err != nil {
-		return driver.Standing{}, err
-	}
-	defer w.release()
-	pause := last.Pause
-	if pause <= 0 || pause > maxPause {
-		pause = maxPause
-	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	w.mu.Lock()
-	seen := w.seen[c.ID]
-	w.seen[c.ID] = seen
-	w.mu.Unlock()
-	for {
-		risen, changed := false, (<-chan struct{})(w.ready)
-		if seen != nil {
-			risen, changed = w.risen(seen)
-		}
-		if risen {
-			return driver.Standing{Ahead: -1}, nil
-		}
-		select {
-		case <-changed:
-			if seen == nil { // a departure since it asked was not counted: ask again, watched
-				return driver.Standing{Ahead: -1}, nil
-			}
-		case <-timer.C:
-			return driver.Standing{Ahead: -1}, nil
-		case <-ctx.Done():
-			s.e.unwait(c, false)
-			return driver.Standing{}, ctx.Err()
-		case <-s.ctx.Done():
-			return driver.Standing{}, driver.ErrGone
-		case <-w.ctx.Done():
-			return driver.Standing{}, driver.ErrGone
-		}
-	}
-}
-
-// Watch tells of departures from the name's lines, once for each time that a
-// majority of the nodes has told of one.
-func (e *Engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	w, err := e.attend(name)
-	if err != nil {
-		return nil, errClosed
-	}
-	select {
-	case <-w.ready:
-	case <-ctx.Done():
-		w.release()
-		return nil, ctx.Err()
-	case <-time.After(maxPause): // the nodes that are watched will have to do
-	}
-	told, seen := make(chan struct{}, 1), w.snapshot()
-	if !e.start(func() { w.relay(ctx, seen, told) }) {
-		w.release()
-		return nil, errClosed
-	}
-	return told, nil
-}
-
-func (w *watch) relay(ctx context.Context, seen []uint64, told chan<- struct{}) {
-	defer close(told)
-	defer w.release()
-	for {
-		risen, changed := w.risen(seen)
-		if risen {
-			seen = w.snapshot()
-			select {
-			case told <- struct{}{}:
-			default: // told already
-			}
-			continue
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		case <-w.ctx.Done():
-			return
-		}
-	}
 }

@@ -200,7 +200,7 @@ func TestSeveralNamesInOppositeOrders(t *testing.T) {
 		wg.Go(func() {
 			for range 20 {
 				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-				l, err := c.LockAll(ctx, names...)
+				l, err := c.LockAll(ctx, names)
 				cancel()
 				if err != nil {
 					t.Errorf("%v: %v", names, err)
@@ -210,7 +210,7 @@ func TestSeveralNamesInOppositeOrders(t *testing.T) {
 					t.Error(err)
 				}
 				short, stop := context.WithTimeout(context.Background(), 2*time.Millisecond) // interrupted half way
-				if l, err := c.LockAll(short, names...); err == nil {
+				if l, err := c.LockAll(short, names); err == nil {
 					_ = l.Unlock()
 				}
 				stop()

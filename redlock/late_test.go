@@ -11,20 +11,20 @@ import (
 	"github.com/pawl-go/pawl/internal/faultproxy"
 )
 
-// A request that was on its way for long, or is delivered once more, arrives after
-// an operator has broken the claim and another has held the name.
-func TestAnEnterThatLandsAfterAnEvictionDoesNotReviveTheHold(t *testing.T) {
+// A delayed or duplicated request arrives after an operator has evicted the claim and
+// another client has held the name.
+func TestAnEnterThatArrivesAfterAnEvictionDoesNotReviveTheHold(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
 	for about, kind := range map[string]func(id, name string) driver.Claim{"exclusive": exclusive, "shared": reader} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
-			f := newOwnField(t, 3, brief) // it looks at what the servers were asked
+			f := newOwnCluster(t, 3, shortMaxTTL) // it reads the servers' command statistics
 			a, b, operator := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
 			defer a.Close()
 			defer b.Close()
 			defer operator.Close()
-			holder, wire, rival := seat(t, a, "holder", ttl), seat(t, b, "holder", ttl), seat(t, b, "rival", ttl)
+			holder, delayed, rival := openSession(t, a, "holder", ttl), openSession(t, b, "holder", ttl), openSession(t, b, "rival", ttl)
 			c := kind("aa", "name")
 			first, err := holder.Enter(t.Context(), c)
 			if err != nil || !first.Held {
@@ -46,54 +46,43 @@ func TestAnEnterThatLandsAfterAnEvictionDoesNotReviveTheHold(t *testing.T) {
 			if err := rival.Leave(t.Context(), next); err != nil {
 				t.Fatal(err)
 			}
-			if late, err := wire.Enter(t.Context(), c); err != nil || !late.Held { // as it was sent before
+			if late, err := delayed.Enter(t.Context(), c); err != nil || !late.Held { // the delayed request
 				t.Fatal(late, err)
 			}
-			until(t, ttl, "landed everywhere", func() bool { return f.holding(t, "name") == 3 })
+			until(t, ttl, "arrived everywhere", func() bool { return f.holding(t, "name") == 3 })
 			out := make([]driver.Standing, 1)
 			if err := holder.Beat(t.Context(), []driver.Claim{c}, out); err != nil {
 				t.Fatal(err)
 			}
 			if out[0].Held || !out[0].Gone {
-				t.Errorf("evicted, and another has held the name with token %d since: a beat says %+v", got.Token, out[0])
+				t.Errorf("evicted, and another has held the name with token %d since: Beat returns %+v", got.Token, out[0])
 			}
 			until(t, ttl, "given back", func() bool { return f.holding(t, "name") == 0 })
 			for i := range f.servers {
 				if stats, err := f.at(t, i, "INFO", "commandstats").ToString(); err != nil || strings.Contains(stats, "cmdstat_scan:") {
-					t.Errorf("server %d was gone through for one name, %v", i, err)
+					t.Errorf("server %d was scanned for one name, %v", i, err)
 				}
 			}
 		})
 	}
 }
 
-// holding counts the servers on which somebody holds a name.
-func (f *field) holding(t *testing.T, name string) (n int) {
-	t.Helper()
-	for i := range f.servers {
-		if there, err := f.at(t, i, "EXISTS", f.key(name)).ToInt64(); err == nil && there == 1 {
-			n++
-		}
-	}
-	return n
-}
-
-// A Leave that had no answer is repeated after the claim was broken: it ends nobody
-// else's hold, and does not say that it gave anything back.
+// A Leave without an answer is repeated after the claim was evicted. It must not end
+// another client's hold, nor report success.
 func TestARepeatedLeaveEndsNothingOfTheNextHolder(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
-	f := newField(t, 3, brief)
+	f := newCluster(t, 3, shortMaxTTL)
 	a, b := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
 	defer a.Close()
 	defer b.Close()
-	holder := seat(t, a, "holder", ttl)
+	holder := openSession(t, a, "holder", ttl)
 	c := exclusive("aa", "name")
 	if st, err := holder.Enter(t.Context(), c); err != nil || !st.Held {
 		t.Fatal(st, err)
 	}
 	until(t, ttl, "held everywhere", func() bool { return f.holding(t, "name") == 3 })
-	rival := seat(t, b, "rival", ttl)
+	rival := openSession(t, b, "rival", ttl)
 	line, err := b.Line(t.Context(), "name")
 	if err != nil || len(line) != 1 {
 		t.Fatal(line, err)
@@ -106,12 +95,12 @@ func TestARepeatedLeaveEndsNothingOfTheNextHolder(t *testing.T) {
 		t.Fatal(st, err)
 	}
 	until(t, ttl, "held everywhere", func() bool { return f.holding(t, "name") == 3 })
-	for _, p := range f.proxies { // every reply: one to the rival may be on its way still
+	for _, p := range f.proxies { // every reply: one to the rival may still be in flight
 		p.SwallowReplies(math.MaxInt, faultproxy.ThenCut())
 	}
 	err = holder.Leave(t.Context(), c)
 	if err == nil || errors.Is(err, driver.ErrGone) {
-		t.Errorf("no server has answered, and Leave says %v", err)
+		t.Errorf("no server has answered, and Leave returns %v", err)
 	}
 	for _, p := range f.proxies {
 		p.Heal()
@@ -121,10 +110,10 @@ func TestARepeatedLeaveEndsNothingOfTheNextHolder(t *testing.T) {
 		return err == nil || errors.Is(err, driver.ErrGone)
 	})
 	if !errors.Is(err, driver.ErrGone) {
-		t.Errorf("the claim was broken, another holds the name, and Leave says %v", err)
+		t.Errorf("the claim was evicted, another holds the name, and Leave returns %v", err)
 	}
 	out := make([]driver.Standing, 1)
-	until(t, ttl, "beaten", func() bool { return rival.Beat(t.Context(), []driver.Claim{next}, out) == nil }) // it may have to connect again
+	until(t, ttl, "beaten", func() bool { return rival.Beat(t.Context(), []driver.Claim{next}, out) == nil }) // it may have to reconnect
 	if !out[0].Held {
 		t.Errorf("the next holder has %+v", out[0])
 	}

@@ -9,58 +9,57 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// TestMain lets more tests run beside each other than there are processors: most
-// of them wait, for a server to be old enough or for a lease to expire.
+// TestMain runs more tests in parallel than there are processors: most of them wait, for
+// a server to be old enough or for a lease to expire.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	code := m.Run()
-	house.end()
+	shared.end()
 	os.Exit(code)
 }
 
-// house is where the five servers live that tests share who leave them as they are.
-// A new server does not vote for as long as max-ttl: tests with servers of their own
-// wait for that each.
-var house = lodge{over: make(chan struct{}), ended: make(chan error, 1)}
+// shared is five servers for the tests that do not stop, empty or configure servers. A
+// new server does not vote for max-ttl, and each test with servers of its own waits for it.
+var shared = serverPool{over: make(chan struct{}), ended: make(chan error, 1)}
 
-type lodge struct {
+type serverPool struct {
 	once  sync.Once
-	all   []*testserver.Server // none: they could not be started
+	all   []*testserver.Server // nil: they could not be started
 	over  chan struct{}        // closed by end
-	ended chan error           // what became of the servers
+	ended chan error           // receives the result of testserver.Outside
 }
 
-// common returns n of these servers. Who cannot have them is told why by servers of
-// its own, which cannot be had either.
-func common(t *testing.T, n int) []*testserver.Server {
+// sharedServers returns n of the shared servers. If these could not be started, the test
+// starts its own, and fails for the same reason.
+func sharedServers(t *testing.T, n int) []*testserver.Server {
 	t.Helper()
-	house.once.Do(house.begin)
-	if house.all == nil {
+	shared.once.Do(shared.start)
+	if shared.all == nil {
 		return servers(t, n)
 	}
-	return house.all[:n]
+	return shared.all[:n]
 }
 
-func (l *lodge) begin() {
+func (p *serverPool) start() {
 	up := make(chan []*testserver.Server, 1)
 	go func() { // end waits for it
-		l.ended <- testserver.Outside(func(t testing.TB) {
+		p.ended <- testserver.RunOutsideTest(func(t testing.TB) {
 			up <- servers(t, 5)
-			<-l.over
+			<-p.over
 		})
 	}()
 	select {
-	case l.all = <-up:
-	case <-l.ended:
+	case p.all = <-up:
+	case <-p.ended:
 	}
 }
 
-func (l *lodge) end() {
-	if l.all != nil {
-		close(l.over)
-		<-l.ended
+func (p *serverPool) end() {
+	if p.all != nil {
+		close(p.over)
+		<-p.ended
 	}
 }

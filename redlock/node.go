@@ -11,54 +11,59 @@ import (
 	_ "github.com/pawl-go/pawl/redislock/rueidis" // the redis scheme
 )
 
-// A node is one server, connected to when it is first reached: a quorum opens
-// also while a minority is down.
-type node struct {
-	name  string
-	url   *url.URL
-	ctx   context.Context // ends with Close
-	end   context.CancelFunc
-	tasks sync.WaitGroup
+var errClosed = fmt.Errorf("redlock: engine is closed: %w", driver.ErrGone)
 
-	opening chan struct{} // holds one element while somebody connects
-	mu      sync.Mutex    // guards what follows
-	engine  driver.Engine
-	closed  bool
+// A node is the engine of one server that a URL names. It connects when it is first
+// used, so that a quorum can be opened while a minority of its servers is down.
+type node struct {
+	name   string
+	url    *url.URL
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	connecting chan struct{} // holds one element while a caller connects
+	mu         sync.Mutex    // guards what follows
+	engine     driver.Engine // nil: not connected yet
+	closed     bool
 }
 
 func newNode(name string, u *url.URL) *node {
-	n := &node{name: name, url: u, opening: make(chan struct{}, 1)}
-	n.ctx, n.end = context.WithCancel(context.Background())
+	n := &node{name: name, url: u, connecting: make(chan struct{}, 1)}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
 }
 
-func (n *node) known() (e driver.Engine, closed bool) {
+// connected returns the server's engine; nil: not connected yet.
+func (n *node) connected() (driver.Engine, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.engine, n.closed
+	if n.closed {
+		return nil, errClosed
+	}
+	return n.engine, nil
 }
 
-// reach returns the server's engine.
-func (n *node) reach(ctx context.Context) (driver.Engine, error) {
-	if e, closed := n.known(); e != nil || closed {
-		return e, closedError(closed)
+// connect returns the server's engine, after connecting to the server if need be.
+func (n *node) connect(ctx context.Context) (driver.Engine, error) {
+	if e, err := n.connected(); e != nil || err != nil {
+		return e, err
 	}
 	select {
-	case n.opening <- struct{}{}:
+	case n.connecting <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-n.opening }()
-	if e, closed := n.known(); e != nil || closed {
-		return e, closedError(closed)
+	defer func() { <-n.connecting }()
+	if e, err := n.connected(); e != nil || err != nil {
+		return e, err
 	}
 	open, ok := driver.Lookup("redis")
 	if !ok {
 		return nil, fmt.Errorf("redlock: no engine for redis:// is linked: %w", driver.ErrUnsupported)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := n.untilClosed(ctx)
 	defer cancel()
-	defer context.AfterFunc(n.ctx, cancel)()
 	e, err := open(ctx, n.url)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n.name, err)
@@ -72,41 +77,39 @@ func (n *node) reach(ctx context.Context) (driver.Engine, error) {
 	return e, nil
 }
 
-// identify connects to the server and returns its run id; "" where it does not
-// tell, which the first session finds out too and says why.
-func (n *node) identify(ctx context.Context) (string, error) {
-	e, err := n.reach(ctx)
+// untilClosed returns a context that ends with ctx or when the node is closed.
+func (n *node) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(n.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// runID connects to the server and returns its run ID. It returns "" if the server does
+// not tell it: the first session then fails for the same reason, and says so.
+func (n *node) runID(ctx context.Context) (string, error) {
+	e, err := n.connect(ctx)
 	if err != nil {
 		return "", err
 	}
-	if server, ok := e.(interface {
+	server, ok := e.(interface {
 		RunID(ctx context.Context) (string, error)
-	}); ok {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(n.ctx, cancel)()
-		run, _ := server.RunID(ctx)
-		return run, nil
+	})
+	if !ok {
+		return "", nil
 	}
-	return "", nil
+	ctx, cancel := n.untilClosed(ctx)
+	defer cancel()
+	id, _ := server.RunID(ctx)
+	return id, nil
 }
 
-var errClosed = fmt.Errorf("redlock: engine is closed: %w", driver.ErrGone)
-
-func closedError(closed bool) error {
-	if closed {
-		return errClosed
-	}
-	return nil
-}
-
-// Features are those of a Redis server.
+// Features returns the features of a Redis server.
 func (n *node) Features() driver.Features {
 	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Volatile}
 }
 
 func (n *node) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
-	e, err := n.reach(ctx)
+	e, err := n.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +117,7 @@ func (n *node) Open(ctx context.Context, o driver.SessionOptions) (driver.Sessio
 }
 
 func (n *node) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
-	e, err := n.reach(ctx)
+	e, err := n.connect(ctx)
 	if err != nil {
 		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, err) }
 	}
@@ -122,7 +125,7 @@ func (n *node) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, 
 }
 
 func (n *node) Line(ctx context.Context, name string) ([]driver.Entry, error) {
-	e, err := n.reach(ctx)
+	e, err := n.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +133,7 @@ func (n *node) Line(ctx context.Context, name string) ([]driver.Entry, error) {
 }
 
 func (n *node) Evict(ctx context.Context, x driver.Entry) error {
-	e, err := n.reach(ctx)
+	e, err := n.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,7 +141,7 @@ func (n *node) Evict(ctx context.Context, x driver.Entry) error {
 }
 
 func (n *node) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	e, err := n.reach(ctx)
+	e, err := n.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +157,7 @@ func (n *node) Close() error {
 	e, closed := n.engine, n.closed
 	n.closed = true
 	n.mu.Unlock()
-	n.end()
+	n.cancel()
 	n.tasks.Wait()
 	if closed || e == nil {
 		return nil

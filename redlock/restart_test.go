@@ -11,24 +11,10 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/faultproxy"
-	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// newSavedField is a field of servers that keep what they are told to SAVE across
-// a restart, and forget what came after it.
-func newSavedField(t *testing.T, n int, query string) *field {
-	t.Helper()
-	f := &field{query: query}
-	for range n {
-		f.servers = append(f.servers, testserver.Redis(t, "--dbfilename", "dump.rdb"))
-	}
-	f.veil(t)
-	f.ripen(t)
-	return f
-}
-
-// saved has every server write what it knows to its disk.
-func (f *field) saved(t *testing.T) {
+// save makes every server write its state to disk.
+func (f *cluster) save(t *testing.T) {
 	t.Helper()
 	for i := range f.servers {
 		if err := f.at(t, i, "SAVE").Error(); err != nil {
@@ -37,26 +23,8 @@ func (f *field) saved(t *testing.T) {
 	}
 }
 
-func exclusive(id, name string) driver.Claim {
-	return driver.Claim{ID: id, Try: 1, Name: name, Need: 1, Limit: 1}
-}
-
-// held enters c until it is held.
-func held(t *testing.T, s driver.Session, c driver.Claim) driver.Standing {
-	t.Helper()
-	var st driver.Standing
-	until(t, 10*time.Second, "held", func() bool {
-		var err error
-		if st, err = s.Enter(t.Context(), c); err != nil || !st.Held {
-			c.Try++ // as the core does after an answer
-		}
-		return err == nil && st.Held
-	})
-	return st
-}
-
-// A neighbour is a quorum with another prefix on the same servers, or in another
-// database. What it does to a server must not tell a node that it is the one it was.
+// A neighbour is a quorum with another prefix on the same servers. What it writes to a
+// restarted server must not make the server look as if it had not restarted.
 func TestARestartedNodeDoesNotVoteWhateverItsNeighboursDo(t *testing.T) {
 	t.Parallel()
 	for about, test := range map[string]struct {
@@ -64,36 +32,36 @@ func TestARestartedNodeDoesNotVoteWhateverItsNeighboursDo(t *testing.T) {
 		lost []int
 		next func(id, name string) driver.Claim
 	}{
-		"one of the holder's majority":   {away: true, lost: []int{1}, next: exclusive},
-		"the same, and a reader's turn":  {away: true, lost: []int{1}, next: reader},
-		"all three":                      {lost: []int{0, 1, 2}, next: exclusive},
-		"all three, and a reader's turn": {lost: []int{0, 1, 2}, next: reader},
+		"one of the holder's majority":       {away: true, lost: []int{1}, next: exclusive},
+		"the same, and a reader comes next":  {away: true, lost: []int{1}, next: reader},
+		"all three":                          {lost: []int{0, 1, 2}, next: exclusive},
+		"all three, and a reader comes next": {lost: []int{0, 1, 2}, next: reader},
 	} {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
 			const ttl = 5 * time.Second
-			f := newSavedField(t, 3, brief)
+			f := newSavedCluster(t, 3, shortMaxTTL)
 			a, b := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
 			defer a.Close()
 			defer b.Close()
 			other := open(t, addrs(f.servers), f.query+"&prefix=other:")
 			defer other.Close()
-			neighbour := seat(t, other, "neighbour", ttl)
-			holder, rival := seat(t, a, "holder", ttl), seat(t, b, "rival", ttl)
+			neighbour := openSession(t, other, "neighbour", ttl)
+			holder, rival := openSession(t, a, "holder", ttl), openSession(t, b, "rival", ttl)
 			for i, s := range []driver.Session{holder, rival} {
 				c := exclusive(fmt.Sprintf("%02x", i), "warm")
 				held(t, s, c)
 				c.Try = 1 << 20
 				_ = s.Leave(t.Context(), c)
 			}
-			f.saved(t)
+			f.save(t)
 			sent := time.Now()
 			st := f.heldWithout(t, test.away, 2, holder, exclusive("aa", "name"))
 			for _, i := range test.lost {
 				f.servers[i].Kill()
 			}
 			for _, i := range test.lost {
-				f.servers[i].Restart() // it knows the quorum, and not who holds the name
+				f.servers[i].Restart() // it knows the quorum, and not the holder
 			}
 			until(t, 30*time.Second, "used by the neighbour", func() bool {
 				f.use(t, neighbour)
@@ -102,10 +70,10 @@ func TestARestartedNodeDoesNotVoteWhateverItsNeighboursDo(t *testing.T) {
 			f.use(t, neighbour)
 			tries := 0
 			for c := test.next("bb", "name"); time.Since(sent) < ttl; c.Try++ {
-				time.Sleep(5 * time.Millisecond) // some hundred tries are enough
+				time.Sleep(5 * time.Millisecond) // some hundreds of tries are enough
 				got, err := rival.Enter(t.Context(), c)
 				if tries++; err == nil && got.Held && time.Since(sent) < ttl {
-					t.Errorf("at the try %d, %v after the holder asked for %v, the rival holds beside it: tokens %d and %d", tries, time.Since(sent), ttl, st.Token, got.Token)
+					t.Errorf("at try %d, %v after the holder asked for %v, the rival holds beside it: tokens %d and %d", tries, time.Since(sent), ttl, st.Token, got.Token)
 					return
 				}
 				_ = rival.Leave(t.Context(), c)
@@ -123,8 +91,8 @@ func TestARestartedNodeDoesNotVoteWhateverItsNeighboursDo(t *testing.T) {
 	}
 }
 
-// heldWithout enters c, whose request does not get to server i if it is away.
-func (f *field) heldWithout(t *testing.T, away bool, i int, s driver.Session, c driver.Claim) driver.Standing {
+// heldWithout enters c; if away is set, the request does not reach server i.
+func (f *cluster) heldWithout(t *testing.T, away bool, i int, s driver.Session, c driver.Claim) driver.Standing {
 	t.Helper()
 	if !away {
 		return held(t, s, c)
@@ -134,7 +102,7 @@ func (f *field) heldWithout(t *testing.T, away bool, i int, s driver.Session, c 
 		if k.Stage == faultproxy.Arrived && bytes.Contains(k.Data, []byte(c.ID)) {
 			select {
 			case asked <- struct{}{}:
-			default: // it was before
+			default: // reported before
 			}
 		}
 	})
@@ -146,15 +114,15 @@ func (f *field) heldWithout(t *testing.T, away bool, i int, s driver.Session, c 
 		t.Fatalf("server %d was not asked", i)
 	}
 	f.proxies[i].OnChunk(nil)
-	f.proxies[i].Reset() // with what was on its way
+	f.proxies[i].Reset() // with the requests in flight
 	f.proxies[i].Heal()
 	return st
 }
 
-// use has a session ask every server for something, in every way there is.
-func (f *field) use(t *testing.T, s driver.Session) {
+// use makes a session send requests of all kinds to every server.
+func (f *cluster) use(t *testing.T, s driver.Session) {
 	t.Helper()
-	for k := range 2 * len(f.servers) { // a name asks some servers first
+	for k := range 2 * len(f.servers) { // a name is asked of some servers first
 		for i, kind := range []func(id, name string) driver.Claim{exclusive, reader} {
 			c := kind(fmt.Sprintf("c%d%d", i, k), fmt.Sprint("busy", i, k))
 			_, _ = s.Enter(t.Context(), c)
@@ -163,8 +131,8 @@ func (f *field) use(t *testing.T, s driver.Session) {
 	}
 }
 
-// silent reports whether servers know that they do not vote in a neighbour's quorum.
-func (f *field) silent(t *testing.T, prefix string, of []int) bool {
+// silent reports whether servers know that they do not vote in the quorum of a prefix.
+func (f *cluster) silent(t *testing.T, prefix string, of []int) bool {
 	t.Helper()
 	return !slices.ContainsFunc(of, func(i int) bool {
 		votes, err := f.at(t, i, "HGET", prefix+"\x01q", "votes").ToString()
@@ -172,20 +140,16 @@ func (f *field) silent(t *testing.T, prefix string, of []int) bool {
 	})
 }
 
-func reader(id, name string) driver.Claim {
-	return driver.Claim{ID: id, Try: 1, Name: name, Need: 1, Limit: driver.All}
-}
-
-// A server that was made the replica of another for a moment knows what that one
-// knew, the roll of its quorum included, and was not restarted.
+// A server that was the replica of another for a moment has the data of that server, with
+// the membership record of its quorum, and was not restarted.
 func TestANodeWithTheDataOfAnotherDoesNotVote(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
-	f := newOwnField(t, 3, brief)
+	f := newOwnCluster(t, 3, shortMaxTTL)
 	a, b := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
 	defer a.Close()
 	defer b.Close()
-	holder, rival := seat(t, a, "holder", ttl), seat(t, b, "rival", ttl)
+	holder, rival := openSession(t, a, "holder", ttl), openSession(t, b, "rival", ttl)
 	f.use(t, rival)
 	sent := time.Now()
 	st := f.heldWithout(t, true, 2, holder, exclusive("aa", "name"))
@@ -205,24 +169,24 @@ func TestANodeWithTheDataOfAnotherDoesNotVote(t *testing.T) {
 	}
 	tries := 0
 	for c := exclusive("bb", "name"); time.Since(sent) < ttl; c.Try++ {
-		time.Sleep(5 * time.Millisecond) // some hundred tries are enough
+		time.Sleep(5 * time.Millisecond) // some hundreds of tries are enough
 		got, err := rival.Enter(t.Context(), c)
 		if tries++; err == nil && got.Held && time.Since(sent) < ttl {
-			t.Fatalf("at the try %d the rival holds beside the holder: tokens %d and %d", tries, st.Token, got.Token)
+			t.Fatalf("at try %d the rival holds beside the holder: tokens %d and %d", tries, st.Token, got.Token)
 		}
 		_ = rival.Leave(t.Context(), c)
 	}
 	t.Logf("%d tries", tries)
 }
 
-func TestAnOperatorWhoFlushesTheScriptsCostsNobodyAnything(t *testing.T) {
+func TestFlushedScriptsAreLoadedAgain(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
-	f := newOwnField(t, 3, brief)
+	f := newOwnCluster(t, 3, shortMaxTTL)
 	a, b := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
 	defer a.Close()
 	defer b.Close()
-	holder, rival := seat(t, a, "holder", ttl), seat(t, b, "rival", ttl)
+	holder, rival := openSession(t, a, "holder", ttl), openSession(t, b, "rival", ttl)
 	c := exclusive("aa", "name")
 	if st, err := holder.Enter(t.Context(), c); err != nil || !st.Held {
 		t.Fatal(st, err)

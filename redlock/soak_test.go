@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// A register is what the lock protects: it knows the highest token it has seen,
-// and refuses a lower one.
+// A register is the resource that the lock protects: it knows the highest token it has
+// seen, and refuses a lower one.
 type register struct {
 	t        *testing.T
 	accesses atomic.Int64
@@ -29,7 +29,7 @@ type register struct {
 	inside map[*pawl.Lease]bool
 }
 
-// enter is called by a new holder.
+// enter checks a new holder. Overlaps within excusable of a clock step are only counted.
 func (r *register) enter(l *pawl.Lease, excusable time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +41,7 @@ func (r *register) enter(l *pawl.Lease, excusable time.Duration) {
 	stepped := time.Since(time.Unix(0, r.stepped.Load())) < excusable
 	for other := range r.inside {
 		if other.Err() != nil || l.Err() != nil {
-			continue // it knows that it has lost it
+			continue // its holder knows that the lease is lost
 		}
 		r.overlaps.Add(1)
 		if !stepped {
@@ -58,7 +58,7 @@ func (r *register) enter(l *pawl.Lease, excusable time.Duration) {
 	r.high = max(r.high, token)
 }
 
-// access is what a holder does; with a token that is not the highest it is refused.
+// access is a holder's use of the resource; a token below the highest is refused.
 func (r *register) access(l *pawl.Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,9 +74,9 @@ func (r *register) leave(l *pawl.Lease) {
 	delete(r.inside, l)
 }
 
-// A storm lets faults loose on a minority of five nodes.
-type storm struct {
-	*field
+// A faultRun injects faults into a minority of five nodes while clients lock a name.
+type faultRun struct {
+	*cluster
 	t      *testing.T
 	clocks []*testserver.Clock
 	r      *register
@@ -87,12 +87,12 @@ type storm struct {
 }
 
 const (
-	stormTTL    = time.Second
-	stormMaxTTL = 2 * time.Second
+	faultTTL    = time.Second
+	faultMaxTTL = 2 * time.Second
 )
 
-func newStorm(t *testing.T, steps bool) *storm {
-	s := &storm{t: t, steps: steps, counts: map[string]int{}, field: &field{query: "max-ttl=2s"},
+func newFaultRun(t *testing.T, steps bool) *faultRun {
+	s := &faultRun{t: t, steps: steps, counts: map[string]int{}, cluster: &cluster{query: "max-ttl=2s"},
 		r: &register{t: t, seen: map[uint64]bool{}, inside: map[*pawl.Lease]bool{}}}
 	for range 5 {
 		if !steps {
@@ -103,16 +103,16 @@ func newStorm(t *testing.T, steps bool) *storm {
 		s.clocks = append(s.clocks, clock)
 		s.servers = append(s.servers, testserver.RedisOn(t, clock, "--dbfilename", "dump.rdb"))
 	}
-	s.veil(t)
-	s.ripen(t)
+	s.addProxies(t)
+	s.waitForAge(t)
 	return s
 }
 
-// strike does something to node i for a while and undoes it.
-func (s *storm) strike(ctx context.Context, rnd *rand.Rand, i int) {
+// inject injects a fault into node i for a while.
+func (s *faultRun) inject(ctx context.Context, rnd *rand.Rand, i int) {
 	pause := func() {
 		select {
-		case <-time.After(time.Duration(rnd.Int64N(int64(2 * stormTTL)))):
+		case <-time.After(time.Duration(rnd.Int64N(int64(2 * faultTTL)))):
 		case <-ctx.Done():
 		}
 	}
@@ -134,7 +134,7 @@ func (s *storm) strike(ctx context.Context, rnd *rand.Rand, i int) {
 	case "mute":
 		s.proxies[i].BlackHole(faultproxy.ToClient)
 		pause()
-	case "saved": // and comes back with it, whenever it is killed
+	case "saved": // the next restart loads this state
 		_ = s.at(s.t, i, "SAVE").Error()
 	case "killed":
 		s.servers[i].Kill()
@@ -149,7 +149,7 @@ func (s *storm) strike(ctx context.Context, rnd *rand.Rand, i int) {
 	case "cut":
 		s.proxies[i].Reset()
 	case "stepped":
-		d := []time.Duration{-time.Hour, -stormTTL, stormTTL / 2, stormTTL, time.Hour}[rnd.IntN(5)]
+		d := []time.Duration{-time.Hour, -faultTTL, faultTTL / 2, faultTTL, time.Hour}[rnd.IntN(5)]
 		s.r.stepped.Store(time.Now().UnixNano())
 		s.clocks[i].Step(d)
 		pause()
@@ -157,27 +157,27 @@ func (s *storm) strike(ctx context.Context, rnd *rand.Rand, i int) {
 		s.clocks[i].Step(-d)
 	}
 	s.proxies[i].Heal()
-	s.settled(ctx, i)
+	s.waitUntilVoting(ctx, i)
 }
 
-// settled waits until a node votes again: two of five may be away at a time.
-func (s *storm) settled(ctx context.Context, i int) {
+// waitUntilVoting waits until a node votes: at most two of five may not vote at a time.
+func (s *faultRun) waitUntilVoting(ctx context.Context, i int) {
 	for ctx.Err() == nil && !s.votes(s.t, i) {
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-func (s *storm) client(ctx context.Context, seed uint64) {
-	c := s.field.client(s.t, pawl.WithTTL(stormTTL))
+func (s *faultRun) client(ctx context.Context, seed uint64) {
+	c := s.cluster.client(s.t, pawl.WithTTL(faultTTL))
 	rnd := rand.New(rand.NewPCG(seed, 7))
 	for ctx.Err() == nil {
-		wait, cancel := context.WithTimeout(ctx, 5*stormTTL)
+		wait, cancel := context.WithTimeout(ctx, 5*faultTTL)
 		l, err := c.Mutex("name").Lock(wait)
 		cancel()
 		if err != nil {
 			continue
 		}
-		s.r.enter(l, 2*stormMaxTTL)
+		s.r.enter(l, 2*faultMaxTTL)
 		for range 3 {
 			select {
 			case <-time.After(time.Duration(rnd.Int64N(int64(20 * time.Millisecond)))):
@@ -186,28 +186,28 @@ func (s *storm) client(ctx context.Context, seed uint64) {
 			}
 		}
 		s.r.leave(l)
-		_ = l.Unlock() // lost or unknown where nodes are away
+		_ = l.Unlock() // fails where nodes are unreachable
 	}
 }
 
 // neighbour uses the same servers with another prefix.
-func (s *storm) neighbour(ctx context.Context) {
-	other := &field{servers: s.servers, proxies: s.proxies, query: s.query + "&prefix=other:"}
-	c := other.client(s.t, pawl.WithTTL(stormTTL))
+func (s *faultRun) neighbour(ctx context.Context) {
+	other := &cluster{servers: s.servers, proxies: s.proxies, query: s.query + "&prefix=other:"}
+	c := other.client(s.t, pawl.WithTTL(faultTTL))
 	for ctx.Err() == nil {
-		wait, cancel := context.WithTimeout(ctx, stormTTL)
+		wait, cancel := context.WithTimeout(ctx, faultTTL)
 		if l, err := c.Mutex("name").Lock(wait); err == nil {
-			_ = l.Unlock() // lost or unknown where nodes are away
+			_ = l.Unlock() // fails where nodes are unreachable
 		}
 		cancel()
 		select {
-		case <-time.After(20 * time.Millisecond): // a restarted node is silent for a hundred times as long
+		case <-time.After(20 * time.Millisecond): // a restarted node does not vote for a hundred times as long
 		case <-ctx.Done():
 		}
 	}
 }
 
-func (s *storm) rage(d time.Duration) {
+func (s *faultRun) run(d time.Duration) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), d)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -218,32 +218,32 @@ func (s *storm) rage(d time.Duration) {
 	time.Sleep(100 * time.Millisecond)
 	rnd := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 3))
 	for ctx.Err() == nil {
-		var strikes sync.WaitGroup
+		var faults sync.WaitGroup
 		for _, i := range rnd.Perm(5)[:1+rnd.IntN(2)] {
 			own := rand.New(rand.NewPCG(rnd.Uint64(), 5))
-			strikes.Go(func() { s.strike(ctx, own, i) })
+			faults.Go(func() { s.inject(ctx, own, i) })
 		}
-		strikes.Wait()
+		faults.Wait()
 	}
 	wg.Wait()
 	grants := len(s.r.seen)
 	s.t.Logf("%d grants, %d accesses, %d overlaps, %d refused by token; faults %v", grants, s.r.accesses.Load(), s.r.overlaps.Load(), s.r.refused.Load(), s.counts)
-	if grants < int(d/(5*stormTTL)) { // a calm machine has ten times as many
+	if grants < int(d/(5*faultTTL)) { // an idle machine has ten times as many
 		s.t.Errorf("only %d grants in %v", grants, d)
 	}
 }
 
 func TestRandomFaultsOfAMinority(t *testing.T) {
 	t.Parallel()
-	newStorm(t, false).rage(15 * time.Second)
+	newFaultRun(t, false).run(15 * time.Second)
 }
 
-// TestSoakRandomFaults strikes for as long as PAWL_SOAK says, with clocks that
-// are stepped as well.
+// TestSoakRandomFaults injects faults, clock steps included, for the duration
+// PAWL_SOAK.
 func TestSoakRandomFaults(t *testing.T) {
 	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
 	if err != nil {
 		t.Skip("PAWL_SOAK is not set")
 	}
-	newStorm(t, true).rage(d)
+	newFaultRun(t, true).run(d)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/pawl-go/pawl/internal/faultproxy"
 )
 
-// Three names of which two lead to one server have a majority that is one server.
+// Of three names two are one server, which would be a majority by itself.
 func TestOneServerNamedTwiceIsRefused(t *testing.T) {
 	t.Parallel()
-	f := newField(t, 2, brief)
+	f := newCluster(t, 2, shortMaxTTL)
 	a, b := f.servers[0].Addr(), f.servers[1].Addr()
 	for about, twice := range map[string]string{
 		"by another name of the host": strings.Replace(b, "127.0.0.1", "localhost", 1),
@@ -33,8 +33,8 @@ func TestOneServerNamedTwiceIsRefused(t *testing.T) {
 			}
 			return nil
 		}
-		// A machine that is busy may be too late for one of the servers, and open without
-		// it; then a lock is refused, and the next client is told at once.
+		// On a loaded machine one of the servers may connect too late, and Open succeeds
+		// without it. Then TryLock is refused, and so is the next Open.
 		var err error
 		until(t, 30*time.Second, about+": refused", func() bool { err = refused(); return err != nil })
 		if !errors.Is(err, driver.ErrURL) || !strings.Contains(err.Error(), b) || !strings.Contains(err.Error(), twice) {
@@ -43,15 +43,15 @@ func TestOneServerNamedTwiceIsRefused(t *testing.T) {
 	}
 }
 
-// The third name cannot be reached when the quorum is opened, and turns out to be
-// the second's server when it can: a port forward that was made by mistake.
-func TestAServerThatTurnsOutToBeAnotherNodeHasNoVoteAndIsToldOf(t *testing.T) {
+// The third name is unreachable when the quorum is opened, and later turns out to be the
+// second server: a port forward that was made by mistake.
+func TestAServerThatTurnsOutToBeAnotherNodeHasNoVoteAndIsReported(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
-	f := newField(t, 3, brief)
+	f := newCluster(t, 3, shortMaxTTL)
 	names := f.hosts()
-	first := open(t, names, f.query) // it founds the quorum, which is then as it should be
-	s := seat(t, first, "first", ttl)
+	first := open(t, names, f.query) // it starts the quorum on three servers
+	s := openSession(t, first, "first", ttl)
 	held(t, s, exclusive("aa", "other"))
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestAServerThatTurnsOutToBeAnotherNodeHasNoVoteAndIsToldOf(t *testing.T) {
 	defer e.Close()
 	c := pawl.New(e, pawl.WithTTL(ttl))
 	defer c.Close()
-	lease := lock(t, c, "name") // by the two that are right
+	lease := lock(t, c, "name") // by the two correct nodes
 	f.proxies[2].Heal()
 	until(t, 20*time.Second, "refused", func() bool {
 		l, err := c.Mutex("next").TryLock(t.Context())
@@ -74,9 +74,9 @@ func TestAServerThatTurnsOutToBeAnotherNodeHasNoVoteAndIsToldOf(t *testing.T) {
 		return errors.Is(err, driver.ErrDenied) && strings.Contains(err.Error(), names[1]) && strings.Contains(err.Error(), names[2])
 	})
 	if err := lease.Err(); err != nil {
-		t.Errorf("the lease was lost for it: %v", err)
+		t.Errorf("the lease was lost: %v", err)
 	}
-	// The second server alone has two names and no majority.
+	// The second server by itself has two names and no majority.
 	f.proxies[0].BlackHole(faultproxy.Both)
 	ctx, cancel := context.WithTimeout(t.Context(), ttl)
 	defer cancel()
@@ -85,23 +85,23 @@ func TestAServerThatTurnsOutToBeAnotherNodeHasNoVoteAndIsToldOf(t *testing.T) {
 	}
 }
 
-// An address that leads to another node's server after the session was opened there.
-func TestAnAddressThatComesToLeadToAnotherNodesServerHasNoVote(t *testing.T) {
+// An address is moved to another node's server after the session was opened.
+func TestAnAddressThatMovesToAnotherNodesServerHasNoVote(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
-	f := newField(t, 3, brief)
+	f := newCluster(t, 3, shortMaxTTL)
 	e := open(t, f.hosts(), f.query)
 	defer e.Close()
-	s := seat(t, e, "s", ttl)
+	s := openSession(t, e, "s", ttl)
 	held(t, s, exclusive("aa", "warm"))
 	_ = s.Leave(t.Context(), exclusive("aa", "warm"))
-	f.proxies[0].Refuse() // the first is away: two votes are needed of the other two
+	f.proxies[0].Refuse() // the first is unreachable: both others must vote
 	f.proxies[0].Reset()
 	f.proxies[2].Retarget(f.servers[1].Addr())
 	f.proxies[2].Reset()
 	granted, refused := 0, 0
 	c := exclusive("bb", "name")
-	for began := time.Now(); time.Since(began) < 2*ttl && refused < 20; c.Try++ {
+	for start := time.Now(); time.Since(start) < 2*ttl && refused < 20; c.Try++ {
 		st, err := s.Enter(t.Context(), c)
 		if err == nil && st.Held {
 			granted++
@@ -113,7 +113,7 @@ func TestAnAddressThatComesToLeadToAnotherNodesServerHasNoVote(t *testing.T) {
 	if granted > 0 || refused == 0 {
 		t.Errorf("one server that answers for two nodes has granted %d times alone, and was refused %d times", granted, refused)
 	}
-	f.proxies[2].Retarget(f.servers[2].Addr()) // mended
+	f.proxies[2].Retarget(f.servers[2].Addr()) // repaired
 	f.proxies[2].Reset()
 	f.proxies[0].Heal()
 	until(t, 20*time.Second, "held again", func() bool {

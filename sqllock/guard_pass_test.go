@@ -120,7 +120,7 @@ func TestALockIsNotPassedOnWhileAGuardedTransactionIsOpen(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {
 		c := openClient(t, r.url)
 		all := func(names ...string) taker {
-			return func(ctx context.Context) (*pawl.Lease, error) { return c.LockAll(ctx, names...) }
+			return func(ctx context.Context) (*pawl.Lease, error) { return c.LockAll(ctx, names) }
 		}
 		permits := func(name string) taker {
 			return func(ctx context.Context) (*pawl.Lease, error) { return c.Semaphore(name, 3).Acquire(ctx, 3) }

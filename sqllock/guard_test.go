@@ -400,7 +400,7 @@ func TestALeaseOfSeveralNamesIsGuardedForAll(t *testing.T) {
 		c, rival := openClient(t, r.url), openClient(t, r.url)
 		base := nameOf(t)
 		names := []string{base + "/1", base + "/2", base + "/3"}
-		l, err := c.LockAll(t.Context(), names...)
+		l, err := c.LockAll(t.Context(), names)
 		if err != nil {
 			t.Fatal(err)
 		}

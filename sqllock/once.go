@@ -22,7 +22,7 @@ type onceOptions struct {
 // once does: a call with another payload than the first fails with once.ErrMismatch.
 // Only a hash is stored.
 func WithPayload(b []byte) OnceOption {
-	hash := record.Print(b)
+	hash := record.Fingerprint(b)
 	return func(o *onceOptions) { o.payload = hash }
 }
 
@@ -64,7 +64,7 @@ func OnceTx[T any](ctx context.Context, tx any, r driver.Records, key string, fn
 		panic("sqllock: OnceTx without a function")
 	}
 	var zero T
-	o := onceOptions{keep: record.Keep}
+	o := onceOptions{keep: record.DefaultKeep}
 	for _, opt := range opts {
 		opt(&o)
 	}

@@ -36,7 +36,7 @@ func run(ctx context.Context) error {
 			rows, err := once.Do(ctx, c, "report/2026-11-15", func(context.Context) (int, error) {
 				runs.Add(1)
 				return 1234, nil
-			}, once.Keep(48*time.Hour))
+			}, once.WithKeep(48*time.Hour))
 			if err == nil && rows != 1234 {
 				err = fmt.Errorf("a machine has %d rows", rows)
 			}

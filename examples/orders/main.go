@@ -49,7 +49,7 @@ func chargeTwice(ctx context.Context, orders int) error {
 	// Hold: after a crash in the middle of a charge nobody charges again until
 	// somebody has looked.
 	service := httptest.NewServer(httponce.Handler(c, charge,
-		httponce.Required(), httponce.Once(once.Hold(), once.Keep(24*time.Hour))))
+		httponce.WithRequiredKey(), httponce.WithOnceOptions(once.WithHold(), once.WithKeep(24*time.Hour))))
 	defer service.Close()
 
 	receipts := make([][2]string, orders)

@@ -92,9 +92,9 @@ func booking(c *pawl.Client, role []string) (func(ctx context.Context, order str
 	if err != nil {
 		return nil, err
 	}
-	policy := once.Retry()
+	policy := once.WithRetry()
 	if role[1] == "hold" {
-		policy = once.Hold()
+		policy = once.WithHold()
 	}
 	return func(ctx context.Context, order string) (string, error) {
 		ran := false

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Mark returns random text that makes a write unlike every other.
-func Mark() string { return rand.Text() }
+// WriteID returns random text that makes a write unlike every other.
+func WriteID() string { return rand.Text() }
 
 // Put stores value over the version ifVersion. A write that got no answer is sent
 // again until patience has ended, which is safe because it goes over one version

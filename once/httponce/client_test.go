@@ -158,7 +158,7 @@ func TestHeadersAreThoseOfTheHandler(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := serve(t, h, httponce.Scope(func(*http.Request) string { return "ana" })) // without one, cookies go to the first alone
+			s := serve(t, h, httponce.WithScope(func(*http.Request) string { return "ana" })) // without one, cookies go to the first alone
 			for _, which := range []string{"the first", "a duplicate"} {
 				got, body, err := send(t.Context(), s.URL, "k")
 				if err != nil {

@@ -17,7 +17,7 @@
 // A handler that breaks off in the middle of its answer should panic with
 // [http.ErrAbortHandler]: what it has written would be kept as if it were all.
 //
-// Keys are chosen by clients: with [Scope] one cannot get at another's response. A
+// Keys are chosen by clients: with [WithScope] one cannot get at another's response. A
 // service whose callers have credentials must say by it whose a key is. Without it
 // a request with an Authorization, a Cookie or a client's certificate is 500 and not
 // served: a middleware cannot tell who the caller is. Were a hash of the credentials
@@ -59,21 +59,21 @@ type options struct {
 	once     []once.Option
 }
 
-// Scope keeps the keys of different callers apart, by what stays the same over all
+// WithScope keeps the keys of different callers apart, by what stays the same over all
 // their tries: an account, not a token. Those for whom it is "" share their keys, and
 // what is kept for them has no cookies. Without it all callers do, and one that has
 // credentials is refused.
-func Scope(of func(*http.Request) string) Option { return func(o *options) { o.scope = of } }
+func WithScope(of func(*http.Request) string) Option { return func(o *options) { o.scope = of } }
 
-// Required answers 400 to a request that should have a key and has none.
-func Required() Option { return func(o *options) { o.required = true } }
+// WithRequiredKey answers 400 to a request that should have a key and has none.
+func WithRequiredKey() Option { return func(o *options) { o.required = true } }
 
-// MaxBody sets how large a request with a key may be, in bytes; a larger one is
+// WithMaxBody sets how large a request with a key may be, in bytes; a larger one is
 // 413. The default is 1 MiB.
-func MaxBody(n int64) Option { return func(o *options) { o.maxBody = n } }
+func WithMaxBody(n int64) Option { return func(o *options) { o.maxBody = n } }
 
-// Once sets options of each run, such as [once.Keep] and [once.Hold].
-func Once(opts ...once.Option) Option {
+// WithOnceOptions sets options of each run, such as [once.WithKeep] and [once.WithHold].
+func WithOnceOptions(opts ...once.Option) Option {
 	return func(o *options) { o.once = append(o.once, opts...) }
 }
 
@@ -104,7 +104,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "exactly one "+Header+" header is required", http.StatusBadRequest)
 		return
 	case h.o.scope == nil && credentials(r):
-		http.Error(w, "httponce.Scope is not set: a request with credentials and an "+Header+" is not served", http.StatusInternalServerError)
+		http.Error(w, "httponce.WithScope is not set: a request with credentials and an "+Header+" is not served", http.StatusInternalServerError)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.o.maxBody))
@@ -117,7 +117,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	payload := fmt.Appendf(nil, "%s %s %d\n", r.Method, r.URL.RequestURI(), len(body))
-	run := slices.Concat(h.o.once, []once.Option{once.Payload(append(payload, body...)), once.Wait(0)})
+	run := slices.Concat(h.o.once, []once.Option{once.WithPayload(append(payload, body...)), once.WithWait(0)})
 	scope := ""
 	if h.o.scope != nil {
 		scope = h.o.scope(r)

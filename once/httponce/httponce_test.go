@@ -74,7 +74,7 @@ func TestADuplicateGetsTheFirstResponse(t *testing.T) {
 
 func TestWhatCannotBeServedIsRefusedWithItsCode(t *testing.T) {
 	t.Parallel()
-	s, h := newShop(t, httponce.Required(), httponce.MaxBody(100))
+	s, h := newShop(t, httponce.WithRequiredKey(), httponce.WithMaxBody(100))
 	post(h, "used", "tea")
 	var during *httptest.ResponseRecorder
 	s.during = func() {
@@ -120,7 +120,7 @@ func TestAServersFailureIsPassedOnAndForgotten(t *testing.T) {
 func TestKeysOfDifferentScopesAreApart(t *testing.T) {
 	t.Parallel()
 	who := "a"
-	s, h := newShop(t, httponce.Scope(func(*http.Request) string { return who }))
+	s, h := newShop(t, httponce.WithScope(func(*http.Request) string { return who }))
 	post(h, "b/k", "tea")
 	who = "a/b"
 	if w := post(h, "k", "tea"); w.Body.String() != "tea charged 2" || s.charged.Load() != 2 {

@@ -47,7 +47,7 @@ func TestWithoutAScopeNoDuplicateGetsTheFirstOnesCookie(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]httponce.Option{
 		"no scope":       nil,
-		"an empty scope": {httponce.Scope(func(*http.Request) string { return "" })},
+		"an empty scope": {httponce.WithScope(func(*http.Request) string { return "" })},
 	} {
 		h := handle(t, setsCookie, opts...)
 		if w := postAs(h, "k", "X-User", "ana"); w.Header().Get("Set-Cookie") != "session=ana" {
@@ -61,7 +61,7 @@ func TestWithoutAScopeNoDuplicateGetsTheFirstOnesCookie(t *testing.T) {
 			t.Errorf("%s: a duplicate gets the cookie %q", name, c)
 		}
 	}
-	h := handle(t, setsCookie, httponce.Scope(func(r *http.Request) string { return r.Header.Get("X-User") }))
+	h := handle(t, setsCookie, httponce.WithScope(func(r *http.Request) string { return r.Header.Get("X-User") }))
 	postAs(h, "k", "X-User", "ana")
 	if w := postAs(h, "k", "X-User", "ana"); w.Header().Get("Set-Cookie") != "session=ana" {
 		t.Errorf("a duplicate of the same account: %v", w.Header())
@@ -91,7 +91,7 @@ func TestCredentialsWithoutAScopeAreRefused(t *testing.T) {
 		if w := postAs(handle(t, count), "k", name, "ana"); w.Code != http.StatusInternalServerError || served != 0 {
 			t.Errorf("%s without a scope: %d, served %d times", name, w.Code, served)
 		}
-		h := handle(t, count, httponce.Scope(func(r *http.Request) string { return r.Header.Get(name) }))
+		h := handle(t, count, httponce.WithScope(func(r *http.Request) string { return r.Header.Get(name) }))
 		for _, who := range []string{"ana", "bob", "ana"} {
 			if w := postAs(h, "k", name, who); w.Code != http.StatusOK {
 				t.Errorf("%s with a scope: %d", name, w.Code)

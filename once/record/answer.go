@@ -48,7 +48,7 @@ func Wrap(key string, rec Record, err error) error {
 
 // Mismatch reports whether a record is of another payload; "" is not compared.
 func (r *Record) Mismatch(print string) bool {
-	return print != "" && r.Print != "" && print != r.Print
+	return print != "" && r.Fingerprint != "" && print != r.Fingerprint
 }
 
 // Answer is what a record says without any work; decided is false if there is no
@@ -65,9 +65,9 @@ func Answer[T any](key, print string, rec Record) (v T, decided bool, err error)
 		err = ErrUnknownOutcome
 	case rec.State == Running:
 		return v, false, nil
-	case rec.Lacks == LacksRoom:
+	case rec.Missing == MissingTooLarge:
 		err = ErrTooLarge
-	case rec.Lacks != "":
+	case rec.Missing != "":
 		err = ErrCodec
 	default:
 		err = recordenc.Decode(rec.Codec, rec.Result, &v)

@@ -31,40 +31,40 @@ const (
 
 // A Record is what is kept of a key. The zero Record says that there is none.
 type Record struct {
-	State    State     `json:"state"`
-	Print    string    `json:"print,omitempty"`    // SHA-256 of the payload, in hex
-	Hold     bool      `json:"hold,omitempty"`     // the run was begun with Hold
-	Attempts int       `json:"attempts,omitempty"` // runs begun
-	Token    uint64    `json:"token,string"`       // of the last run; 0 if it had no lease
-	Started  time.Time `json:"started"`            // by the runner's clock, for people
-	Ended    time.Time `json:"ended,omitzero"`
-	Failure  string    `json:"failure,omitempty"` // the remembered error's text
-	Codec    string    `json:"codec,omitempty"`   // of Result
-	Result   []byte    `json:"-"`
-	Lacks    string    `json:"lacks,omitempty"` // why there is no result of work that was done
+	State       State     `json:"state"`
+	Fingerprint string    `json:"print,omitempty"`    // SHA-256 of the payload, in hex
+	Hold        bool      `json:"hold,omitempty"`     // the run was begun with Hold
+	Attempts    int       `json:"attempts,omitempty"` // runs begun
+	Token       uint64    `json:"token,string"`       // of the last run; 0 if it had no lease
+	Started     time.Time `json:"started"`            // by the runner's clock, for people
+	Ended       time.Time `json:"ended,omitzero"`
+	Failure     string    `json:"failure,omitempty"` // the remembered error's text
+	Codec       string    `json:"codec,omitempty"`   // of Result
+	Result      []byte    `json:"-"`
+	Missing     string    `json:"lacks,omitempty"` // why there is no result of work that was done
 
-	Mark string `json:"mark"` // unlike that of any other write
+	WriteID string `json:"mark"` // unlike that of any other write
 }
 
 // What Lacks says.
 const (
-	LacksRoom  = "too large"
-	LacksCodec = "cannot be coded"
+	MissingTooLarge = "too large"
+	MissingCodec    = "cannot be coded"
 )
 
-// Keep is for how long a result is kept if nothing else is said.
-const Keep = 24 * time.Hour
+// DefaultKeep is for how long a result is kept if nothing else is said.
+const DefaultKeep = 24 * time.Hour
 
-// Mark returns random text that makes a write unlike every other.
-func Mark() string { return rand.Text() }
+// WriteID returns random text that makes a write unlike every other.
+func WriteID() string { return rand.Text() }
 
-// Print returns the fingerprint of a payload.
-func Print(payload []byte) string {
+// Fingerprint returns the fingerprint of a payload.
+func Fingerprint(payload []byte) string {
 	sum := sha256.Sum256(payload)
 	return hex.EncodeToString(sum[:])
 }
 
-// Name returns the name under which the record of a key is recordenc.
+// Name returns the name under which the record of a key is kept.
 func Name(key string) (string, error) { return recordenc.Name("once", key) }
 
 // Marshal returns the record as it is stored: one line of JSON, for people, and the
@@ -96,10 +96,10 @@ func Parse(b []byte) (r Record, err error) {
 // Fail makes the record one of work that failed with an error that is to be
 // remembered.
 func (r *Record) Fail(cause error) {
-	r.State, r.Ended, r.Failure, r.Mark = Failed, time.Now(), brief(cause.Error()), Mark()
+	r.State, r.Ended, r.Failure, r.WriteID = Failed, time.Now(), brief(cause.Error()), WriteID()
 }
 
-// maxFailure is how much of a remembered error's text is recordenc.
+// maxFailure is how much of a remembered error's text is kept.
 const maxFailure = 4 << 10
 
 // brief cuts a text to what is kept of it.

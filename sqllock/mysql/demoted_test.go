@@ -41,7 +41,7 @@ func demoted(t *testing.T, s *testserver.Server, open func() *Engine) {
 		"a name that was used": func(ctx context.Context) (*pawl.Lease, error) { return b.Mutex("used").TryLock(ctx) },
 		"a new name":           func(ctx context.Context) (*pawl.Lease, error) { return b.Mutex("new" + rand.Text()).TryLock(ctx) },
 		"a reader":             func(ctx context.Context) (*pawl.Lease, error) { return b.RWMutex("read").TryRLock(ctx) },
-		"several names":        func(ctx context.Context) (*pawl.Lease, error) { return b.LockAll(ctx, "one", "two") },
+		"several names":        func(ctx context.Context) (*pawl.Lease, error) { return b.LockAll(ctx, []string{"one", "two"}) },
 	}
 	works := func() {
 		t.Helper()

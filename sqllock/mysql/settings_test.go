@@ -146,7 +146,7 @@ func exercise(t *testing.T, open func() *Engine, how string) error {
 	if err := <-next; err != nil {
 		return fmt.Errorf("the next: %w", err)
 	}
-	all, err := a.LockAll(ctx, name("x"), name("y"))
+	all, err := a.LockAll(ctx, []string{name("x"), name("y")})
 	if err != nil {
 		return err
 	}

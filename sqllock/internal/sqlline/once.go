@@ -55,8 +55,8 @@ func (o *Once) Begin(ctx context.Context) (rec record.Record, begun bool, err er
 	if err := o.lock(ctx); err != nil {
 		return rec, false, err
 	}
-	rec = record.Record{State: record.Running, Print: o.payload, Attempts: 1, Started: time.Now(), Mark: record.Mark()}
-	o.args.SetText(sqlstore.ID, rec.Mark) // by which Finish and Erase recognise the record
+	rec = record.Record{State: record.Running, Fingerprint: o.payload, Attempts: 1, Started: time.Now(), WriteID: record.WriteID()}
+	o.args.SetText(sqlstore.ID, rec.WriteID) // by which Finish and Erase recognise the record
 	running, err := rec.Marshal()
 	if err != nil {
 		return rec, false, err
@@ -132,7 +132,7 @@ func (o *Once) makeRow(ctx context.Context) (made bool, err error) {
 
 // Finish records a result.
 func (o *Once) Finish(ctx context.Context, rec *record.Record, codec string, result []byte) error {
-	rec.State, rec.Ended, rec.Mark = record.Done, time.Now(), record.Mark()
+	rec.State, rec.Ended, rec.WriteID = record.Done, time.Now(), record.WriteID()
 	rec.Codec, rec.Result = codec, result
 	return o.end(ctx, rec)
 }

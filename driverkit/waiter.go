@@ -1,0 +1,122 @@
+package driverkit
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// InProcess is the generation of notifications that cannot be lost, because they are
+// delivered by a function call inside the process. See [Waiter.Current].
+const InProcess = 1
+
+// A Waiter is what wakes one waiting claim. It may exist from before the claim is
+// entered until the claim has ended: a wake that comes while no Await is under way is
+// kept for the next one. The zero Waiter is ready for use, and does not allocate until
+// the claim has to wait.
+type Waiter struct {
+	mu      sync.Mutex    // guards what follows
+	wake    chan struct{} // made by the first Await, buffered by one, never closed
+	current uint64        // the generation of the subscription in which no notification was missed; 0: none
+	stale   bool          // Await has to look, whatever the generation
+	recheck Recheck
+}
+
+// Current says that the claim is about to be entered while its subscription is up in
+// generation. If that generation still lasts when Await is called, no notification was
+// missed and Await need not look first. Without it, or with 0, Await looks first.
+func (w *Waiter) Current(generation uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.current = generation
+}
+
+// Wake makes the claim's Await, or the next one, look at the line. It never blocks.
+func (w *Waiter) Wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stale = true
+	w.signalLocked()
+}
+
+// Notify makes the claim's Await, or the next one, take the grant that the backend was
+// given for it: see [Granter]. It never blocks.
+func (w *Waiter) Notify() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.signalLocked()
+}
+
+// Beaten applies what a beat has reported of the line, as [Recheck.Beaten] does.
+func (w *Waiter) Beaten(sent time.Time, pause time.Duration, blocker string, every time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.recheck.Beaten(sent, pause, blocker, every) {
+		w.signalLocked()
+	}
+}
+
+// Suspect makes a look due, as [Recheck.Suspect] does.
+func (w *Waiter) Suspect(every time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.recheck.Suspect(every) {
+		w.signalLocked()
+	}
+}
+
+func (w *Waiter) signalLocked() {
+	if w.wake == nil { // no Await so far; the first one looks at current
+		return
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default: // a signal is pending
+	}
+}
+
+// begin returns the channel that wakes an Await which knows last.
+func (w *Waiter) begin(last driver.Standing) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.wake == nil {
+		w.wake = make(chan struct{}, 1)
+	}
+	w.recheck = RecheckAfter(last)
+	return w.wake
+}
+
+// looking says that the claim is about to be looked at, in a generation of the
+// subscription. A Wake that comes during the look makes another one due.
+func (w *Waiter) looking(generation uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.current, w.stale = generation, false
+}
+
+// looked says that the claim was read as st and goes on waiting.
+func (w *Waiter) looked(st driver.Standing) {
+	if st.Pause <= 0 {
+		st.Pause = unknownPause
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.recheck = RecheckAfter(st)
+}
+
+// unknown says that it is not known how the claim stands: the next Await has to look.
+func (w *Waiter) unknown() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stale = true
+}
+
+// due reports whether the claim has to be looked at in a generation of its subscription,
+// 0 if that is down, and otherwise for how long not.
+func (w *Waiter) due(generation uint64) (due bool, left time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left = w.recheck.Left()
+	return w.stale || generation != 0 && w.current != generation || left <= 0, left
+}

@@ -1,0 +1,87 @@
+package claimset
+
+import "github.com/pawl-go/pawl/driver"
+
+// A Query is one claim as a beat asked for it.
+type Query struct {
+	Claim *Claim
+	Asked driver.Claim
+	Held  bool
+}
+
+// Beatable reports whether there is anything to beat for. A session with renewal is
+// beaten also without claims: in some stores it would end.
+func (s *Set) Beatable() bool { return !s.fixed || s.held < len(s.live) }
+
+// Query appends to qs what a beat should ask for: the claims that an Enter was
+// answered for, but for holds that are not prolonged.
+func (s *Set) Query(qs []Query) []Query {
+	for _, c := range s.live {
+		if c.state == Entering || s.fixed && c.state == Held {
+			continue
+		}
+		qs = append(qs, Query{Claim: c, Asked: c.Claim, Held: c.state == Held})
+	}
+	return qs
+}
+
+// An Outcome is what the answer to a beat means for one claim.
+type Outcome uint8
+
+// The outcomes of a beat for one claim.
+const (
+	Stale    Outcome = iota // the claim has ended or entered again since: the answer says nothing
+	Replaced                // a hold that the store does not have any more
+	Gone                    // a place in line that the store does not have any more
+	Unlearnt                // the store said nothing about the claim
+	Doubted                 // the same, about a hold that was certain until now
+	Late                    // a hold was prolonged after its deadline
+	Turn                    // a claim in line whose turn has come
+	Renewed                 // a hold was prolonged
+	InLine                  // a place in line was prolonged
+)
+
+// Prolonged takes in what a beat, sent at the given time, answered about one claim.
+// After Replaced and Late the caller ends the hold.
+func (s *Set) Prolonged(q Query, st driver.Standing, sent, now Instant) Outcome {
+	c := q.Claim
+	held := c.state == Held
+	switch {
+	case c.state == Ended || c.ID != q.Asked.ID || c.Try != q.Asked.Try:
+		return Stale
+	case held && (st.Gone || st.Valid > 0 && (st.Held && st.Token != c.fence || !st.Held && q.Held)):
+		// Gone, or replaced: an Enter that got no answer landed after the hold had
+		// been evicted, and the store now prolongs a claim of the same ID that waits,
+		// or that was granted later.
+		return Replaced
+	case st.Gone:
+		return Gone
+	case st.Valid <= 0 && held && !c.doubt:
+		c.doubt = true
+		return Doubted
+	case st.Valid <= 0:
+		return Unlearnt
+	case held && now >= c.Deadline():
+		return Late // an answer that came too late prolongs nothing
+	}
+	c.doubt = false
+	s.answered = max(s.answered, sent)
+	s.promised = max(s.promised, sent.Add(st.Valid)) // claims that live by the session live by this
+	s.prolong(c, sent, st.Valid)
+	switch {
+	case held:
+		return Renewed
+	case st.Held:
+		return Turn
+	}
+	return InLine
+}
+
+// Beaten takes in that a beat was answered; complete says that it was answered for
+// the session and every claim.
+func (s *Set) Beaten(sent Instant, complete bool) {
+	s.answered = max(s.answered, sent)
+	if complete {
+		s.promised = max(s.promised, sent.Add(s.ttl))
+	}
+}

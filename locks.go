@@ -1,0 +1,164 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A Mutex is a lock that one holder has at a time. It is a name; nothing happens
+// until it is locked. It is safe to share.
+type Mutex struct{ k lock }
+
+// Mutex returns the mutex called name.
+func (c *Client) Mutex(name string, opts ...Option) *Mutex {
+	return &Mutex{lock{c: c, name: name, limit: 1, o: c.options(opts)}}
+}
+
+// Lock waits for the lock. ctx bounds the wait, never the hold.
+func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.k.take(ctx, "lock", 1, false) }
+
+// TryLock takes the lock now or returns ErrHeld; *HeldError says who has it.
+func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.k.take(ctx, "lock", 1, true) }
+
+// Do runs fn while it holds the lock. fn's context ends with ctx or when the
+// lock is lost; ErrLost is then joined to fn's error.
+func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, lease *Lease) error) error {
+	if fn == nil {
+		panic("pawl: Do without a function")
+	}
+	lease, err := m.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return lease.do(ctx, fn)
+}
+
+// An RWMutex is a lock that many readers or one writer have at a time. First
+// come, first served: a writer that waits keeps later readers out.
+type RWMutex struct{ k lock }
+
+// RWMutex returns the read-write lock called name.
+func (c *Client) RWMutex(name string, opts ...Option) *RWMutex {
+	return &RWMutex{lock{c: c, name: name, limit: driver.All, o: c.options(opts)}}
+}
+
+// Lock waits for the lock for writing.
+func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) {
+	return m.k.take(ctx, "lock", driver.All, false)
+}
+
+// TryLock takes the lock for writing now or returns ErrHeld.
+func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) {
+	return m.k.take(ctx, "lock", driver.All, true)
+}
+
+// RLock waits for the lock for reading.
+func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) { return m.k.take(ctx, "rlock", 1, false) }
+
+// TryRLock takes the lock for reading now or returns ErrHeld.
+func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
+	return m.k.take(ctx, "rlock", 1, true)
+}
+
+// A Semaphore is a lock with a number of permits. All users of a name must agree
+// on the number.
+type Semaphore struct{ k lock }
+
+// Semaphore returns the semaphore called name that has limit permits.
+func (c *Client) Semaphore(name string, limit int, opts ...Option) *Semaphore {
+	return &Semaphore{lock{c: c, name: name, limit: limit, semaphore: true, o: c.options(opts)}}
+}
+
+// Acquire waits for n permits at once. First come, first served: a caller that waits
+// for many keeps later ones out. More than the semaphore has, or none, is ErrInvalid;
+// a name that is in use with another number of permits is ErrLimit.
+func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
+	return s.k.take(ctx, "acquire", n, false)
+}
+
+// TryAcquire takes n permits now or returns ErrHeld.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
+	return s.k.take(ctx, "acquire", n, true)
+}
+
+// take acquires need units of the lock.
+func (k *lock) take(ctx context.Context, op string, need int, try bool) (*Lease, error) {
+	if ctx == nil {
+		panic("pawl: nil context")
+	}
+	l, err := k.acquire(ctx, nil, need, try)
+	if err != nil {
+		return nil, k.c.fail(op, k.name, err)
+	}
+	return l, nil
+}
+
+// acquire is take before its error is wrapped. chain is what the lease's context
+// carries if it is not what ctx carries.
+func (k *lock) acquire(ctx context.Context, chain *Lease, need int, try bool) (*Lease, error) {
+	if err := k.check(need); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !k.c.begin() {
+		return nil, ErrClosed
+	}
+	defer k.c.calls.Done()
+	try = try || k.o.limited && k.o.wait == 0
+	wait := k.bound(ctx, try)
+	defer wait.end()
+	own, carried := k.owner(ctx)
+	if chain == nil {
+		chain = carried
+	}
+	if own != nil && !k.semaphore {
+		if l, err := k.nest(ctx, wait, own, chain, need, try); !errors.Is(err, errNoOwner) {
+			return l, err
+		}
+	}
+	var start instant
+	if k.o.observer != nil {
+		start = k.c.now()
+	}
+	for {
+		cl, passed, err := k.claim(wait, need, try)
+		if err != nil {
+			return nil, err
+		}
+		if l := newLease(ctx, k, cl, chain); l != nil {
+			l.announce(passed, start)
+			return l, nil
+		}
+		// Lost between the grant and here, so that nobody was told of it: once more.
+		cl.s.lose(loss{cl: cl, why: errLate})
+	}
+}
+
+func (l *Lease) announce(passed bool, start instant) {
+	if l.o.observer == nil {
+		return
+	}
+	kind := Acquired
+	if passed {
+		kind = HandedOver
+	}
+	l.o.observer.Observe(Event{Kind: kind, Name: l.name, ID: l.ID(), Token: l.Token(), Took: l.c.now().Sub(start)})
+}
+
+// do runs fn under a lease and gives it back, also if fn panics.
+func (l *Lease) do(ctx context.Context, fn func(context.Context, *Lease) error) (err error) {
+	work, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.Context(), func() { cancel(context.Cause(l.Context())) })
+	defer func() {
+		if uerr := l.Unlock(); uerr != nil && !errors.Is(uerr, ErrNotHeld) {
+			err = driver.Join(err, uerr)
+		}
+		stop()
+		cancel(context.Cause(l.Context()))
+	}()
+	return fn(&workContext{work, cancel, l}, l)
+}

@@ -1,0 +1,154 @@
+package quorum
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/quorum/internal/nodes"
+)
+
+// A claimState is what a session knows of one of its claims. It outlives the claim
+// until no call about it is in flight: at each node calls about a claim follow one
+// another, so that a Leave neither overtakes the Enter that it undoes nor arrives
+// after a later Enter of the same Try.
+type claimState struct {
+	claim      driver.Claim
+	token      uint64          // once held
+	granted    []uint64        // by node: the token of its last grant; 0: none
+	confirming []uint64        // tokens that nodes were asked to confirm and may report since
+	lastCall   []chan struct{} // by node: closed when the last call has returned; nil: none was made
+	inFlight   int             // calls
+	rest       canceler        // will ask the remaining nodes; nil: all were asked, or will not be
+	left       bool
+	notEntered bool // this session leaves it and never entered it: any node may have it
+}
+
+// A canceler is the ballot of a claim, as far as leaving the claim has to end it.
+type canceler interface{ cancelLocked() }
+
+// atNode is the claim as it is sent to the nodes, without a proposal from earlier.
+func (cs *claimState) atNode() driver.Claim {
+	c := cs.claim
+	c.Propose = 0
+	return c
+}
+
+// endLocked records that the claim was left or replaced: no further node is asked.
+func (cs *claimState) endLocked() {
+	cs.left = true
+	if cs.rest != nil {
+		cs.rest.cancelLocked()
+	}
+}
+
+// stateOf returns the state of c, a new one for a later Try and for a claim that was
+// left. It returns nil if the session has a later Try.
+func (s *session) stateOf(c driver.Claim) *claimState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cs := s.claims[c.ID]
+	switch {
+	case cs == nil || cs.left || cs.claim.Try < c.Try:
+		fresh := s.newState(c)
+		if cs != nil {
+			copy(fresh.lastCall, cs.lastCall)
+			cs.endLocked()
+		}
+		s.claims[c.ID] = fresh
+		return fresh
+	case cs.claim.Try > c.Try:
+		return nil
+	}
+	return cs
+}
+
+func (s *session) newState(c driver.Claim) *claimState {
+	n := len(s.e.set.Nodes)
+	return &claimState{claim: c, granted: make([]uint64, n), lastCall: make([]chan struct{}, n)}
+}
+
+// findLocked returns the state of exactly this Try of c, nil if there is none.
+func (s *session) findLocked(c driver.Claim) *claimState {
+	if cs := s.claims[c.ID]; cs != nil && cs.claim.Try == c.Try {
+		return cs
+	}
+	return nil
+}
+
+// forgetLocked deletes the state of a claim that was left, unless calls about it are in
+// flight or the claim was entered again.
+func (s *session) forgetLocked(cs *claimState) {
+	if cs.left && cs.inFlight == 0 && s.claims[cs.claim.ID] == cs {
+		delete(s.claims, cs.claim.ID)
+	}
+}
+
+// callLocked makes a call about a claim at node i, after the previous one about it has
+// returned. The session must not be closed.
+func (s *session) callLocked(r *nodes.Round, i int, cs *claimState, f func(context.Context, *nodes.Session) error, done func(error)) {
+	previous, returned := cs.lastCall[i], make(chan struct{})
+	cs.lastCall[i] = returned
+	cs.inFlight++
+	s.nodes.Go(r, i, func(ctx context.Context, at *nodes.Session) error {
+		if previous != nil {
+			select {
+			case <-previous:
+			case <-ctx.Done():
+			}
+		}
+		return f(ctx, at)
+	}, func(err error) {
+		done(err)
+		close(returned)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		cs.inFlight--
+		s.forgetLocked(cs)
+	})
+}
+
+// enterLocked enters a claim at one node, which sends its vote to votes.
+func (s *session) enterLocked(r *nodes.Round, i int, cs *claimState, c driver.Claim, votes chan<- vote) {
+	var st driver.Standing
+	s.callLocked(r, i, cs, func(ctx context.Context, at *nodes.Session) (err error) {
+		st, err = at.Enter(ctx, c)
+		return at.Check(err)
+	}, func(err error) {
+		v := vote{node: i, st: st, err: err}
+		if v.granted() {
+			s.mu.Lock()
+			v.same = cs.granted[i] == st.Token
+			cs.granted[i] = st.Token
+			s.mu.Unlock()
+		}
+		votes <- v
+	})
+}
+
+// leaveNodes gives a claim back at every node that was asked for it and for which
+// done returns a function, which then receives the error. The claim is marked as left
+// in the same step, so that no further node is asked for it. It reports false if the
+// session is closed.
+func (s *session) leaveNodes(cs *claimState, done func(i int) func(error)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	cs.endLocked()
+	c := cs.atNode()
+	r := s.nodes.Round(len(cs.lastCall))
+	for i, called := range cs.lastCall {
+		var report func(error)
+		if cs.notEntered || called != nil {
+			report = done(i)
+		}
+		if report == nil {
+			r.Done()
+			continue
+		}
+		s.callLocked(r, i, cs, func(ctx context.Context, at *nodes.Session) error { return at.Leave(ctx, c) }, report)
+	}
+	s.forgetLocked(cs)
+	return true
+}

@@ -1,0 +1,185 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// returnsSoon fails if an Enter does not return soon after end was called meanwhile.
+func returnsSoon(t *testing.T, s driver.Session, end func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	start, done := time.Now(), make(chan time.Duration, 1)
+	go func() {
+		_, _ = s.Enter(ctx, mutex("aa", "name"))
+		done <- time.Since(start)
+	}()
+	time.Sleep(time.Millisecond / 4)
+	end()
+	if took := <-done; took > 5*time.Second {
+		t.Errorf("Enter came back after %v", took)
+	}
+}
+
+func TestEnterReturnsWhenTheSessionIsClosedBeforeTheRestAreAsked(t *testing.T) {
+	withRig(t, func(t *testing.T, r *rig) {
+		first, _ := r.split(t, "name")
+		for _, i := range first {
+			r.hook(i, func(op string) error {
+				if op == "enter" {
+					time.Sleep(time.Millisecond / 2)
+					return driver.ErrUnreachable
+				}
+				return nil
+			})
+		}
+		returnsSoon(t, r, func() { _ = r.Close(t.Context()) })
+	})
+}
+
+func TestEnterReturnsWhenItsClaimEndsDuringTheConfirmation(t *testing.T) {
+	for how, end := range map[string]func(context.Context, driver.Session) error{
+		"left":   func(ctx context.Context, s driver.Session) error { return s.Leave(ctx, mutex("aa", "name")) },
+		"closed": func(ctx context.Context, s driver.Session) error { return s.Close(ctx) },
+	} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var denied atomic.Bool
+				_, all := hookNodes(5, func(i int, op string, c *driver.Claim) error {
+					switch op {
+					case "enter":
+						c.Propose = uint64(time.Now().UnixMicro()) + uint64(i) // no two nodes grant the same token
+					case "confirm":
+						if denied.CompareAndSwap(false, true) { // the others confirm, and one more is needed
+							time.Sleep(time.Millisecond / 2)
+							return driver.ErrUnreachable
+						}
+					}
+					return nil
+				})
+				e := open(t, all)
+				defer e.Close()
+				s := sessionOf(t, e, "s", 10*time.Second)
+				returnsSoon(t, s, func() { _ = end(t.Context(), s) })
+			})
+		})
+	}
+}
+
+func TestOfThreeNodesASilentOneDoesNotHoldUpARefusal(t *testing.T) {
+	withRigOf(t, 3, func(t *testing.T, r *rig) {
+		first, rest := r.split(t, "name")
+		r.occupy(t, "name", first[0], rest[0])
+		r.hook(first[1], func(string) error { // until the call's limit
+			time.Sleep(2 * time.Second)
+			return context.DeadlineExceeded
+		})
+		start := time.Now()
+		st, err := r.Enter(t.Context(), mutex("aa", "name"))
+		if took := time.Since(start); err != nil || st.Held || took > 600*time.Millisecond {
+			t.Errorf("%+v, %v after %v", st, err, took)
+		}
+	})
+}
+
+func TestTheRestAreNotAskedForATryThatWasReplaced(t *testing.T) {
+	withRig(t, func(t *testing.T, r *rig) {
+		c := mutex("aa", "name")
+		r.enter(t, c)
+		time.Sleep(time.Millisecond / 2)
+		c.Try = 2
+		r.enter(t, c)
+		if err := r.Leave(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+		for i, m := range r.mem {
+			for e := range m.List(t.Context(), "") {
+				t.Errorf("node %d still has %+v", i, e)
+			}
+		}
+	})
+}
+
+// One of five nodes does not answer, and each of two rivals is closer to two of the
+// others. Both must give up, and must not retry at the same time forever.
+func TestOneOfTwoRivalsWinsWhileANodeIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var silent atomic.Bool
+		closeTo := map[string][]int{"aa": {1, 3}, "bb": {2, 4}}
+		_, all := hookNodes(5, func(i int, op string, c *driver.Claim) error {
+			switch {
+			case i == 0 && silent.Load():
+				time.Sleep(2 * time.Second)
+				return context.DeadlineExceeded
+			case op == "enter" && !slices.Contains(closeTo[c.ID], i):
+				time.Sleep(100 * time.Microsecond)
+			case op == "leave" && c.ID == "bb": // so that the rivals never leave at the same time
+				time.Sleep(700 * time.Microsecond)
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		held := make(chan time.Duration, 2)
+		begin, start := make(chan struct{}), time.Now()
+		for id := range closeTo {
+			e := open(t, all)
+			defer e.Close()
+			s := sessionOf(t, e, id, 10*time.Second)
+			go func() { // as the core does
+				<-begin
+				for c := mutex(id, "name"); ctx.Err() == nil; c.Try++ {
+					st, err := s.Enter(ctx, c)
+					if err == nil && st.Held {
+						held <- time.Since(start)
+						return
+					}
+					_, _ = s.Await(ctx, c, st)
+				}
+				held <- time.Hour
+			}()
+		}
+		silent.Store(true)
+		close(begin)
+		if took := min(<-held, <-held); took > 10*time.Second {
+			t.Errorf("two rivals were in each other's way for %v", took)
+		}
+	})
+}
+
+func TestANodeThatHasBeenSilentIsNotWaitedForAgain(t *testing.T) {
+	withRig(t, func(t *testing.T, r *rig) {
+		first, rest := r.split(t, "name")
+		r.occupy(t, "name", first[1], rest[1])
+		defer r.mute(first[2])()
+		r.refused(t, mutex("aa", "name")) // this claim waits for the silent node
+		time.Sleep(time.Second)
+		atOnce(t, func() { r.refused(t, mutex("cc", "name")) })
+	})
+}
+
+func TestOneRefusalAmongFailuresIsReportedAsAFailure(t *testing.T) {
+	withRig(t, func(t *testing.T, r *rig) {
+		first, rest := r.split(t, "name")
+		r.occupy(t, "name", first[0])
+		for _, i := range []int{first[1], first[2], rest[0]} {
+			r.hook(i, func(string) error { return driver.ErrUnreachable })
+		}
+		r.hook(rest[1], func(string) error { // until the call's limit
+			time.Sleep(2 * time.Second)
+			return context.DeadlineExceeded
+		})
+		if st, err := r.Enter(t.Context(), mutex("aa", "name")); !errors.Is(err, driver.ErrUnreachable) {
+			t.Errorf("%+v, %v; one of five has answered", st, err)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/quorum"
+)
+
+func init() { driver.Register("redlock", open) }
+
+// parameters are those of a URL that are passed on to the URL of each server.
+var parameters = []string{"prefix", "allow-eviction", "tls", "tls-ca", "tls-cert", "tls-key", "tls-name"}
+
+// Once a majority is connected, the other servers get as long again, within these
+// bounds: two names of one server are reported at once where both answer.
+const (
+	minGrace = 10 * time.Millisecond
+	maxGrace = 250 * time.Millisecond
+)
+
+// open opens the engine of a URL.
+func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
+	nodes, opts, err := parse(u)
+	if err != nil {
+		return nil, err
+	}
+	var all []quorum.Node
+	for _, n := range nodes {
+		all = append(all, quorum.Node{Name: n.name, Engine: n})
+	}
+	e, err := newEngine(all, opts)
+	if err != nil {
+		return nil, driver.BadURL("%s", strings.TrimPrefix(err.Error(), "quorum: "))
+	}
+	if err := connect(ctx, nodes); err != nil {
+		return nil, driver.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// parse returns a node for each server of a URL.
+func parse(u *url.URL) (nodes []*node, opts []quorum.Option, err error) {
+	if u.Opaque != "" || u.Host == "" {
+		return nil, nil, driver.BadURL("redlock: the URL has no hosts: write redlock://host1,host2,host3")
+	}
+	q := u.Query()
+	for key, values := range q {
+		if key == "max-ttl" {
+			d, err := time.ParseDuration(values[len(values)-1])
+			if err != nil || d < time.Millisecond {
+				return nil, nil, driver.BadURL("redlock: max-ttl is not a duration of a millisecond or more")
+			}
+			opts = append(opts, quorum.WithMaxTTL(d))
+		} else if !slices.Contains(parameters, key) {
+			return nil, nil, driver.BadURL("redlock: unknown %s (known: max-ttl, %s)", driver.ShowParameter(u, key), strings.Join(parameters, ", "))
+		}
+	}
+	q.Del("max-ttl")
+	seen := map[string]bool{}
+	for host := range strings.SplitSeq(u.Host, ",") {
+		if host == "" || seen[host] {
+			return nil, nil, driver.BadURL("redlock: a host is named twice or not at all")
+		}
+		seen[host] = true
+		server := *u
+		server.Scheme, server.Host, server.RawQuery = "redis", host, q.Encode()
+		nodes = append(nodes, newNode(host, &server))
+	}
+	return nodes, opts, nil
+}
+
+// connect connects to the servers and returns soon after a majority is connected, or
+// when the URL turns out to be wrong. The other servers are connected when they answer;
+// the quorum then refuses two names of one server.
+func connect(ctx context.Context, nodes []*node) error {
+	type answer struct {
+		node, runID string
+		err         error
+	}
+	answers, start := make(chan answer, len(nodes)), time.Now()
+	for _, n := range nodes {
+		n.tasks.Go(func() { // ends soon after ctx has ended or the node was closed
+			id, err := n.runID(ctx)
+			answers <- answer{n.name, id, err}
+		})
+	}
+	var grace <-chan time.Time
+	var errs []error
+	connected, byRunID, majority := 0, map[string]string{}, len(nodes)/2+1
+	for range nodes {
+		select {
+		case a := <-answers:
+			if errors.Is(a.err, driver.ErrURL) {
+				return a.err
+			}
+			if a.err != nil {
+				errs = append(errs, a.err)
+				continue
+			}
+			if other, ok := byRunID[a.runID]; ok && a.runID != "" {
+				return driver.BadURL("redlock: %s and %s are one server (run id %s), which has one vote: name servers that are each on their own", other, a.node, a.runID)
+			}
+			byRunID[a.runID] = a.node
+			connected++
+		case <-grace:
+			return nil
+		}
+		if connected >= majority && grace == nil {
+			timer := time.NewTimer(min(max(time.Since(start), minGrace), maxGrace))
+			defer timer.Stop()
+			grace = timer.C
+		}
+	}
+	if connected >= majority {
+		return nil
+	}
+	return fmt.Errorf("redlock: %d of %d servers were reached, %d are needed: %w", connected, len(nodes), majority, driver.Join(errs...))
+}
