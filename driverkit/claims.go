@@ -119,6 +119,16 @@ func (t *Claims[S]) End(c driver.Claim) {
 	}
 }
 
+// Clear removes all claims and wakes their Awaits, because the store has lost its data.
+func (t *Claims[S]) Clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.byID {
+		p.Waiter.Wake()
+	}
+	clear(t.byID)
+}
+
 // Close refuses further calls, ends the Awaits under way and returns the claims that may
 // still be in a line. It may be called again, for those that could not be ended.
 func (t *Claims[S]) Close() []driver.Claim {
