@@ -20,7 +20,7 @@ func TestABusyNameCostsTwoRoundTrips(t *testing.T) {
 	for n := range warm + visits {
 		c, before := mutex(name), p.Forwarded(faultproxy.ToServer)
 		if st := enter(t, s, c); st.Held || st.Ahead != 1 || st.Holder == nil || st.Valid != s.TTL() {
-			t.Fatalf("behind one who holds: %+v", st)
+			t.Fatalf("behind a holder: %+v", st)
 		}
 		if n >= warm {
 			trips += p.Forwarded(faultproxy.ToServer) - before
@@ -69,7 +69,7 @@ func TestAClaimThatEntersTwiceAtOnceStandsOnce(t *testing.T) {
 	}
 }
 
-// Who comes finds the dead in the line, and ends their places.
+// An Enter finds the expired claims in the line, and ends them.
 func TestAnEnterDoesNotWaitBehindADeadProcess(t *testing.T) {
 	r := pushed(t)
 	name := nameOf(t)
@@ -82,7 +82,7 @@ func TestAnEnterDoesNotWaitBehindADeadProcess(t *testing.T) {
 	time.Sleep(dead.TTL() * 3 / 2)
 	s, c := openSession(t, r.engine(t), time.Minute), mutex(name)
 	if st := enter(t, s, c); st.Ahead != 1 {
-		t.Errorf("behind the holder and three who are dead: %+v", st)
+		t.Errorf("behind the holder and three expired claims: %+v", st)
 	}
 	if n := r.number(t, "SELECT count(*) FROM pawl_claim WHERE name LIKE ?", "%"+name); n != 1 {
 		t.Errorf("%d stand in line", n)

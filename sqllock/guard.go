@@ -30,7 +30,7 @@ var ErrLocked = sqlstore.ErrLocked
 // with its own error if it has one, else with driver.ErrGone.
 //
 // A guarded lease is not passed on inside the process: Unlock gives it back to the
-// store, which grants the name to nobody before the transaction has ended. On MySQL,
+// store, which grants the name to no other claim before the transaction has ended. On MySQL,
 // MariaDB and SQLite Unlock itself waits for that, so commit first. Transactions
 // guarded by leases nested in one hold follow each other as well: the later guard waits
 // for the earlier transaction, for a TTL at most, and then fails with ErrLocked.

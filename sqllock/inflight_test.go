@@ -83,7 +83,7 @@ func TestAnEnterThatArrivesAfterCloseLeavesNothing(t *testing.T) {
 	})
 }
 
-// A session is closed while the server is silent and somebody still enters: both
+// A session is closed while the server is silent and an Enter is under way: both
 // come back, and the one that enters learns that the session has ended.
 func TestCloseCancelsAnEnterThatIsNotAnswered(t *testing.T) {
 	t.Parallel()

@@ -191,8 +191,8 @@ func TestADuplicateWaitsForTheTransactionsEnd(t *testing.T) {
 	})
 }
 
-// Under stricter levels a duplicate may be refused because its view is old; begun
-// again it gets the result. Nobody runs twice.
+// Under stricter levels a duplicate may be refused because its snapshot is old; begun
+// again it gets the result. None runs twice.
 func TestOnceTxUnderEveryIsolationLevel(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {

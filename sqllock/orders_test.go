@@ -152,7 +152,7 @@ func TestALossIsReportedInTimeWhenTheDatabaseIsSilent(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
 		const ttl = 2 * time.Second
-		stalltest.Within(t, ttl, "told", func() time.Duration {
+		stalltest.Within(t, ttl, "reported", func() time.Duration {
 			p := faultproxy.New(t, r.addr)
 			c := openClient(t, r.via(p.Addr()), pawl.WithTTL(ttl))
 			l, err := c.Mutex(nameOf(t)).Lock(t.Context())
@@ -164,20 +164,20 @@ func TestALossIsReportedInTimeWhenTheDatabaseIsSilent(t *testing.T) {
 			select {
 			case <-l.Context().Done():
 			case <-time.After(10 * ttl):
-				t.Fatal("not told")
+				t.Fatal("the loss was not reported")
 			}
-			told := time.Since(silent)
+			took := time.Since(silent)
 			if !errors.Is(context.Cause(l.Context()), pawl.ErrLost) {
 				t.Errorf("cause %v", context.Cause(l.Context()))
 			}
 			p.Reset()
 			p.Heal()
-			return told
+			return took
 		})
 	})
 }
 
-// Whoever asks a silent database without a time limit of its own is told all the same.
+// A read of a silent database ends, also if its caller has set no deadline.
 func TestQuestionsToASilentDatabaseEnd(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
@@ -244,7 +244,7 @@ func TestCutConnectionsAreNoLossAndEvictionIsOne(t *testing.T) {
 		select {
 		case <-l.Context().Done():
 		case <-time.After(5 * ttl):
-			t.Fatal("an evicted holder was not told")
+			t.Fatal("an evicted holder did not learn of it")
 		}
 	})
 }
@@ -477,7 +477,7 @@ func TestManyNewNamesAtOnce(t *testing.T) {
 		}
 		wg.Wait()
 		if n := e.(retried).Retried(); n != 0 {
-			t.Errorf("%d flights were undone by the server", n)
+			t.Errorf("%d batches were rolled back by the server", n)
 		}
 	})
 }
@@ -522,7 +522,7 @@ func TestNamesAreComparedByteByByte(t *testing.T) {
 	})
 }
 
-// Of two who write a record at once one is told that it came too late, and
+// Of two concurrent writes of a record one fails with a conflict, and
 // the largest value comes back as it was.
 func TestARecordHasOneWriterAVersion(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {

@@ -8,9 +8,9 @@ import (
 	"github.com/pawl-go/pawl/sqllock"
 )
 
-// A name may be given back without anybody's being let in: whoever gave it back died
-// before it came to that, or a guard kept it. Nobody is told then, and who waits and is
-// beaten looks all the same, long before the life of the hold that is no more is over.
+// A name may be released without being granted to the next claim: the releasing process
+// died in between, or a guard prevented it. No notice is sent then, and a waiter whose
+// claim is beaten looks all the same, long before the released hold would have expired.
 func TestBeatenWaitersNoticeALineWithoutAHolder(t *testing.T) {
 	r := pushed(t)
 	const ttl = 5 * time.Second
@@ -23,7 +23,7 @@ func TestBeatenWaitersNoticeALineWithoutAHolder(t *testing.T) {
 		claim func(name string) driver.Claim
 		ended func(t *testing.T, s driver.Session, c driver.Claim, token uint64) // ends a hold
 	}{
-		"who gave back died": {mutex, func(t *testing.T, _ driver.Session, c driver.Claim, _ uint64) {
+		"the releasing process died": {mutex, func(t *testing.T, _ driver.Session, c driver.Claim, _ uint64) {
 			r.exec(t, `UPDATE pawl_head SET x_id = '', x_session = '', x_live = '', x_note = '', x_until = 0,
 				departed = departed + 1 WHERE x_id = ?`, c.ID)
 		}},

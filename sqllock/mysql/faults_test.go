@@ -127,8 +127,8 @@ func restarted(t *testing.T, _ string, s *testserver.Server) {
 }
 
 // TestAPromotedReplicaForgetsButTokensRise: an asynchronous replica that did not
-// hear of a grant becomes the primary. Somebody else is let in, with a larger
-// token, and the old holder is told by its deadline.
+// receive a grant becomes the primary. Another claim is granted, with a larger
+// token, and the old holder learns of it by its deadline.
 func TestAPromotedReplicaForgetsButTokensRise(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
@@ -165,7 +165,7 @@ func TestAPromotedReplicaForgetsButTokensRise(t *testing.T) {
 	select {
 	case <-old.Context().Done():
 	case <-time.After(5 * ttl):
-		t.Error("the holder from before the failover was not told")
+		t.Error("the holder from before the failover did not learn of it")
 	}
 	if err := l.Unlock(); err != nil {
 		t.Error(err)
@@ -181,7 +181,7 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// Sessions in different zones judge the same expiry, also those in a zone
+// Sessions in different time zones see the same expiry, also those in a zone
 // whose clocks are just being set back.
 func TestZonesDoNotMoveExpiries(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ func (s *store) inspect(ctx context.Context, c *sql.Conn) error {
 	case on("read_only"): // also if this user could write all the same
 		return fmt.Errorf("%w: mysql: the server takes no writes (read_only): it is a replica, locks need the primary", driver.ErrDenied)
 	case !on("autocommit"):
-		return fmt.Errorf("%w: mysql: autocommit is off on these connections, and a lock that is not committed holds nobody back", driver.ErrUnsupported)
+		return fmt.Errorf("%w: mysql: autocommit is off on these connections, and a lock that is not committed excludes no other holder", driver.ErrUnsupported)
 	case s.multiPrimary:
 		return nil
 	case on("wsrep_on"):

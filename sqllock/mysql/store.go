@@ -166,8 +166,8 @@ func (k *server) join(b *sqlstore.Batch) (text []byte, returning []int) {
 
 var errShort = errors.New("mysql: the server sent fewer results than statements that have one")
 
-// onPurpose tells a batch that failed on purpose, at a required step or at a missing
-// row, from one that failed otherwise.
+// onPurpose distinguishes a batch that failed on purpose, at a required step or at a
+// missing row, from one that failed otherwise.
 func onPurpose(b *sqlstore.Batch, got []rows, at int, err error) ([]rows, error) {
 	if err == nil {
 		return nil, errShort

@@ -48,13 +48,13 @@ func TestAFullDiskIsReportedAsALossAndEndsWithIt(t *testing.T) {
 	select {
 	case <-l.Context().Done():
 	case <-time.After(20 * ttl):
-		t.Fatal("the holder was not told")
+		t.Fatal("the holder did not learn of it")
 	}
 	if err := context.Cause(l.Context()); !errors.Is(err, pawl.ErrLost) {
-		t.Errorf("the holder was told %v", err)
+		t.Errorf("the holder learnt of it: %v", err)
 	}
 	if _, err := openClient(t, store).Mutex("other").TryLock(t.Context()); !errors.Is(err, pawl.ErrUnreachable) {
-		t.Errorf("one who wants a lock is told %v", err)
+		t.Errorf("an acquire of the lock: %v", err)
 	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)

@@ -108,7 +108,7 @@ func TestLawsOnADatabaseSQLPool(t *testing.T) {
 	})
 }
 
-// Whatever isolation level the connections have by default, flights run at
+// Whatever isolation level the connections have by default, batches run at
 // their own, so that the server has nothing to refuse.
 func TestBatchesHaveTheirOwnIsolationLevel(t *testing.T) {
 	t.Parallel()
@@ -117,7 +117,7 @@ func TestBatchesHaveTheirOwnIsolationLevel(t *testing.T) {
 		t.Run(level, func(t *testing.T) {
 			store := urlOf(shared.server.Addr()) + "&options=" + url.QueryEscape("-c default_transaction_isolation="+strings.ReplaceAll(level, " ", "\\ "))
 			if n := contend(t, store, 4, 20); n != 0 {
-				t.Errorf("%d flights were refused", n)
+				t.Errorf("%d batches were refused", n)
 			}
 		})
 	}
@@ -142,7 +142,7 @@ func TestAGrantIsWrittenDownThoughCommitsAreLazy(t *testing.T) {
 	}
 }
 
-// The connection that listens is killed; whoever waits is told all the same.
+// The connection that listens is killed; its waiters get their turn all the same.
 func TestAKilledListenerCostsNoTurn(t *testing.T) {
 	t.Parallel()
 	pool := serverPool(t)
@@ -173,7 +173,7 @@ func TestAKilledListenerCostsNoTurn(t *testing.T) {
 				t.Fatal(err)
 			}
 		case <-time.After(20 * time.Second): // a third of the TTL
-			t.Fatal("the waiter was not told")
+			t.Fatal("the waiter was not notified")
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestBehindPgBouncer(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := contend(t, store, 4, 15); n != 0 {
-				t.Errorf("%d flights were refused", n)
+				t.Errorf("%d batches were refused", n)
 			}
 			e := openStore(t, store)
 			if err := e.store.ready(t.Context()); err != nil {
@@ -314,8 +314,8 @@ func tryUntilAnswered(t *testing.T, c *pawl.Client) error {
 }
 
 // TestAPromotedReplicaForgetsButTokensRise: an asynchronous replica that did not
-// hear of a grant becomes the primary. Somebody else is let in, with a larger
-// token, and the old holder is told by its deadline.
+// receive a grant becomes the primary. Another claim is granted, with a larger
+// token, and the old holder learns of it by its deadline.
 func TestAPromotedReplicaForgetsButTokensRise(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
@@ -354,7 +354,7 @@ func TestAPromotedReplicaForgetsButTokensRise(t *testing.T) {
 	select {
 	case <-old.Context().Done():
 	case <-time.After(15 * time.Second):
-		t.Error("the holder from before the failover was not told")
+		t.Error("the holder from before the failover did not learn of it")
 	}
 	_ = l.Unlock()
 }
@@ -386,7 +386,7 @@ func TestAFailedTryWritesNothing(t *testing.T) {
 		}
 		return lsn
 	}
-	vain := func(n int) {
+	failTries := func(n int) {
 		for i := range n {
 			c := driver.Claim{ID: strings.Repeat("f", 32), Try: i + 1, Name: "m", Need: 1, Limit: 1}
 			token, err := session.(interface {
@@ -397,11 +397,11 @@ func TestAFailedTryWritesNothing(t *testing.T) {
 			}
 		}
 	}
-	vain(1)
+	failTries(1)
 	before := position()
-	vain(20)
+	failTries(20)
 	if after := position(); after != before {
-		t.Errorf("twenty vain tries moved the log from %s to %s", before, after)
+		t.Errorf("twenty failed tries moved the log from %s to %s", before, after)
 	}
 }
 

@@ -132,7 +132,7 @@ func (d *deaf) config(ctx context.Context) (*pgx.ConnConfig, error) {
 }
 
 // The connection that listens dies without a word. One turn may be found as late as by
-// a beat; from then on it is known, and turns are told again.
+// a beat; from then on it is known, and turns are notified again.
 func TestAListenerThatDiedSilentlyIsReplaced(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
@@ -151,7 +151,7 @@ func TestAListenerThatDiedSilentlyIsReplaced(t *testing.T) {
 	// stood still the next may be found dead as well, and a later turn be found by a beat.
 	stood := stalltest.Start()
 	defer stood.End()
-	told := func() {
+	notified := func() {
 		t.Helper()
 		for n := 1; ; n++ {
 			took := handoff(t, a, b, t.Name(), nothing, nothing)
@@ -166,13 +166,13 @@ func TestAListenerThatDiedSilentlyIsReplaced(t *testing.T) {
 	p.BlackHole(faultproxy.Both)
 	handoff(t, a, b, t.Name(), nothing, nothing)
 	for range 3 {
-		told()
+		notified()
 	}
 	p.Heal()
-	told()
+	notified()
 }
 
-// Whoever gives a lock back does not wait long for the notice to go out. On a link, or a
+// A release does not wait long for its notice to go out. On a link, or a
 // machine, on which that takes longer, it goes out all the same.
 func TestTheNextWaiterIsNotifiedThoughTheNoticeTakesLong(t *testing.T) {
 	t.Parallel()

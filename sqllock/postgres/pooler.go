@@ -10,8 +10,8 @@ import (
 )
 
 // ownSource is a pool of our own, which detects a pooler between it and the server:
-// behind one, a statement prepared by name may exist on a connection or not, whoever
-// prepared it.
+// behind one, a statement prepared by name may or may not exist on the server's
+// connection.
 type ownSource struct {
 	poolSource
 	pooled atomic.Bool

@@ -18,7 +18,7 @@ const (
 // compareClock finds out whether the expiries in the file are on this process's clock. It
 // runs inside a transaction, so that no claim is added meanwhile.
 //
-// The names of boot and time namespace alone do not tell. A container may have another
+// The names of boot and time namespace alone do not suffice. A container may have another
 // boot id than its host (systemd-nspawn), on the same kernel: taken for a restart, it
 // would free every live holder. But a lock on a liveness file is the kernel's, whatever a
 // container is shown, and does not outlive it. So a holder whose liveness file is locked
@@ -57,8 +57,8 @@ func (c *conn) compareClock(l *liveness) (clockMatch, error) {
 	for _, id := range ids {
 		switch st := l.state(id); {
 		case st == unknown:
-			return sameName, fmt.Errorf("sqlite: whether this machine has restarted since the file was last used cannot be told "+
-				"while %s in %s cannot be read: give the right to, or remove it if nobody holds a lock here", id, l.dir)
+			return sameName, fmt.Errorf("sqlite: whether this machine has restarted since the file was last used cannot be determined "+
+				"while %s in %s cannot be read: give the right to, or remove it if no process holds a lock here", id, l.dir)
 		case l.inOtherNamespace(id) && (st == alive || st == missing && boot == ourBoot):
 			return sameName, fmt.Errorf("sqlite: the file is in use by a process in another time namespace (%s, this one is %s), "+
 				"whose clock differs: run both in the same one, or stop the other first", namespace, ours)

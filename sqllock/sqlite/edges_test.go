@@ -192,7 +192,7 @@ func TestNewerTablesAreRefusedByTheirVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), path); err == nil || !strings.Contains(err.Error(), "version 2") {
-		t.Errorf("the error does not tell of the version: %v", err)
+		t.Errorf("the error does not name the version: %v", err)
 	}
 }
 

@@ -220,7 +220,7 @@ func TestURLs(t *testing.T) {
 		"sqlite:///tmp/x.db?ttl=3s":           "known: prefix",
 		"sqlite://host/x.db":                  "host",
 		"sqlite:":                             "no path",
-		"sqlite:x.db?network=yes":             "known is allow",
+		"sqlite:x.db?network=yes":             "not one of refuse, allow",
 		"sqlite:rel.db?prefix=team%2F":        "",
 	} {
 		u, err := url.Parse(raw)

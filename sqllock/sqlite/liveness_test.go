@@ -88,7 +88,7 @@ func TestALivenessFileWithRowsLeftIsLeftForOthersToFind(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	b := openFile(t, path) // buries on its way in
+	b := openFile(t, path) // reaps when it opens
 	if st := enter(t, session(t, b, time.Minute), mutex("y")); !st.Held {
 		t.Errorf("still busy: %+v", st)
 	}

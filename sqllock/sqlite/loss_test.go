@@ -29,7 +29,7 @@ func init() {
 // beat is answered, and every lease must end by the clock before its TTL is over.
 func TestLossIsReportedWhileAnotherProcessHasTheFile(t *testing.T) {
 	const ttl = 2 * time.Second
-	stalltest.Within(t, ttl-1, "the last of twenty was told", func() (last time.Duration) {
+	stalltest.Within(t, ttl-1, "the last of twenty learnt of it", func() (last time.Duration) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex // guards last
 		for i := range 20 {

@@ -158,7 +158,7 @@ func TestALinkToAFileThatIsNotThereYetLeadsToOneStore(t *testing.T) {
 }
 
 // systemd-nspawn gives a container another boot id, on the same kernel.
-func TestAnotherBootIDFreesNobodyWhoIsAlive(t *testing.T) {
+func TestAnotherBootIDFreesNoLiveHolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pawl.db")

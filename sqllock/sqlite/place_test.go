@@ -156,9 +156,9 @@ func (p *play) act() {
 		p.log = append(p.log, "time")
 		p.ck.micros.Add(p.rnd.Int64N(p.ttl))
 		p.m.expire(p.ck.now())
-		// Nobody looks by itself here; an Evict of nobody settles the line.
+		// No waiter looks here; an Evict of an unknown claim advances the line.
 		if err := p.e.Evict(p.t.Context(), driver.Entry{Claim: driver.Claim{ID: "nobody", Name: p.name}}); !errors.Is(err, driver.ErrGone) {
-			p.fail("Evict of nobody: %v", err)
+			p.fail("Evict of an unknown claim: %v", err)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestKilledHolder(t *testing.T) {
 			return took
 		})
 	})
-	t.Run("frees the name for one who only tries at once", func(t *testing.T) {
+	t.Run("frees the name at once for a claim that does not queue", func(t *testing.T) {
 		holder, _ := start(t, "hold", path, "job")
 		c := mutex("trier")
 		c.Queue = false

@@ -71,7 +71,7 @@ func unchanged(t *testing.T, dir string, before []string) {
 			}
 			return out
 		}
-		t.Errorf("who only looks has changed\n%s\ninto\n%s", strings.Join(short(before), "\n"), strings.Join(short(after), "\n"))
+		t.Errorf("a read-only engine has changed\n%s\ninto\n%s", strings.Join(short(before), "\n"), strings.Join(short(after), "\n"))
 	}
 }
 
@@ -126,7 +126,7 @@ func TestAReadOnlyEngineChangesNothing(t *testing.T) {
 		kill(t, holder)
 		look(t, path)
 	})
-	t.Run("when the holder was killed and somebody else is there", func(t *testing.T) {
+	t.Run("when the holder was killed and another process is there", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "pawl.db")
 		enter(t, session(t, openFile(t, path), time.Hour), driver.Claim{ID: "o", Try: 1, Name: "other", Need: 1, Limit: 1})
 		holder, _ := start(t, "hold", path, "job")
@@ -146,7 +146,7 @@ func TestAReadOnlyEngineChangesNothing(t *testing.T) {
 		// One who comes then is seen too.
 		enter(t, session(t, openFile(t, path), time.Hour), driver.Claim{ID: "o", Try: 1, Name: "other", Need: 1, Limit: 1})
 		if got := listed(t, v); !slices.Equal(got, []string{"job true", "other true"}) {
-			t.Errorf("after somebody came: %v", got)
+			t.Errorf("after another process opened the file: %v", got)
 		}
 	})
 	t.Run("without log and shared memory", func(t *testing.T) {

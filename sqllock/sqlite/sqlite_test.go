@@ -39,7 +39,7 @@ func (e *Engine) clean(t *testing.T) error {
 			break
 		}
 		if err := e.Evict(context.Background(), driver.Entry{Claim: driver.Claim{ID: "nobody", Name: name}}); !errors.Is(err, driver.ErrGone) {
-			return fmt.Errorf("settle %q: %w", name, err)
+			return fmt.Errorf("advance %q: %w", name, err)
 		}
 	}
 	if got := e.text(t, fmt.Sprintf(`SELECT (SELECT count(*) FROM pawl_claim) || ' claims, '

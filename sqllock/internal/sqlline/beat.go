@@ -28,7 +28,7 @@ var beatRetries = []time.Duration{time.Millisecond, 4 * time.Millisecond}
 // ends before all are answered, the next beat begins with those that were not: if the
 // same claims always came last, they would never be prolonged.
 func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
 	clear(out)
@@ -64,19 +64,16 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 func (s *session) beatEntries(live []driver.Claim, out []driver.Standing) []*beatEntry {
 	all := make([]*beatEntry, len(live))
 	block := make([]beatEntry, len(live))
-	s.mu.Lock()
-	from := s.beatFrom
 	for i, c := range live {
-		p := &block[i]
-		*p = beatEntry{claim: c, args: s.args(c), out: &out[i]}
-		if have := s.claims[c.ID]; have != nil {
-			p.seen, p.timedOut = have.seen, have.timedOut
-		}
+		p, have := &block[i], s.stateOf(c)
+		*p = beatEntry{claim: c, args: s.args(c), out: &out[i], seen: have.seen, timedOut: have.timedOut}
 		if !p.seen.waiting {
 			p.heldToken = p.seen.token
 		}
 		all[i] = p
 	}
+	s.mu.Lock()
+	from := s.beatFrom
 	s.mu.Unlock()
 	slices.SortStableFunc(all, func(a, b *beatEntry) int { return strings.Compare(a.claim.Name, b.claim.Name) })
 	i, _ := slices.BinarySearchFunc(all, from, func(p *beatEntry, name string) int { return strings.Compare(p.claim.Name, name) })

@@ -58,7 +58,7 @@ func (s *session) beatSearch(ctx context.Context, all []*beatEntry) error {
 	for _, p := range all {
 		if p.out.Valid == 0 && !p.found {
 			*p.out = driver.Standing{Gone: true}
-			s.ended(p.claim)
+			s.claims.End(p.claim)
 		}
 	}
 	return nil

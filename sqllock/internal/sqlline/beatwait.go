@@ -15,8 +15,8 @@ const maxRowWait = time.Second
 // that come and go but by one transaction, such as that of an interrupted beat.
 const maxLocked = 8
 
-// mustWaitNow reports whether what is left of a beat's time is needed to wait for locked
-// rows, of which the last beat has not waited in vain for all.
+// mustWaitNow reports whether the rest of a beat's time is needed to wait for locked
+// rows. It is not if the last beat timed out on all of them.
 func (s *session) mustWaitNow(ctx context.Context, locked []*beatEntry) bool {
 	return len(locked) <= maxLocked &&
 		slices.ContainsFunc(locked, func(p *beatEntry) bool { return !p.timedOut }) &&

@@ -12,23 +12,12 @@ import (
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
-// Close ends the session's claims.
+// Close ends the session's claims: exclusive holds that no claim waits for in batches,
+// the others one by one, and last what batches that were under way have entered.
 func (s *session) Close(ctx context.Context) error {
-	s.e.mu.Lock()
-	delete(s.e.sessions, s)
-	s.e.mu.Unlock()
-	return s.end(ctx)
-}
-
-// end ends the session's claims: exclusive holds that no claim waits for in batches, the
-// others one by one, and last what batches that were under way have entered.
-func (s *session) end(ctx context.Context) error {
+	s.e.sessions.Remove(s.id, s)
+	left := s.claims.Close() // first: a batch that is not in underWay is refused
 	s.mu.Lock()
-	s.closed = true
-	left := make([]driver.Claim, 0, len(s.claims))
-	for _, p := range s.claims {
-		left = append(left, p.claim)
-	}
 	underWay := slices.Collect(maps.Keys(s.inflight))
 	s.mu.Unlock()
 	defer s.endInflight(ctx, underWay)
@@ -42,9 +31,7 @@ func (s *session) end(ctx context.Context) error {
 		}
 		if err := s.leave(ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
 			errs = append(errs, err)
-			continue
 		}
-		s.e.wake(c.ID)
 	}
 	return driver.Join(errs...)
 }
@@ -79,7 +66,7 @@ func (s *session) releaseUncontended(ctx context.Context, all []driver.Claim) (r
 		}
 		for i, c := range chunk {
 			if released[i] {
-				s.ended(c)
+				s.claims.End(c)
 			} else {
 				rest = append(rest, c)
 			}

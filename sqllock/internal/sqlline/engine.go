@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // Engine keeps lines of claims in a database. It is safe for concurrent use.
@@ -22,22 +22,18 @@ type Engine struct {
 	leaving      leaveLimit
 	blockingBeat chan struct{} // has room for the one beat that waits for a row
 
-	running context.Context // ends when Close begins
-	stop    context.CancelFunc
-	tasks   sync.WaitGroup // Listen, resend and sweeps; Close waits for them
+	sessions *driverkit.Sessions[*session] // and the goroutines of Listen, resend and sweeps
+	waiters  driverkit.Waiters
+	watchers driverkit.Watchers
 
 	mu        sync.Mutex // guards what follows
-	waiters   map[string]*waiter
-	unsent    []string // claims whose notice did not go out in time
-	resending bool     // resend runs
-	watchers  map[string][]*watcher
-	polls     map[string]*poll // by name, of waiters and watchers
-	sessions  map[*session]struct{}
-	activity  chan struct{} // closed when a waiter or watcher is added or a polled name changes; nil if nobody receives
-	watching  chan struct{} // closed when a watcher is added; nil if nobody receives
-	missed    chan struct{} // closed when a waiter finds a turn it was not notified of; nil if nobody receives
+	unsent    []string   // claims whose notice did not go out in time
+	resending bool       // resend runs
+	polls     map[string]*poll
+	activity  chan struct{} // closed when a waiter or watcher is added or a polled name changes; nil without a receiver
+	watching  chan struct{} // closed when a watcher is added; nil without a receiver
+	missed    chan struct{} // closed when a waiter finds a turn it was not notified of; nil without a receiver
 	listening bool          // Listen was started
-	closed    bool
 	sweep     sweepState
 }
 
@@ -64,16 +60,12 @@ func New(d Dialect, prefix string) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{
+	return &Engine{
 		d: d, q: q, prefix: prefix,
 		blockingBeat: make(chan struct{}, 1),
-		waiters:      map[string]*waiter{},
-		watchers:     map[string][]*watcher{},
+		sessions:     driverkit.NewSessions[*session](d.Name),
 		polls:        map[string]*poll{},
-		sessions:     map[*session]struct{}{},
-	}
-	e.running, e.stop = context.WithCancel(context.Background())
-	return e, nil
+	}, nil
 }
 
 // Features reports what the engine can do: lines of every kind.
@@ -88,45 +80,16 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	}
 	s := newSession(e, o)
 	openEngines.add(e)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
+	if err := e.sessions.Add(o.ID, s); err != nil {
 		openEngines.remove(e)
-		return nil, e.errClosed()
+		return nil, err
 	}
-	e.sessions[s] = struct{}{}
 	return s, nil
 }
 
 // Close ends the open sessions with all their claims, and the goroutines of the engine.
-// It takes closeTimeout at most: in a store that does not answer the claims stay until
-// they expire.
+// It bounds itself: in a store that does not answer the claims stay until they expire.
 func (e *Engine) Close() error {
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		return nil
-	}
-	e.closed = true
-	open := make([]*session, 0, len(e.sessions))
-	for s := range e.sessions {
-		open = append(open, s)
-	}
-	for _, w := range e.waiters {
-		w.wake()
-	}
-	e.mu.Unlock()
 	openEngines.remove(e)
-	e.stop()
-	e.tasks.Wait()
-
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	var errs []error
-	for _, s := range open {
-		errs = append(errs, s.end(ctx))
-	}
-	return driver.Join(errs...)
+	return e.sessions.Close()
 }
-
-const closeTimeout = 2 * time.Second

@@ -11,7 +11,7 @@ import (
 // Enter takes a free name in one statement; a claim that is not exclusive, or whose
 // name is not free, joins the line.
 func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
-	if err := s.begin(ctx, c); err != nil {
+	if err := s.add(ctx, c); err != nil {
 		return driver.Standing{}, err
 	}
 	a := s.args(c)
@@ -47,7 +47,7 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 // EnterAll enters every claim in one transaction. If a claim that does not queue cannot
 // be held, or a claim is refused, none is entered.
 func (s *session) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
-	if err := s.begin(ctx, cs...); err != nil {
+	if err := s.add(ctx, cs...); err != nil {
 		return nil, err
 	}
 	args := make([]*sqlstore.Args, len(cs))
@@ -98,7 +98,7 @@ func (s *session) blocked(ctx context.Context, c driver.Claim, a *sqlstore.Args)
 	if r.known || r.clash || r.first.held == 0 || !excluded || r.expiry <= r.now {
 		return driver.Standing{}, false, nil
 	}
-	s.ended(c)
+	s.claims.End(c)
 	return driver.Standing{Ahead: r.ahead, Holder: r.holder(), Pause: r.pause()}, true, nil
 }
 
@@ -108,17 +108,14 @@ func (s *session) locked(c driver.Claim, err error) (driver.Standing, error) {
 	if c.Queue || !errors.Is(err, sqlstore.ErrLocked) {
 		return driver.Standing{}, err
 	}
-	s.ended(c)
+	s.claims.End(c)
 	return driver.Standing{Ahead: -1, Pause: guardedPause}, nil
 }
 
 // entered ends again what was entered while the session was being closed: Close may
 // have read its claims before.
 func (s *session) entered(ctx context.Context, args ...*sqlstore.Args) error {
-	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
-	if !closed {
+	if !s.claims.Closed() {
 		return nil
 	}
 	for _, a := range args {

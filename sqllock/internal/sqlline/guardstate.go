@@ -60,17 +60,18 @@ func (s *session) touchForLease(ctx context.Context, tx any, c driver.Claim, lea
 // this lease or a later one, or the transaction is the last one that was guarded, so
 // that no other came in between.
 func (s *session) touched(tx any, c driver.Claim, turn int) (until int64, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var g guardState
-	if p := s.claims[c.ID]; p != nil && p.guard != nil {
-		g = *p.guard
-	}
-	if turn > g.turn && !isSameTx(g.tx, tx) {
-		return 0, false
-	}
-	s.setGuardLocked(c, guardState{turn: g.turn, until: g.until, tx: tx})
-	return g.until, true
+	known = turn == 0
+	s.claims.With(c.ID, c.Try, func(p *claimed) {
+		var g guardState
+		if p.State.guard != nil {
+			g = *p.State.guard
+		}
+		if known = turn <= g.turn || isSameTx(g.tx, tx); known {
+			p.State.guard = &guardState{turn: g.turn, until: g.until, tx: tx}
+			until = g.until
+		}
+	})
+	return until, known
 }
 
 func isSameTx(a, b any) bool {
@@ -91,25 +92,13 @@ func (s *session) touch(ctx context.Context, c driver.Claim, fence uint64) (unti
 	return 0, held, err
 }
 
+// setGuard stores g unless the claim has ended, or a later lease was guarded.
 func (s *session) setGuard(c driver.Claim, g guardState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.setGuardLocked(c, g)
-}
-
-// setGuardLocked stores g unless the claim has ended, or a later lease was guarded.
-func (s *session) setGuardLocked(c driver.Claim, g guardState) {
-	if p := s.claims[c.ID]; p != nil && (p.guard == nil || g.turn >= p.guard.turn) {
-		p.guard = &g
-	}
-}
-
-// guarded reports whether a transaction was guarded by c.
-func (s *session) guarded(c driver.Claim) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.claims[c.ID]
-	return p != nil && p.guard != nil
+	s.claims.With(c.ID, c.Try, func(p *claimed) {
+		if p.State.guard == nil || g.turn >= p.State.guard.turn {
+			p.State.guard = &g
+		}
+	})
 }
 
 // notifyFirst wakes the first waiter of a line whose hold was released while a guarded

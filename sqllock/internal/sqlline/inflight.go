@@ -73,7 +73,7 @@ func (s *session) enterInflight(ctx context.Context, args []*sqlstore.Args, run 
 func (s *session) addInflight(x *inflight) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.claims.Closed() {
 		return driver.ErrGone
 	}
 	for o := range s.inflight {

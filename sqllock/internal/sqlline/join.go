@@ -192,14 +192,14 @@ func (s *session) standings(cs []driver.Claim, readings []claimReading, all bool
 			if r.clash && !r.known {
 				err = driver.ErrLimit
 			}
-			s.ended(c)
+			s.claims.End(c)
 		case r.known && r.try > c.Try:
 			out[i] = driver.Standing{Gone: true}
 		case !r.known && r.clash:
-			s.ended(c)
+			s.claims.End(c)
 			err = driver.ErrLimit
 		case !r.known: // it does not queue, and could not be held
-			s.ended(c)
+			s.claims.End(c)
 			out[i] = driver.Standing{Ahead: r.ahead, Holder: r.holder(), Pause: r.pause()}
 		case r.try < c.Try: // a guard keeps the earlier try from ending
 			err = fmt.Errorf("%w: an earlier try is guarded by an open transaction", driver.ErrUnreachable)

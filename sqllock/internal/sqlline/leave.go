@@ -12,10 +12,10 @@ import (
 // the first waiter that looks finds the line without a holder and advances it. A
 // waiting claim leaves its line in one batch.
 func (s *session) Leave(ctx context.Context, c driver.Claim) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
-	guarded := s.guarded(c)
+	guarded := s.stateOf(c).guard != nil
 	err := s.leave(ctx, c)
 	if err == nil && guarded {
 		s.e.notifyFirst(ctx, c.Name)
@@ -26,7 +26,7 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 // leave ends a claim wherever it is.
 func (s *session) leave(ctx context.Context, c driver.Claim) error {
 	a := s.args(c)
-	waiting := s.lastSeen(c.ID).waiting // or granted since, which leaveLine finds
+	waiting := s.stateOf(c).seen.waiting // or granted since, which leaveLine finds
 	if waiting {
 		done, err := s.e.leaving.enter(ctx, a.Key())
 		if err != nil {
@@ -51,11 +51,11 @@ func (s *session) leaveOnConn(ctx context.Context, c driver.Claim, a *sqlstore.A
 			return err
 		}
 		if released {
-			s.ended(c)
+			s.claims.End(c)
 			if others > 0 {
 				_ = s.e.handOver(ctx, a.Key()) // the name is released; waiters look for themselves, only later
 			} else {
-				s.e.pollSoon(a.Key()) // for watchers
+				s.e.pollSoon(c.Name) // for watchers
 			}
 			return nil
 		}
@@ -64,7 +64,7 @@ func (s *session) leaveOnConn(ctx context.Context, c driver.Claim, a *sqlstore.A
 	if err != nil {
 		return err
 	}
-	s.ended(c)
+	s.claims.End(c)
 	if !ended {
 		return driver.ErrGone
 	}

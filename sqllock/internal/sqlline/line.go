@@ -55,7 +55,7 @@ func (e *Engine) run(ctx context.Context, b *lineBatch) error {
 		return err
 	}
 	e.notify(ctx, b.changed...)
-	e.pollSoon(b.Steps[0].Args.Key())
+	e.pollSoon(e.name(b.Steps[0].Args.Key()))
 	return nil
 }
 

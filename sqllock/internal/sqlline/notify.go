@@ -23,7 +23,7 @@ const (
 // changed the claims is committed, so the notice goes out even if the caller's ctx has
 // ended; but the caller must not wait for it long.
 func (e *Engine) notify(ctx context.Context, ids ...string) {
-	elsewhere := e.wake(ids...)
+	elsewhere := e.waiters.Wake(ids...)
 	if e.d.Notify == nil || len(elsewhere) == 0 {
 		return
 	}
@@ -34,29 +34,25 @@ func (e *Engine) notify(ctx context.Context, ids ...string) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
-		return
-	}
 	e.unsent = append(e.unsent, elsewhere...)
 	if !e.resending {
-		e.resending = true
-		e.tasks.Go(e.resend) // Close ends it and waits for it
+		e.resending = e.sessions.Go(e.resend) == nil
 	}
 }
 
 // resend sends the notices that did not go out in time. Without it their waiters would
 // learn of their turn with their next beat, a third of a TTL later.
-func (e *Engine) resend() {
+func (e *Engine) resend(running context.Context) {
 	for began := time.Now(); ; {
 		e.mu.Lock()
 		ids := e.unsent
 		e.unsent = nil
-		if e.resending = len(ids) > 0 && e.running.Err() == nil; !e.resending {
+		if e.resending = len(ids) > 0 && running.Err() == nil; !e.resending {
 			e.mu.Unlock()
 			return
 		}
 		e.mu.Unlock()
-		ctx, cancel := context.WithTimeout(e.running, resendTimeout)
+		ctx, cancel := context.WithTimeout(running, resendTimeout)
 		err := e.d.Notify(ctx, ids)
 		cancel()
 		if err == nil {
@@ -68,6 +64,6 @@ func (e *Engine) resend() {
 			e.unsent = append(ids, e.unsent...)
 			e.mu.Unlock()
 		}
-		sqlstore.Sleep(e.running, resendPause)
+		sqlstore.Sleep(running, resendPause)
 	}
 }

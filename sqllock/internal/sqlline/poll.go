@@ -18,11 +18,10 @@ const (
 // A poll is one name with waiters or watchers in this process; one read serves all of
 // them. Guarded by the engine's mu.
 type poll struct {
-	waiters, watchers int
-	state             headState
-	known             bool // state was read
-	pause             time.Duration
-	due               time.Time
+	state headState
+	known bool // state was read
+	pause time.Duration
+	due   time.Time
 }
 
 // A headState changes with every grant and every departure.
@@ -31,23 +30,6 @@ type headState struct{ departed, token, used, waiting, exclusive int64 }
 // stalled says that claims wait and none holds, as it is for a moment between a release
 // and the next grant.
 func (h headState) stalled() bool { return h.waiting > 0 && h.used == 0 && h.exclusive == 0 }
-
-// pollLocked returns the poll of a name, due now.
-func (e *Engine) pollLocked(name string) *poll {
-	p := e.polls[name]
-	if p == nil {
-		p = &poll{}
-		e.polls[name] = p
-	}
-	p.pause, p.due = 0, time.Time{}
-	return p
-}
-
-func (e *Engine) endPollLocked(name string, p *poll) {
-	if p.waiters == 0 && p.watchers == 0 {
-		delete(e.polls, name)
-	}
-}
 
 // PollUntil polls until ctx ends.
 func (w Waiters) PollUntil(ctx context.Context) {
@@ -96,28 +78,41 @@ func (w Waiters) PollAll() {
 }
 
 // duePolls returns the names to read now, or when there will be one.
-func (e *Engine) duePolls(turns bool) (names []string, next time.Duration) {
+func (e *Engine) duePolls(turns bool) (due []string, next time.Duration) {
+	names := e.watchers.Names()
+	if turns {
+		names = append(names, e.waiters.Names()...)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.setPollsLocked(names)
 	now := time.Now()
 	next = pollLast
 	for name, p := range e.polls {
-		if !turns && p.watchers == 0 {
-			continue
-		}
 		if wait := p.due.Sub(now); wait > 0 {
 			next = min(next, wait)
 			continue
 		}
-		if len(names) == pollBatch {
+		if len(due) == pollBatch {
 			break
 		}
-		names = append(names, name)
+		due = append(due, name)
 		// With jitter, so that processes do not poll in step.
 		p.pause = min(max(p.pause*3/2, pollFirst), pollLast)
 		p.due = now.Add(p.pause/2 + rand.N(p.pause/2))
 	}
-	return names, next
+	return due, next
+}
+
+// setPollsLocked adds the polls of new names, due now, and removes those of others.
+func (e *Engine) setPollsLocked(names []string) {
+	old := e.polls
+	e.polls = make(map[string]*poll, len(names))
+	for _, name := range names {
+		if e.polls[name] = old[name]; e.polls[name] == nil {
+			e.polls[name] = &poll{}
+		}
+	}
 }
 
 func (e *Engine) readHeadStates(ctx context.Context, names []string) ([]headState, error) {
@@ -143,19 +138,22 @@ func (e *Engine) polled(ctx context.Context, name string, h headState, turns boo
 		return nil
 	}
 	same := p.known && p.state == h
-	waiters := p.waiters > 0 && turns
 	e.mu.Unlock()
-	if same {
-		if waiters && h.stalled() {
-			return e.advance(ctx, e.key(name))
-		}
+	ids := e.waiters.IDs(name)
+	waiters := turns && len(ids) > 0
+	switch {
+	case same && waiters && h.stalled():
+		return e.advance(ctx, e.key(name))
+	case same:
 		return nil
-	}
-	if waiters {
-		if err := e.wakeGranted(ctx, name); err != nil {
+	case waiters:
+		waiting, err := e.readTexts(ctx, e.q.LineWaiting, e.named(name))
+		if err != nil {
 			return err
 		}
+		e.wakeUnlisted(ids, waiting)
 	}
+	e.watchers.Departed(name, uint64(h.departed))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if p.known {
@@ -163,24 +161,5 @@ func (e *Engine) polled(ctx context.Context, name string, h headState, turns boo
 		p.due = time.Now().Add(pollFirst)
 	}
 	p.known, p.state = true, h
-	e.departedLocked(name, h.departed)
-	return nil
-}
-
-// wakeGranted wakes the waiters of a name whose claim does not wait any more.
-func (e *Engine) wakeGranted(ctx context.Context, name string) error {
-	e.mu.Lock()
-	var ids []string
-	for id, w := range e.waiters {
-		if w.name == name {
-			ids = append(ids, id)
-		}
-	}
-	e.mu.Unlock()
-	waiting, err := e.readTexts(ctx, e.q.LineWaiting, e.named(name))
-	if err != nil {
-		return err
-	}
-	e.wakeUnlisted(ids, waiting)
 	return nil
 }

@@ -50,19 +50,17 @@ func (l *lineExpiries) steps(s *session, all []*beatEntry) []sqlstore.Step {
 // an expired claim, is mostly so for a moment, until the next claim is granted; but the
 // process that should do that may have died, or a guard may prevent it.
 func (l lineExpiries) apply(s *session, all []*beatEntry, sent time.Time) {
-	if len(l) == 0 {
-		return
-	}
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
 	for _, p := range all {
-		w := s.e.waiters[p.claim.ID]
 		x, known := l[p.args.Key()]
-		if w == nil || !known || !p.inLine || p.held {
+		if !known || !p.inLine || p.held {
 			continue
 		}
-		if x.left > 0 && w.recheck.Beaten(sent, x.left, x.holder, s.ttl) || x.left == 0 && w.recheck.Suspect(s.ttl) {
-			w.sooner()
+		switch w := s.e.waiters.Find(p.claim.ID); {
+		case w == nil:
+		case x.left > 0:
+			w.Beaten(sent, x.left, x.holder, s.ttl)
+		default:
+			w.Suspect(s.ttl)
 		}
 	}
 }

@@ -35,22 +35,10 @@ func (r *registry) session(id string) (*session, driver.Claim) {
 	engines := slices.Collect(maps.Keys(r.engines))
 	r.mu.Unlock()
 	for _, e := range engines {
-		if s, c := e.sessionOf(id); s != nil {
-			return s, c
-		}
-	}
-	return nil, driver.Claim{}
-}
-
-func (e *Engine) sessionOf(id string) (*session, driver.Claim) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for s := range e.sessions {
-		s.mu.Lock()
-		p := s.claims[id]
-		s.mu.Unlock()
-		if p != nil {
-			return s, p.claim
+		for _, s := range e.sessions.All() {
+			if c, ok := s.claims.Current(id); ok {
+				return s, c
+			}
 		}
 	}
 	return nil, driver.Claim{}

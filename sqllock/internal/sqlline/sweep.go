@@ -32,7 +32,7 @@ func (e *Engine) sweepSome(ctx context.Context) {
 	now := time.Now()
 	e.mu.Lock()
 	w := e.sweep
-	if w.running || now.Before(w.next) || e.closed {
+	if w.running || now.Before(w.next) {
 		e.mu.Unlock()
 		return
 	}
@@ -58,10 +58,10 @@ func (e *Engine) sweepSome(ctx context.Context) {
 func (e *Engine) sweepInBackground() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed || e.sweep.running || time.Now().Before(e.sweep.next) {
+	if e.sweep.running || time.Now().Before(e.sweep.next) {
 		return
 	}
-	e.tasks.Go(func() { e.sweepSome(e.running) })
+	_ = e.sessions.Go(e.sweepSome) // a closed engine does not sweep
 }
 
 // Sweep reads every name and every record now, and deletes what has been idle for an

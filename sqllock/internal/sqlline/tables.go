@@ -2,7 +2,6 @@ package sqlline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -77,6 +76,11 @@ func (e *Engine) readBounded(ctx context.Context, s *sqlstore.Step) error {
 	return err
 }
 
-func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+// departures reads the number of departures; it is 0 for a name without a head row.
+func (e *Engine) departures(ctx context.Context, name string) (uint64, error) {
+	var n int64
+	err := e.d.Store.Read(ctx, &sqlstore.Step{Statement: e.q.Departures, Args: e.named(name), Row: func(r sqlstore.Row) error { return r.Scan(&n) }})
+	return uint64(n), err
+}
 
-func (e *Engine) errClosed() error { return errors.New(e.d.Name + ": engine is closed") }
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -24,21 +24,13 @@ func (w Waiters) WaitForAny(ctx context.Context) error {
 }
 
 // Any reports whether there is a waiter or watcher.
-func (w Waiters) Any() bool {
-	w.e.mu.Lock()
-	defer w.e.mu.Unlock()
-	return len(w.e.waiters)+len(w.e.watchers) > 0
-}
+func (w Waiters) Any() bool { return len(w.e.waiters.Names()) > 0 || w.AnyWatcher() }
 
 // AnyWatcher reports whether there is a watcher, which no notice reaches.
-func (w Waiters) AnyWatcher() bool {
-	w.e.mu.Lock()
-	defer w.e.mu.Unlock()
-	return len(w.e.watchers) > 0
-}
+func (w Waiters) AnyWatcher() bool { return len(w.e.watchers.Names()) > 0 }
 
 // Wake makes the waiters of these claims look.
-func (w Waiters) Wake(ids ...string) { w.e.wake(ids...) }
+func (w Waiters) Wake(ids ...string) { w.e.waiters.Wake(ids...) }
 
 // Activity returns a channel that is closed when a waiter or watcher is added, or when
 // this process changes a line that is waited for.
@@ -51,37 +43,15 @@ func (w Waiters) Watching() <-chan struct{} { return w.e.receive(&w.e.watching) 
 // been notified of it: notices may not arrive any more.
 func (w Waiters) Missed() <-chan struct{} { return w.e.receive(&w.e.missed) }
 
-func (e *Engine) receive(c *chan struct{}) <-chan struct{} {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if *c == nil {
-		*c = make(chan struct{})
-	}
-	return *c
-}
-
-func closeLocked(c *chan struct{}) {
-	if *c != nil {
-		close(*c)
-		*c = nil
-	}
-}
-
 // WakeChanged wakes the waiters whose claim does not wait any more, with one read for
 // all of them, and the watchers of names with departures, with one read for each name.
 // It is for when the store has changed, or may have.
 func (w Waiters) WakeChanged(ctx context.Context) error {
 	e := w.e
-	e.mu.Lock()
-	ids := make([]string, 0, len(e.waiters))
-	for id := range e.waiters {
-		ids = append(ids, id)
+	var ids []string
+	for _, name := range e.waiters.Names() {
+		ids = append(ids, e.waiters.IDs(name)...)
 	}
-	names := make([]string, 0, len(e.watchers))
-	for name := range e.watchers {
-		names = append(names, name)
-	}
-	e.mu.Unlock()
 	if len(ids) > 0 {
 		waiting, err := e.readTexts(ctx, e.q.OwnerWaiting, owned(e.d.Owner))
 		if err != nil {
@@ -89,10 +59,12 @@ func (w Waiters) WakeChanged(ctx context.Context) error {
 		}
 		e.wakeUnlisted(ids, waiting)
 	}
-	for _, name := range names {
-		if err := e.readDepartures(ctx, name); err != nil {
+	for _, name := range e.watchers.Names() {
+		n, err := e.departures(ctx, name)
+		if err != nil {
 			return err
 		}
+		e.watchers.Departed(name, n)
 	}
 	return nil
 }
@@ -100,7 +72,7 @@ func (w Waiters) WakeChanged(ctx context.Context) error {
 // wakeUnlisted wakes the waiters of claims that are not in waiting.
 func (e *Engine) wakeUnlisted(ids, waiting []string) {
 	slices.Sort(waiting)
-	e.wake(slices.DeleteFunc(ids, func(id string) bool {
+	e.waiters.Wake(slices.DeleteFunc(ids, func(id string) bool {
 		_, found := slices.BinarySearch(waiting, id)
 		return found
 	})...)

@@ -1,5 +1,5 @@
 -- touch_hold changes the row of an exclusive hold, unless a transaction guarded by the
--- hold has it locked, so that a snapshot from before can be told from a new one. The
+-- hold has it locked, so that a snapshot from before can be distinguished from a new one. The
 -- row is locked as in beat_hold.
 --
 -- :name :id :token -> the expiry, which is what changed; no row: it is not held, or

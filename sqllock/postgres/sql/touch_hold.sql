@@ -1,5 +1,5 @@
 -- touch_hold changes the row of an exclusive hold, unless a transaction guarded by the
--- hold has it locked, so that a snapshot from before can be told from a new one. This
+-- hold has it locked, so that a snapshot from before can be distinguished from a new one. This
 -- lock conflicts with that of a guard.
 --
 -- :name :id :token -> the expiry, which is what changed; no row: it is not held, or

@@ -1,4 +1,4 @@
--- find_claim tells where a live claim is: 1 for the head row, 0 for the claim table.
+-- find_claim reports where a live claim is: 1 for the head row, 0 for the claim table.
 --
 -- :name :id :try -> place, token; no row: it has ended
 SELECT 1, x_token FROM {head}

@@ -1,4 +1,4 @@
--- idle_heads reads a page of head rows after a name and tells which can be cleaned up:
+-- idle_heads reads a page of head rows after a name and reports which can be cleaned up:
 -- 1 for a row that is free, has no line and was not used for :ttl; 2 for a row with
 -- expired claims, whose line has to be advanced first.
 --

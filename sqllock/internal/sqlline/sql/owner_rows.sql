@@ -1,4 +1,4 @@
--- owner_rows tells whether any row belongs to a process.
+-- owner_rows reports whether any row belongs to a process.
 --
 -- :owner -> a row if so
 SELECT 'named' WHERE EXISTS (SELECT 1 FROM {head} WHERE x_live = :owner AND x_id <> '')

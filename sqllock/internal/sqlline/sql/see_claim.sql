@@ -1,4 +1,4 @@
--- see_claim tells whether the caller's transaction sees a shared hold. It does not if
+-- see_claim reports whether the caller's transaction sees a shared hold. It does not if
 -- its snapshot is older.
 --
 -- :name :id :token -> a row if so

@@ -1,4 +1,4 @@
--- see_hold tells whether the caller's transaction sees an exclusive hold, and the
+-- see_hold reports whether the caller's transaction sees an exclusive hold, and the
 -- change that touch_hold made. It does not if its snapshot is older.
 --
 -- :name :id :token :version, the expiry that touch_hold has set, or 0 -> a row if so
