@@ -37,6 +37,9 @@ func TestTheTableHasTheHighestTry(t *testing.T) {
 			}
 			states = states[1:]
 		}, func(try int) { claims.End(claimed("a", try)) })
+		if have, ok := claims.Current("a"); ok != (c.want != 0) || have.Try != c.want {
+			t.Errorf("%s: the present try is %d, %v", c.what, have.Try, ok)
+		}
 		for try := 1; try <= 2; try++ {
 			p := claims.Find("a", try)
 			if (p != nil) != (try == c.want) || p != nil && p.State != c.state {
@@ -130,4 +133,17 @@ func TestTheEndOfAClaimWakesItsAwait(t *testing.T) {
 			t.Errorf("returned %v, %+v", a.done, a.st)
 		}
 	})
+}
+
+func TestForgottenClaimsAreNotEndedByClose(t *testing.T) {
+	claims := driverkit.NewClaims[string]()
+	for _, id := range []string{"a", "b"} {
+		if _, _, err := claims.Add(t.Context(), claimed(id, 1), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claims.Clear()
+	if left := claims.Close(); len(left) != 0 {
+		t.Errorf("Close returns %v", left)
+	}
 }

@@ -111,7 +111,7 @@ func TestTheLeaseIsLostWhenAnyNameIs(t *testing.T) {
 			if err := c.Evict(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
-			break // of a quorum every node shows it
+			break // in a quorum every node shows it
 		}
 		select {
 		case <-lease.Context().Done():
@@ -153,9 +153,9 @@ func TestSoakOverlappingNamesInAnyOrderNeverDeadlock(t *testing.T) {
 	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) { mingle(t, open, 200, max(d, 30*time.Second)) })
 }
 
-// mingle has callers ask for random pairs of overlapping names in random order for
-// a while, and each until it got three. In the middle half of the clients close,
-// whatever they are about, and the others must still get what they want.
+// mingle makes callers request random pairs of overlapping names in random order
+// for a while, and each until it got three. Meanwhile half of the clients close,
+// whatever they are doing, and the others must still succeed.
 func mingle(t *testing.T, open recipetest.Opener, callers int, d time.Duration) {
 	const processes = 6
 	var busy [names]atomic.Bool
@@ -178,7 +178,7 @@ func mingle(t *testing.T, open recipetest.Opener, callers int, d time.Duration) 
 				if leaves && errors.Is(err, pawl.ErrClosed) {
 					return
 				}
-				if errors.Is(err, pawl.ErrLost) { // the machine stood still
+				if errors.Is(err, pawl.ErrLost) { // the machine stalled
 					continue
 				}
 				if err != nil {
@@ -195,7 +195,7 @@ func mingle(t *testing.T, open recipetest.Opener, callers int, d time.Duration) 
 					busy[n].Store(false)
 				}
 				err = lease.Unlock()
-				late := errors.Is(err, pawl.ErrLost) || errors.Is(err, pawl.ErrUnknown) // the machine stood still
+				late := errors.Is(err, pawl.ErrLost) || errors.Is(err, pawl.ErrUnknown) // the machine stalled
 				if err != nil && !late && !(leaves && errors.Is(err, pawl.ErrClosed)) {
 					t.Errorf("Unlock: %v", err)
 				}
