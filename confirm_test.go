@@ -10,7 +10,7 @@ import (
 )
 
 func TestConfirmAsksTheStoreAndProlongs(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
 		time.Sleep(2 * time.Second) // before the first beat
 		if err := l.Confirm(t.Context()); err != nil {
@@ -25,10 +25,10 @@ func TestConfirmAsksTheStoreAndProlongs(t *testing.T) {
 }
 
 func TestConfirmRepeatsAQuestionWhoseReplyWasLost(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
 		asked := 0
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.beat = func(ctx context.Context, _ []driver.Claim, out []driver.Standing, next func(context.Context) error) error {
 				asked++
 				if err := next(ctx); err != nil || asked > 2 {
@@ -47,7 +47,7 @@ func TestConfirmRepeatsAQuestionWhoseReplyWasLost(t *testing.T) {
 }
 
 func TestConfirmOnASilentStoreEndsWithItsContextAndTheLeaseGoesOn(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
 		r.blackHole()
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -65,7 +65,7 @@ func TestConfirmOnASilentStoreEndsWithItsContextAndTheLeaseGoesOn(t *testing.T) 
 }
 
 func TestConfirmLearnsOfALoss(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
 		line, err := c.Line(t.Context(), "a")
 		if err != nil || len(line) != 1 {
@@ -81,10 +81,10 @@ func TestConfirmLearnsOfALoss(t *testing.T) {
 }
 
 func TestConfirmLearnsOfTheEndOfTheSession(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
 		other := must(t)(c.Mutex("b").Lock(t.Context()))
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.beat = func(context.Context, []driver.Claim, []driver.Standing, func(context.Context) error) error {
 				return driver.ErrGone
 			}
@@ -96,7 +96,7 @@ func TestConfirmLearnsOfTheEndOfTheSession(t *testing.T) {
 }
 
 func TestConfirmOfSeveralNamesAsksForEach(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.LockAll(t.Context(), []string{"a", "b", "c"}))
 		if err := l.Confirm(t.Context()); err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func TestConfirmOfSeveralNamesAsksForEach(t *testing.T) {
 }
 
 func TestConfirmDoesNotProlongALeaseWithoutRenewal(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.Mutex("a", WithoutRenewal()).Lock(t.Context()))
 		before := l.Deadline()
 		time.Sleep(5 * time.Second)
@@ -138,7 +138,7 @@ func TestConfirmDoesNotProlongALeaseWithoutRenewal(t *testing.T) {
 }
 
 func TestCloseEndsAConfirm(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
 		r.blackHole()
 		done := make(chan error, 1)

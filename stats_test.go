@@ -107,7 +107,7 @@ func TestEventsCarryModeAndPermits(t *testing.T) {
 
 func TestEveryAcquiredIsFollowedByReleasedOrLost(t *testing.T) {
 	var seen recorded
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
 		r.blackHole()
 		<-l.Context().Done()
@@ -123,7 +123,7 @@ func TestEveryAcquiredIsFollowedByReleasedOrLost(t *testing.T) {
 }
 
 func TestStatsCountWhatHappened(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		m := c.Mutex("a")
 		l := must(t)(m.Lock(t.Context()))
 		next := queue(t, t.Context(), m.Lock)
@@ -134,7 +134,7 @@ func TestStatsCountWhatHappened(t *testing.T) {
 		if got, want := c.Stats(), (Stats{Waiting: 1, Acquired: 3, HandedOver: 1, Renewed: 3, Released: 1, Held: 3, Sessions: 1}); got != want {
 			t.Errorf("%+v\nwant %+v", got, want)
 		}
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.leave = func(context.Context, driver.Claim, func(context.Context) error) error { return driver.ErrUnreachable }
 		})
 		wantErr(t, l.Unlock(), ErrUnknown)

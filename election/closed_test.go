@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// Whoever goes on after errors, as the documentation says, must not go on for ever.
+// A loop that goes on after errors, as the documentation says, must not go on for ever.
 func TestObserveEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	c := pawl.New(memlock.New())
