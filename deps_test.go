@@ -37,12 +37,14 @@ var rows = map[string]row{
 	"memlock":   {ours: "driver driverkit", stdOnly: true, engine: true},
 	"quorum":    {ours: "quorum/internal/nodes driver driverkit", stdOnly: true, engine: true},
 	"redislock": {ours: "redislock/internal/redisengine", stdOnly: true, engine: true},
-	"etcdlock":  {ours: "driver driverkit", engine: true},
-	"zklock":    {ours: "driver driverkit", engine: true},
+	"etcdlock":  {ours: "etcdlock/internal/etcdstore driver driverkit", engine: true},
+	"zklock":    {ours: "zklock/internal/zkstore driver driverkit", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
 	"sqllock": {ours: "driver driverkit once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
 
-	"quorum/internal/nodes": {ours: "driver driverkit", stdOnly: true, engine: true},
+	"etcdlock/internal/etcdstore": {ours: "driver driverkit", engine: true},
+	"quorum/internal/nodes":       {ours: "driver driverkit", stdOnly: true, engine: true},
+	"zklock/internal/zkstore":     {ours: "driver driverkit", engine: true},
 
 	"redislock/goredis": {ours: "redislock redislock/internal/redisengine redislock/internal/redisclient driver driverkit", engine: true},
 	"redislock/rueidis": {ours: "redislock redislock/internal/redisengine redislock/internal/redisclient driver driverkit", engine: true},
@@ -57,7 +59,7 @@ var rows = map[string]row{
 	"sqllock/sqlite":   {ours: "sqllock driver driverkit", engine: true},
 	"sqllock/postgres": {ours: "sqllock driver driverkit", engine: true},
 	"sqllock/mysql":    {ours: "sqllock driver driverkit", engine: true},
-	"redlock":          {ours: "quorum redislock/rueidis driver driverkit", engine: true},
+	"redlock":          {ours: "quorum redislock redislock/rueidis driver driverkit", engine: true},
 
 	"election":      {ours: "pawl driver internal/recipe", stdOnly: true},
 	"once":          {ours: "pawl driver internal/recipe once/record", stdOnly: true},
@@ -75,18 +77,18 @@ var rows = map[string]row{
 	"examples/leader": {ours: "pawl memlock election", stdOnly: true},
 	"examples/fenced": {ours: "pawl memlock fence", stdOnly: true},
 
-	"internal/stalltest":  {stdOnly: true},
-	"internal/callorder":  {stdOnly: true},
-	"internal/canary":     {stdOnly: true},
-	"internal/claimset":   {ours: "driver", stdOnly: true}, // the state of claims, apart from all that calls and waits
-	"internal/faultproxy": {},
-	"internal/lockbench":  {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
-	"internal/recordenc":  {stdOnly: true},
-	"internal/recipe":     {ours: "pawl driver internal/recordenc", stdOnly: true},
-	"internal/recipetest": {ours: "pawl driver engines internal/faultproxy internal/testserver"},
-	"internal/testserver": {},
-	"scripts/callorder":   {ours: "internal/callorder", stdOnly: true},
-	"scripts/testreport":  {stdOnly: true},
+	"internal/stalltest":    {stdOnly: true},
+	"internal/callorder":    {stdOnly: true},
+	"internal/passwordleak": {stdOnly: true},
+	"internal/claimset":     {ours: "driver", stdOnly: true}, // the state of claims, apart from all that calls and waits
+	"internal/faultproxy":   {},
+	"internal/lockbench":    {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
+	"internal/recordenc":    {stdOnly: true},
+	"internal/recipe":       {ours: "pawl driver internal/recordenc", stdOnly: true},
+	"internal/recipetest":   {ours: "pawl driver engines internal/faultproxy internal/testserver"},
+	"internal/testserver":   {},
+	"scripts/callorder":     {ours: "internal/callorder", stdOnly: true},
+	"scripts/testreport":    {stdOnly: true},
 }
 
 func (r row) allows(ours string) bool {

@@ -146,7 +146,7 @@ func (s settings) run(ctx context.Context) (err error) {
 func (s settings) part(ctx context.Context, name string, open func(testing.TB) contest.Part, lines io.Writer) error {
 	var err error
 	began := false
-	outer := testserver.Outside(func(t testing.TB) {
+	outer := testserver.RunOutsideTest(func(t testing.TB) {
 		part := open(t)
 		began = true
 		err = s.measure(ctx, part, lines)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/canary"
+	"github.com/pawl-go/pawl/internal/passwordleak"
 )
 
 func TestAStoreIsShownByItsSchemeAndHostsOrItsFile(t *testing.T) {
@@ -50,10 +50,10 @@ func TestAURLThatMayBeMisreadIsShownByItsSchemeAtMost(t *testing.T) {
 	t.Parallel()
 	known := strings.ToLower(fresh("k"))
 	driver.Register(known, opener(errors.New("opened")))
-	for _, store := range canary.URLs(known) {
+	for _, store := range passwordleak.URLs(known) {
 		if _, err := driver.ParseURL(store); err == nil {
 			continue
-		} else if !errors.Is(err, driver.ErrURL) || canary.In(err.Error()) != "" {
+		} else if !errors.Is(err, driver.ErrURL) || passwordleak.Find(err.Error()) != "" {
 			t.Errorf("%q: %v", store, err)
 		}
 		u, err := url.Parse(store)

@@ -46,7 +46,7 @@ func sharedServers(t *testing.T, n int) []*testserver.Server {
 func (p *serverPool) start() {
 	up := make(chan []*testserver.Server, 1)
 	go func() { // end waits for it
-		p.ended <- testserver.Outside(func(t testing.TB) {
+		p.ended <- testserver.RunOutsideTest(func(t testing.TB) {
 			up <- servers(t, 5)
 			<-p.over
 		})

@@ -12,16 +12,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// obtain opens the store and takes the lock. A signal ends it, whatever it waits
-// for.
-func (j *job) obtain(ctx context.Context, signals *signals) (c *pawl.Client, lease *pawl.Lease, err error) {
+// openAndAcquire opens the store and acquires the lock. A signal interrupts both.
+func (j *job) openAndAcquire(ctx context.Context, signals *signals) (c *pawl.Client, lease *pawl.Lease, err error) {
 	ctx, calm := signals.interrupts(ctx)
-	if c, err = j.open(ctx, j.store, pawl.WithTTL(j.ttl), pawl.WithNote(j.me.note())); err == nil {
+	if c, err = j.openStore(ctx, j.store, pawl.WithTTL(j.ttl), pawl.WithNote(j.me.note())); err == nil {
 		lease, err = j.acquire(ctx, c)
 	}
 	calm()
-	// A signal that came with the grant was taken out of the channel, so nobody
-	// else would hear of it.
+	// A signal that arrived together with the grant was already read from the
+	// channel, so it must be handled here.
 	if i, ok := errors.AsType[interrupted](context.Cause(ctx)); ok {
 		if lease != nil {
 			_ = lease.Unlock()
@@ -31,9 +30,9 @@ func (j *job) obtain(ctx context.Context, signals *signals) (c *pawl.Client, lea
 	return c, lease, err
 }
 
-// acquire takes the lock: at once, or after a wait that can be seen.
+// acquire takes the lock, at once or after a wait that is displayed.
 func (j *job) acquire(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {
-	lease, err := j.takeFresh(ctx, c, true)
+	lease, err := j.takeWithTimeLeft(ctx, c, true)
 	if err == nil || !errors.Is(err, pawl.ErrHeld) {
 		return j.acquired(lease, "", err)
 	}
@@ -41,30 +40,30 @@ func (j *job) acquire(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) 
 	if err := j.deadlock(ctx, c); err != nil {
 		return nil, err
 	}
-	if j.now || j.waits && j.wait == 0 {
+	if j.now || j.waitGiven && j.wait == 0 {
 		return nil, err
 	}
 	j.events.add(event{Event: "waiting", Name: j.name})
-	if j.waits {
+	if j.waitGiven {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, j.wait, errWaited)
+		ctx, stop = context.WithTimeoutCause(ctx, j.wait, errWaitOver)
 		defer stop()
 	}
-	view := j.view(ctx, c, false)
-	lease, err = j.takeFresh(ctx, c, false)
+	view := j.showWait(ctx, c, false)
+	lease, err = j.takeWithTimeLeft(ctx, c, false)
 	took := view.close()
-	if err != nil && errors.Is(context.Cause(ctx), errWaited) {
-		err = heldAfterAll(err, busy)
+	if err != nil && errors.Is(context.Cause(ctx), errWaitOver) {
+		err = waitTimedOut(err, busy)
 	}
 	return j.acquired(lease, took, err)
 }
 
-// acquired tells of a lock that was taken.
+// acquired reports a lock that was taken.
 func (j *job) acquired(lease *pawl.Lease, waited string, err error) (*pawl.Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	number := j.own(lease).Token()
+	number := j.partOfName(lease).Token()
 	j.events.add(event{Event: "acquired", Name: j.name, Token: token(number)})
 	switch {
 	case waited != "" && !j.quiet:
@@ -75,11 +74,11 @@ func (j *job) acquired(lease *pawl.Lease, waited string, err error) (*pawl.Lease
 	return lease, nil
 }
 
-// explain says in the command's words what the library says of a lock.
+// explain rewords the library's error in terms of the command's flags.
 func (j *job) explain(err error) error {
 	if l, ok := errors.AsType[*pawl.LimitError](err); ok && l.Other != nil {
-		return &coded{exitUsage, fmt.Errorf("%q: another limit is in use: %s, by %s; this asks for %s: use the same, or another name",
-			j.name, flagOf(l.Other.Limit), holderOf(l.Other.Note), flagOf(l.Limit))}
+		return &exitError{exitUsage, fmt.Errorf("%q: another limit is in use: %s, by %s; this asks for %s: use the same, or another name",
+			j.name, flagOf(l.Other.Limit), parseNote(l.Other.Note), flagOf(l.Limit))}
 	}
 	if text := err.Error(); errors.Is(err, pawl.ErrUnreachable) && !strings.Contains(text, j.store.shown) {
 		return fmt.Errorf("store %s: %w", j.store.shown, err)
@@ -87,7 +86,7 @@ func (j *job) explain(err error) error {
 	return err
 }
 
-// flagOf is the flag that asks for a lock with a limit.
+// flagOf returns the flag that requests a lock with this limit.
 func flagOf(limit int) string {
 	if limit == driver.All {
 		return "--shared"
@@ -95,12 +94,12 @@ func flagOf(limit int) string {
 	return fmt.Sprintf("--slots %d", limit)
 }
 
-var errWaited = errors.New("waited long enough")
+var errWaitOver = errors.New("waited long enough")
 
-// heldAfterAll makes the end of our own wait what it is: a lock that is held,
-// unless the store could not be asked any more. A short wait may end before it
-// learns by whom, which busy, from before it, says too.
-func heldAfterAll(err, busy error) error {
+// waitTimedOut turns the end of -w into pawl.ErrHeld, unless the store became
+// unreachable. A short wait may end before the holder is known; busy, the error
+// from before the wait, names it then.
+func waitTimedOut(err, busy error) error {
 	if errors.Is(err, pawl.ErrUnreachable) {
 		return err
 	}
@@ -113,10 +112,10 @@ func heldAfterAll(err, busy error) error {
 	return fmt.Errorf("%w: %w", pawl.ErrHeld, err)
 }
 
-// takeFresh takes the lock with more life left than it takes to stop the command.
-// A grant at the end of an outage has little, or none, until it is renewed; a
-// command that began then would be stopped at once.
-func (j *job) takeFresh(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, error) {
+// takeWithTimeLeft takes the lock and waits until more time is left on it than
+// stopping the command takes. A grant at the end of an outage has little time left
+// until it is renewed; a command started on it would be stopped at once.
+func (j *job) takeWithTimeLeft(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, error) {
 	for {
 		lease, err := j.take(ctx, c, try)
 		if err != nil {
@@ -127,16 +126,16 @@ func (j *job) takeFresh(ctx context.Context, c *pawl.Client, try bool) (*pawl.Le
 				return lease, nil
 			}
 			select {
-			case <-time.After(5 * time.Millisecond): // nothing tells of a renewal
+			case <-time.After(5 * time.Millisecond): // a lease does not report its renewals
 			case <-lease.Context().Done():
 			case <-ctx.Done():
 			}
 		}
-		_ = lease.Unlock() // lost, or not wanted any more: then take says so
+		_ = lease.Unlock() // the lease is lost, or ctx has ended, which take then reports
 	}
 }
 
-// take asks for the lock in the way the flags say.
+// take requests the lock as the flags say.
 func (j *job) take(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, error) {
 	switch {
 	case j.verb == "elect":
@@ -166,9 +165,9 @@ func (j *job) take(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, 
 	return m.Lock(ctx)
 }
 
-// deadlock finds out whether what is in the way is a pawl that waits for us: one whose
-// command we are, or are part of. The holder that an engine names may be another of
-// several, so all are looked at.
+// deadlock fails if a holder of the lock is a pawl that waits for this process: one
+// whose command started it. It checks all holders because the engine may name any
+// of them.
 func (j *job) deadlock(ctx context.Context, c *pawl.Client) error {
 	above := owners()
 	if len(above) == 0 {
@@ -177,7 +176,7 @@ func (j *job) deadlock(ctx context.Context, c *pawl.Client) error {
 	for i, name := range append([]string{j.name}, j.also...) {
 		line := name
 		if i == 0 {
-			line = j.line
+			line = j.lockName
 		}
 		held, err := holders(ctx, c, line)
 		if err != nil {
@@ -188,31 +187,23 @@ func (j *job) deadlock(ctx context.Context, c *pawl.Client) error {
 			if !slices.Contains(above, e.ID) {
 				continue
 			}
-			// With slots there is a way out as long as a stranger has one of them.
+			// With --slots a slot may become free as long as another process has
+			// one of them.
 			if units += e.Need; j.slots == 0 || units >= j.slots || e.Exclusive() {
-				return &coded{j.busyCode, fmt.Errorf("%q is held by your own parent%s, which waits for this command: neither would ever end; take %[1]q in only one of the two, or use another name", name, whichParent(e))}
+				return &exitError{j.busyCode, fmt.Errorf("%q is held by your own parent%s, which waits for this command: neither would ever end; take %[1]q in only one of the two, or use another name", name, whichParent(e))}
 			}
 		}
 	}
 	return nil
 }
 
-// whichParent is " pid 17 (make on ci-7)", or nothing for a candidate, whose note has no
-// process. The host is said because a command in a container may inherit its parent too.
+// whichParent returns " pid 17 (make on ci-7)", or nothing for a candidate, whose
+// note names no process. It names the host because a command in a container also
+// inherits the variables.
 func whichParent(e driver.Entry) string {
-	who := holderOf(e.Note)
+	who := parseNote(e.Note)
 	if who.PID == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" pid %d (%s on %s)", who.PID, who.Command, who.User[strings.LastIndexByte(who.User, '@')+1:])
-}
-
-// place finds who holds the name, and how many stand before us.
-func place(ctx context.Context, c *pawl.Client, name, note string) (first *driver.Entry, ahead int) {
-	line, err := c.Line(ctx, name)
-	if err != nil || len(line) == 0 {
-		return nil, -1
-	}
-	at := slices.IndexFunc(line, func(e driver.Entry) bool { return !e.Held && e.Note == note })
-	return &line[0], at
 }

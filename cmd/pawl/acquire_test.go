@@ -13,24 +13,24 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A sluggish engine answers the first Enter late, as a store does at the end of
+// A slowEngine delays its answer to the first Enter, as a store does at the end of
 // an outage.
-type sluggish struct {
+type slowEngine struct {
 	driver.Engine
 	late time.Duration
 }
 
-type sluggishSession struct {
+type slowSession struct {
 	driver.Session
-	e *sluggish
+	e *slowEngine
 }
 
-func (e *sluggish) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+func (e *slowEngine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
 	s, err := e.Engine.Open(ctx, o)
-	return sluggishSession{s, e}, err
+	return slowSession{s, e}, err
 }
 
-func (s sluggishSession) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
+func (s slowSession) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	st, err := s.Session.Enter(ctx, c)
 	time.Sleep(s.e.late)
 	s.e.late = 0
@@ -42,10 +42,10 @@ func TestACommandIsNotStartedOnALeaseThatIsAlmostOver(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			engine := memlock.New()
 			defer engine.Close()
-			c := pawl.New(&sluggish{Engine: engine, late: late}, pawl.WithTTL(10*time.Second))
+			c := pawl.New(&slowEngine{Engine: engine, late: late}, pawl.WithTTL(10*time.Second))
 			defer c.Close()
 			j := &job{app: &app{err: io.Discard}, name: "x", killAfter: 4 * time.Second}
-			lease, err := j.takeFresh(t.Context(), c, false)
+			lease, err := j.takeWithTimeLeft(t.Context(), c, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,10 +61,10 @@ func TestACommandIsNotStartedOnALeaseThatIsAlmostOver(t *testing.T) {
 
 func TestAWaitThatEndsWhileTheStoreIsAwayIsNotBusy(t *testing.T) {
 	held := &pawl.HeldError{Err: context.DeadlineExceeded}
-	if code := codeOf(heldAfterAll(held, pawl.ErrHeld)); code != exitBusy {
+	if code := exitCodeOf(waitTimedOut(held, pawl.ErrHeld)); code != exitBusy {
 		t.Errorf("a lock that was held until the end: exit %d", code)
 	}
-	if code := codeOf(heldAfterAll(errors.Join(held, driver.ErrUnreachable), pawl.ErrHeld)); code != exitUnavailable {
+	if code := exitCodeOf(waitTimedOut(errors.Join(held, driver.ErrUnreachable), pawl.ErrHeld)); code != exitUnavailable {
 		t.Errorf("a store that was away at the end: exit %d", code)
 	}
 }

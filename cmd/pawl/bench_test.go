@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// measured are the fields of one kind of work in bench --json.
-var measured = map[string]func(any) bool{
+// benchFields are the fields of one result in bench --json.
+var benchFields = map[string]func(any) bool{
 	"kind": isText(`^(alone|apart|together|handoff)$`), "store": isText(`^sqlite://`),
 	"goroutines": isNumber, "clients": isNumber, "seconds": isNumber, "count": isNumber, "per_second": isNumber,
 	"p50_us": isNumber, "p90_us": isNumber, "p99_us": isNumber, "max_us": isNumber, "fewest": isNumber, "most": isNumber,
@@ -20,19 +20,19 @@ var measured = map[string]func(any) bool{
 
 func TestBenchJSONHasTheDocumentedFields(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	p := s.run("pawl", "bench", "--json", "--for", "30ms", "-g", "3")
+	env := newTestEnv(t)
+	p := env.run("pawl", "bench", "--json", "--for", "30ms", "-g", "3")
 	var all []object
 	if err := json.Unmarshal([]byte(p.out), &all); err != nil || p.code != 0 || p.err != "" || len(all) != 4 {
 		t.Fatalf("code %d, %v\n%s%s", p.code, err, p.out, p.err)
 	}
 	for _, o := range all {
 		for key, value := range o {
-			if is := measured[key]; is == nil || !is(value) {
+			if is := benchFields[key]; is == nil || !is(value) {
 				t.Errorf("%v: field %q is %v", o["kind"], key, value)
 			}
 		}
-		for key := range measured {
+		for key := range benchFields {
 			if _, ok := o[key]; !ok && !(key == "per_second" && o["kind"] == "handoff") {
 				t.Errorf("%v: field %q is missing", o["kind"], key)
 			}
@@ -53,8 +53,8 @@ func TestBenchJSONHasTheDocumentedFields(t *testing.T) {
 
 func TestBenchShowsItsProgressOnATerminalAndClearsIt(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	x := s.terminal(70, "pawl", "bench", "--for", "30ms", "-g", "3")
+	env := newTestEnv(t)
+	x := env.terminal(70, "pawl", "bench", "--for", "30ms", "-g", "3")
 	x.ends(0)
 	text := x.shown()
 	for n, kind := range []string{"alone", "apart", "together", "handoff"} {
@@ -73,15 +73,15 @@ func TestBenchShowsItsProgressOnATerminalAndClearsIt(t *testing.T) {
 
 func TestBenchFitsANarrowTerminalWithoutColour(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).with("NO_COLOR=1")
+	env := newTestEnv(t).with("NO_COLOR=1")
 	for _, width := range []uint16{24, 40} {
-		x := s.terminal(width, "pawl", "bench", "--for", "20ms", "-g", "3", "together", "handoff")
+		x := env.terminal(width, "pawl", "bench", "--for", "20ms", "-g", "3", "together", "handoff")
 		x.ends(0)
 		text := x.shown()
 		if strings.Contains(strings.ReplaceAll(text, "\r\x1b[K", ""), "\x1b") {
 			t.Errorf("colour: %q", text)
 		}
-		_, text, _ = strings.Cut(text, "\r\n") // the store's own name is not cut
+		_, text, _ = strings.Cut(text, "\r\n") // the line with the store's name is not shortened
 		for _, line := range regexp.MustCompile(`\r\n|\r\x1b\[K`).Split(text, -1) {
 			if columnsOf(line) > int(width) {
 				t.Errorf("%d columns of %d: %q", columnsOf(line), width, line)
@@ -95,11 +95,11 @@ func TestAnInterruptedBenchLeavesNothingHeld(t *testing.T) {
 	for _, kind := range []string{"alone", "apart", "together", "handoff"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			env := newTestEnv(t)
 			for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-				x := s.terminal(80, "pawl", "bench", "--for", "1h", "-g", "8", kind)
-				// It works, and holds something, once a name of its own was listed.
-				if !eventually(func() bool { return strings.Contains(s.run("pawl", "ls").out, "pawl-bench/") }) {
+				x := env.terminal(80, "pawl", "bench", "--for", "1h", "-g", "8", kind)
+				// bench holds a lock once one of its names is listed.
+				if !eventually(func() bool { return strings.Contains(env.run("pawl", "ls").out, "pawl-bench/") }) {
 					t.Fatalf("nothing was held: %q", x.shown())
 				}
 				if sig == syscall.SIGINT {
@@ -108,7 +108,7 @@ func TestAnInterruptedBenchLeavesNothingHeld(t *testing.T) {
 					t.Fatal(err)
 				}
 				x.ends(128 + int(sig))
-				if list := s.run("pawl", "ls", "--json"); strings.TrimSpace(list.out) != "[]" {
+				if list := env.run("pawl", "ls", "--json"); strings.TrimSpace(list.out) != "[]" {
 					t.Errorf("left behind: %s", list.out)
 				}
 				if text := x.shown(); !strings.HasSuffix(text, "\r\x1b[K") {

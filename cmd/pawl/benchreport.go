@@ -2,73 +2,69 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl/internal/lockbench"
 )
 
-// A reporter shows what was measured, each kind as soon as it is known or all at the
-// end.
+// A reporter prints the results, each as soon as it is known or all at the end.
 type reporter interface {
 	add(r *lockbench.Result)
 	end() error
 }
 
-func (t *trial) reporter() reporter {
+func (b *benchRun) reporter() reporter {
 	switch {
-	case t.json:
-		return &jsonReport{trial: t, all: []gaugeView{}}
-	case t.format == "gobench":
-		_ = t.print("goos: %s\ngoarch: %s\npkg: github.com/pawl-go/pawl/cmd/pawl\nstore: %s\n", runtime.GOOS, runtime.GOARCH, t.store.shown)
-		return (*lineReport)(t)
+	case b.json:
+		return &jsonReport{benchRun: b, all: []benchJSON{}}
+	case b.format == "gobench":
+		_ = b.print("goos: %s\ngoarch: %s\npkg: github.com/pawl-go/pawl/cmd/pawl\nstore: %s\n", runtime.GOOS, runtime.GOARCH, b.store.shown)
+		return (*lineReport)(b)
 	}
-	_ = t.print("%s, %s of each\n", t.store.shown, brief(t.length))
-	return (*textReport)(t)
+	_ = b.print("%s, %s of each\n", b.store.shown, brief(b.length))
+	return (*textReport)(b)
 }
 
-// A gaugeView is one kind of work in bench --json.
-type gaugeView struct {
+// benchJSON is one kind of work in bench --json.
+type benchJSON struct {
 	Kind       string    `json:"kind"` // alone, apart, together or handoff
 	Store      string    `json:"store"`
 	Goroutines int       `json:"goroutines"`
 	Clients    int       `json:"clients"`
-	Seconds    float64   `json:"seconds"`              // that it took
+	Seconds    float64   `json:"seconds"`              // duration of the measurement
 	Count      int       `json:"count"`                // locks, or handoffs
-	PerSecond  float64   `json:"per_second,omitempty"` // of them; not of handoffs, which wait in between
-	P50        float64   `json:"p50_us"`               // half of them took at most so many microseconds
+	PerSecond  float64   `json:"per_second,omitempty"` // not for handoffs, which include waiting
+	P50        float64   `json:"p50_us"`               // the median, in microseconds
 	P90        float64   `json:"p90_us"`
 	P99        float64   `json:"p99_us"`
 	Max        float64   `json:"max_us"`
-	Fewest     int       `json:"fewest"` // turns of the goroutine that had the fewest
+	Fewest     int       `json:"fewest"` // acquisitions of the goroutine that had the fewest
 	Most       int       `json:"most"`
-	Histogram  []barView `json:"histogram"`
+	Histogram  []barJSON `json:"histogram"`
 }
 
-// A barView is how many took from so long to less than so long.
-type barView struct {
+// barJSON is one bar of the histogram.
+type barJSON struct {
 	From  float64 `json:"from_us"`
 	To    float64 `json:"to_us"`
 	Count int     `json:"count"`
 }
 
 type jsonReport struct {
-	*trial
-	all []gaugeView
+	*benchRun
+	all []benchJSON
 }
 
 func (j *jsonReport) add(r *lockbench.Result) {
-	v := gaugeView{
+	v := benchJSON{
 		Kind: r.Name, Store: j.store.shown, Goroutines: r.Goroutines, Clients: r.Clients,
 		Seconds: seconds(r.Took), Count: r.Times.N(), PerSecond: r.PerSecond(),
 		P50: micros(r.Times.Quantile(0.5)), P90: micros(r.Times.Quantile(0.9)), P99: micros(r.Times.Quantile(0.99)), Max: micros(r.Times.Max()),
 		Fewest: r.Fewest, Most: r.Most,
 	}
 	for _, b := range r.Times.Bars(24) {
-		v.Histogram = append(v.Histogram, barView{micros(b.From), micros(b.To), b.Count})
+		v.Histogram = append(v.Histogram, barJSON{micros(b.From), micros(b.To), b.Count})
 	}
 	j.all = append(j.all, v)
 }
@@ -77,12 +73,12 @@ func (j *jsonReport) end() error { return j.printJSON(j.all) }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// A lineReport writes as Go's own benchmarks do.
-type lineReport trial
+// A lineReport prints the format of Go's own benchmarks.
+type lineReport benchRun
 
 func (l *lineReport) add(r *lockbench.Result) {
 	perOp, rate := r.Times.Mean(), ""
-	if r.PerSecond() > 0 { // as there, all goroutines share the time
+	if r.PerSecond() > 0 { // as in Go benchmarks, the time is divided among all goroutines
 		perOp, rate = r.Took/time.Duration(r.Times.N()), fmt.Sprintf(" %.1f locks/s", r.PerSecond())
 	}
 	_ = l.print("BenchmarkLock/%s/goroutines=%d %d %d ns/op%s %d p50-ns %d p90-ns %d p99-ns\n",
@@ -91,8 +87,8 @@ func (l *lineReport) add(r *lockbench.Result) {
 
 func (l *lineReport) end() error { return nil }
 
-// A textReport writes for people.
-type textReport trial
+// A textReport prints for people.
+type textReport benchRun
 
 func (t *textReport) add(r *lockbench.Result) {
 	mark, unmark := "", ""
@@ -119,20 +115,10 @@ func (t *textReport) add(r *lockbench.Result) {
 
 func (t *textReport) end() error { return nil }
 
-// rate writes how often, in as many digits as mean something.
+// rate formats a rate with as many digits as are meaningful.
 func rate(f float64) string {
 	if f < 100 {
 		return fmt.Sprintf("%.1f", f)
 	}
 	return fmt.Sprintf("%.0f", f)
-}
-
-// columnsIn is how wide the terminal is that w is, or 80.
-func columnsIn(w any) int {
-	if f, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-			return width
-		}
-	}
-	return 80
 }

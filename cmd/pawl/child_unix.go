@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -13,85 +15,91 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultPath is where commands are searched for without a PATH.
+// defaultPath is searched for commands if PATH is not set.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// caught are the signals that end a program or are meant for it. Those that stop one
-// are left alone: whoever stops us stops the lock.
-var caught = []os.Signal{
+// caughtSignals are the signals that terminate a program or that it may handle.
+// Signals that stop a process are not caught: stopping pawl also stops renewing the
+// lock.
+var caughtSignals = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT,
 }
 
-// A child is the command and whatever it starts, with the guardian between us: a
-// process of ours that ends them all if we are killed, or stopped until the lock has
-// passed to another.
+// A child is the command and its descendants. A guardian process sits between pawl
+// and the command: it kills them all if pawl is killed, or is stopped until its
+// lock expires.
 type child struct {
-	family
-	link     *link
-	done     chan syscall.WaitStatus
-	over     chan struct{} // closed before done is sent
-	arrivals chan arrival
-	answers  chan int64  // by its number: the guardian has told of every signal it had when it was asked
-	asked    int64       // of relay: the last question
-	late     atomic.Bool // the guardian has ended the command: it was not told of a later end in time
+	processTree
+	conn        *guardianConn
+	done        chan syscall.WaitStatus
+	ended       chan struct{} // closed before done is sent
+	received    chan receivedSignal
+	syncReplies chan int64  // numbers of syncs that the guardian has answered: it has reported all signals received before
+	lastSync    int64       // number of the last sync; owned by forwardSignals
+	killedLate  atomic.Bool // the guardian killed the command because it did not learn of a later deadline in time
 }
 
-// start starts the command, to be ended at a time unless endBy names another; a zero
-// time is none. With a terminal it stays in our process group, so that Ctrl-C reaches
-// it once, from the terminal, and it may read; without one it gets a group of its own,
-// which we signal. The guardian is in our group with a terminal, to notice what is sent
-// to the whole group, and alone in one otherwise, to outlive what ends ours.
+// start starts the command. The guardian kills it at until, unless setDeadline
+// changes that; a zero until means no deadline.
+//
+// With a terminal, the command stays in pawl's process group, so that Ctrl-C
+// reaches it exactly once, from the terminal, and so that it can read from the
+// terminal. Without a terminal, it gets its own group, which pawl signals. The
+// guardian is in pawl's group with a terminal, to notice signals that are sent to
+// the whole group, and otherwise alone in its own group, to survive signals that
+// end pawl's.
 func start(cmd *exec.Cmd, live *os.File, ignored []syscall.Signal, until time.Time) (*child, error) {
 	c := &child{
-		family: family{own: !hasTerminal(), before: descendants(os.Getpid(), nil)},
-		done:   make(chan syscall.WaitStatus, 1), over: make(chan struct{}),
-		arrivals: make(chan arrival, 16), answers: make(chan int64, 16),
+		processTree: processTree{ownGroup: !hasTerminal(), preexisting: descendantsOf(os.Getpid(), nil)},
+		done:        make(chan syscall.WaitStatus, 1), ended: make(chan struct{}),
+		received: make(chan receivedSignal, 16), syncReplies: make(chan int64, 16),
 	}
 	adoptOrphans()
-	near, far, err := newLink()
+	near, far, err := newGuardianConn()
 	if err != nil {
 		return nil, err
 	}
-	c.link = near
+	c.conn = near
 	if !until.IsZero() {
-		c.endBy(until) // now: we may be stopped when the command has just begun
+		c.setDeadline(until) // now, because pawl may be stopped right after the command has started
 	}
 	if err := c.startGuardian(cmd, far, live, ignored); err != nil {
 		return nil, err
 	}
 	started := make(chan error, 2)
-	go c.listen(started) // ends with the guardian
+	go c.receiveFromGuardian(started) // ends with the guardian
 	if err := <-started; err != nil {
 		return nil, err
 	}
-	go c.relay() // ends with the command
+	go c.forwardSignals() // ends with the command
 	return c, nil
 }
 
-// startGuardian starts the guardian, with the far end of the link. That is closed here:
-// it must not be open but in the guardian, or its end would not be noticed.
+// startGuardian starts the guardian with the far end of the connection. It closes
+// far here: only the guardian may have it open, or pawl would not see the
+// guardian's end.
 func (c *child) startGuardian(cmd *exec.Cmd, far, live *os.File, ignored []syscall.Signal) error {
 	defer far.Close()
-	theirs, err := inheritable(far)
+	inherited, err := inheritable(far)
 	if err != nil {
 		return err
 	}
-	defer theirs.Close()
+	defer inherited.Close()
 	if live != nil {
 		if live, err = inheritable(live); err != nil {
 			return err
 		}
 		defer live.Close()
 	}
-	program, err := ourselves()
+	program, err := ownExecutable()
 	if err != nil {
 		return err
 	}
 	g := exec.Command(program)
-	g.Args = append(guardianArgs(theirs, c.own, ignored), append([]string{cmd.Path}, cmd.Args...)...)
+	g.Args = append(guardianArgs(inherited, c.ownGroup, ignored), append([]string{cmd.Path}, cmd.Args...)...)
 	g.Env, g.Stdin, g.Stdout, g.Stderr = cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr
-	g.SysProcAttr = &syscall.SysProcAttr{Setpgid: c.own}
+	g.SysProcAttr = &syscall.SysProcAttr{Setpgid: c.ownGroup}
 	if err := g.Start(); err != nil {
 		return fmt.Errorf("guardian: %w", err)
 	}
@@ -99,8 +107,9 @@ func (c *child) startGuardian(cmd *exec.Cmd, far, live *os.File, ignored []sysca
 	return nil
 }
 
-// ourselves is the program that we are, even if another has taken its place since.
-func ourselves() (string, error) {
+// ownExecutable returns the path of the running program, even if its file was
+// replaced since.
+func ownExecutable() (string, error) {
 	path, err := os.Executable()
 	if now, gone := os.Stat(path); err == nil {
 		if we, unknown := os.Stat("/proc/self/exe"); unknown == nil && (gone != nil || !os.SameFile(now, we)) {
@@ -108,14 +117,14 @@ func ourselves() (string, error) {
 		}
 		return path, nil
 	}
-	return exec.LookPath(os.Args[0]) // there is no /proc
+	return exec.LookPath(os.Args[0]) // without /proc
 }
 
-// inheritable is a copy of f that what we start inherits, under a number that nobody
-// uses: descriptor 3 and so on may be the caller's own.
+// inheritable returns a copy of f for child processes, under an unused number:
+// descriptors 3 and up may belong to the caller.
 func inheritable(f *os.File) (*os.File, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD, 100)
-	if err == unix.EINVAL { // we may not have so many
+	if err == unix.EINVAL { // beyond the limit of open files
 		fd, err = unix.FcntlInt(f.Fd(), unix.F_DUPFD, 10)
 	}
 	if err != nil {
@@ -124,12 +133,12 @@ func inheritable(f *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// listen takes in what the guardian tells, to its end.
-func (c *child) listen(started chan<- error) {
+// receiveFromGuardian handles the guardian's messages until it ends.
+func (c *child) receiveFromGuardian(started chan<- error) {
 	end := make(chan syscall.WaitStatus, 1)
-	go func() { end <- reap(c.guardian, nil) }() // waited for below; orphans are buried meanwhile
+	go func() { end <- waitChild(c.guardian, nil) }() // received below; reaps orphans meanwhile
 	var status *syscall.WaitStatus
-	c.link.receive(func(word string, n int64) {
+	c.conn.receive(func(word string, n int64) {
 		switch word {
 		case "started":
 			c.pid = int(n)
@@ -137,69 +146,82 @@ func (c *child) listen(started chan<- error) {
 		case "failed":
 			started <- syscall.Errno(n)
 		case "signal":
-			c.arrive(arrival{syscall.Signal(n), atGuardian})
-		case "answer":
+			c.receive(receivedSignal{syscall.Signal(n), atGuardian})
+		case "synced":
 			select {
-			case c.answers <- n:
-			default: // nobody waits for so many
+			case c.syncReplies <- n:
+			default: // only the last reply matters
 			}
 		case "stopped":
-			c.stopToo(syscall.Signal(n))
+			c.stopWithCommand(syscall.Signal(n))
 		case "late":
-			c.late.Store(true)
+			c.killedLate.Store(true)
 		case "ended":
 			status = new(syscall.WaitStatus(n))
 		}
 	})
 	ended := <-end
-	c.link.Close()
-	close(c.over)
-	if c.pid == 0 { // there is no command, or nobody has told of it
-		family{guardian: c.guardian, before: c.before}.endAll()
-		started <- guardianEnded(ended) // nobody listens, if it has failed
+	c.conn.Close()
+	close(c.ended)
+	if c.pid == 0 { // the command did not start, or the guardian died before reporting it
+		processTree{guardian: c.guardian, preexisting: c.preexisting}.killAll()
+		started <- guardianEnded(ended) // unread if the failure was already reported
 		return
 	}
 	if status == nil { // the guardian was killed, and the command with it
-		c.endAll()
+		c.killAll()
 		status = new(syscall.WaitStatus(syscall.SIGKILL))
 	}
 	c.done <- *status
 }
 
-// guardianEnded says that the guardian has ended before the command began. A signal that
-// it did not catch yet was meant for all of us.
+// guardianEnded returns the error for a guardian that ended before the command
+// started. A signal that ended it was probably sent to the whole group.
 func guardianEnded(status syscall.WaitStatus) error {
 	if status.Signaled() {
-		return &coded{code: codeFrom(status)}
+		return &exitError{code: statusCode(status)}
 	}
-	return fmt.Errorf("guardian: ended with %d", codeFrom(status))
+	return fmt.Errorf("guardian: ended with %d", statusCode(status))
 }
 
-// stopToo stops us as well when the terminal has stopped the command, which is in our
-// group, for reading or writing in its background: the shell we were started by sees
-// us, and brings back only what has stopped.
-func (c *child) stopToo(sig syscall.Signal) {
-	if !c.own && (sig == syscall.SIGTTOU || sig == syscall.SIGTTIN) {
+// stopWithCommand stops pawl when the terminal has stopped the command, which is in
+// the same group, for reading or writing in the background. The calling shell only
+// sees pawl, and only resumes what has stopped.
+func (c *child) stopWithCommand(sig syscall.Signal) {
+	if !c.ownGroup && (sig == syscall.SIGTTOU || sig == syscall.SIGTTIN) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	}
 }
 
-// endGuardian is for a guardian that stands still when it should tell of the end.
-func (c *child) endGuardian() { _ = syscall.Kill(c.guardian, syscall.SIGKILL) }
+// killGuardian kills a guardian that hangs instead of reporting the command's end.
+func (c *child) killGuardian() { _ = syscall.Kill(c.guardian, syscall.SIGKILL) }
 
-// endBy has the guardian end the command at a time, unless it is told another before:
-// we may be stopped, or stand still, and the lock would pass to another.
-func (c *child) endBy(t time.Time) {
-	now := uptime() // before Until: if we are stopped in between, it is early
-	_ = c.link.send("until", now+int64(time.Until(t)))
+// setDeadline makes the guardian kill the command at t, unless it gets a later
+// deadline before: if pawl is stopped or stalls, the lock passes to another holder
+// at t.
+func (c *child) setDeadline(t time.Time) {
+	now := uptime() // read before time.Until: if pawl is stopped in between, the deadline is early, not late
+	_ = c.conn.send("deadline", now+int64(time.Until(t)))
 }
 
-func codeFrom(status syscall.WaitStatus) int {
+func statusCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return exitSignal + int(status.Signal())
 	}
 	return status.ExitStatus()
 }
 
-// killed reports whether a signal ended the command.
-func killed(status syscall.WaitStatus) bool { return status.Signaled() }
+// endedBySignal reports whether a signal ended the command.
+func endedBySignal(status syscall.WaitStatus) bool { return status.Signaled() }
+
+// guardianArgs returns the guardian's command line, except the command.
+func guardianArgs(link *os.File, own bool, ignored []syscall.Signal) []string {
+	var numbers []string
+	for _, n := range ignored {
+		numbers = append(numbers, strconv.Itoa(int(n)))
+	}
+	return []string{os.Args[0], guardianVerb, strconv.Itoa(int(link.Fd())), strconv.FormatBool(own), strings.Join(numbers, ",")}
+}
+
+// guardianVerb is internal: pawl starts itself with it.
+const guardianVerb = "guardian"

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-const defaultPath = "" // the system has its own
+const defaultPath = "" // exec.LookPath has its own default
 
-var caught = []os.Signal{os.Interrupt, syscall.SIGTERM}
+var caughtSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// A child is the command. Windows has neither process groups to signal nor TERM:
-// when the lock is lost the command alone is killed.
+// A child is the command. Windows has neither process groups to signal nor SIGTERM:
+// when the lock is lost, only the command itself is killed.
 type child struct {
-	cmd  *exec.Cmd
-	pid  int
-	done chan int
-	late atomic.Bool
+	cmd        *exec.Cmd
+	pid        int
+	done       chan int
+	killedLate atomic.Bool
 }
 
 func start(cmd *exec.Cmd, _ *os.File, _ []syscall.Signal, _ time.Time) (*child, error) {
@@ -33,24 +33,24 @@ func start(cmd *exec.Cmd, _ *os.File, _ []syscall.Signal, _ time.Time) (*child, 
 	return c, nil
 }
 
-// pass passes a signal on, but for Ctrl-C, which the console sends to both.
-func (c *child) pass(n syscall.Signal) {
+// forward kills the command, except for Ctrl-C, which the console sends to both.
+func (c *child) forward(n syscall.Signal) {
 	if n != syscall.SIGINT {
 		_ = c.cmd.Process.Kill()
 	}
 }
 
-func (c *child) endBy(time.Time) {} // nobody is there to do it
+func (c *child) setDeadline(time.Time) {} // there is no guardian
 
 func (c *child) signalAll(syscall.Signal) { _ = c.cmd.Process.Kill() }
 
-func (c *child) endAll() {} // nobody else is known
+func (c *child) killAll() {} // descendants are not tracked
 
-func (c *child) endGuardian() {}
+func (c *child) killGuardian() {}
 
-func codeFrom(code int) int { return code }
+func statusCode(code int) int { return code }
 
-func killed(int) bool { return false } // the console's modes are the command's own
+func endedBySignal(int) bool { return false } // the console keeps no modes
 
 func isGuardian([]string) bool { return false }
 

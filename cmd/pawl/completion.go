@@ -11,19 +11,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A shell that asks for names waits, and its user with it: what the store has not said
-// by then is not offered, nor more names than fit on a screen or two.
+// Completion blocks the user's shell: names that the store has not returned by then
+// are not offered, nor more names than fit on two screens.
 const (
 	completeWithin = time.Second
 	completeMost   = 200
 )
 
-// A completer offers what may come next on a command line.
+// A completer returns candidates for the next word of a command line.
 type completer = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective)
 
-// complete has the shells offer names from the store, and the values that flags take.
+// complete registers completion of names from the store and of flag values.
 func (a *app) complete(root *cobra.Command) {
-	first := func(names completer) completer { // and after the name whatever the shell itself offers
+	first := func(names completer) completer { // after the name, the shell's own completion
 		return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
@@ -31,7 +31,7 @@ func (a *app) complete(root *cobra.Command) {
 			return names(cmd, args, begun)
 		}
 	}
-	only := func(names completer) completer { // and after the name nothing
+	only := func(names completer) completer { // after the name, nothing
 		return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -66,21 +66,21 @@ func (a *app) complete(root *cobra.Command) {
 			"busy-code": nothing, "slots": nothing, "goroutines": nothing, "reason": nothing, "token": nothing,
 		} {
 			if cmd.LocalNonPersistentFlags().Lookup(flag) != nil || cmd == root && root.PersistentFlags().Lookup(flag) != nil {
-				_ = cmd.RegisterFlagCompletionFunc(flag, values) // fails only for a flag that there is not
+				_ = cmd.RegisterFlagCompletionFunc(flag, values) // fails only for an unknown flag
 			}
 		}
 	}
 }
 
-// nothing is for what only the user knows.
+// nothing is for values that only the user knows.
 func nothing(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// names offers those of locks in the store, below prefixes that are not shown, with who
-// holds them. Those of recipes are offered as shells do with files that begin with a
-// dot: to whoever types that. It changes nothing, says nothing and makes no store: whoever presses a
-// key has not asked for any of that.
+// names completes names of locks in the store below prefixes, which are not shown,
+// with their holders. Names of recipes are only offered if the user typed their
+// first character, as shells do with hidden files. Pressing a key must not change
+// anything, print anything or create a store.
 func (a *app) names(prefixes ...string) completer {
 	return func(cmd *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		a.err = io.Discard
@@ -109,9 +109,9 @@ func (a *app) names(prefixes ...string) completer {
 	}
 }
 
-// find sends the names that there are.
+// find sends the names of existing claims.
 func (a *app) find(ctx context.Context, prefixes []string, begun string, found chan<- cobra.Completion) {
-	c, _, err := a.look(ctx, false)
+	c, _, err := a.openReadOnly(ctx, false)
 	if err != nil {
 		return
 	}
@@ -128,7 +128,7 @@ func (a *app) find(ctx context.Context, prefixes []string, begun string, found c
 			}
 			last = e.Name
 			select {
-			case found <- cobra.CompletionWithDesc(name, cut(viewOf(e, 0).stands(), 60)):
+			case found <- cobra.CompletionWithDesc(name, cut(newClaimJSON(e, 0).stands(), 60)):
 			case <-ctx.Done():
 				return
 			}
@@ -136,17 +136,18 @@ func (a *app) find(ctx context.Context, prefixes []string, begun string, found c
 	}
 }
 
-// completable reports whether a shell may be offered a name. A shell puts what several
-// have in common on the line without quotes, and bash runs that when it is asked again:
-// $(…) in a name that anybody wrote would be a command of his. One that hides something
-// or would be taken for a flag is not what was meant either.
+// completable reports whether a name may be offered to a shell. Shells insert the
+// common prefix of several candidates unquoted, and bash executes it when
+// completion runs again: $(…) in a name that anybody may have stored would run a
+// command. Names with hidden characters and names that look like flags are left out
+// as well.
 func completable(name string) bool {
-	unsafe := func(r rune) bool { return r <= unicode.MaxASCII && r != ' ' && r != '=' && !harmless(r) }
-	return name != "" && name[0] != '-' && name[0] != '=' && name == strings.TrimSpace(name) && !hides(name) && !strings.ContainsFunc(name, unsafe)
+	unsafe := func(r rune) bool { return r <= unicode.MaxASCII && r != ' ' && r != '=' && !shellSafe(r) }
+	return name != "" && name[0] != '-' && name[0] != '=' && name == strings.TrimSpace(name) && !hasHidden(name) && !strings.ContainsFunc(name, unsafe)
 }
 
-// stands says in a phrase what a claim does.
-func (v claimView) stands() string {
+// stands describes the claim's state in a phrase.
+func (v claimJSON) stands() string {
 	switch {
 	case v.State != "held":
 		return "waited for by " + v.who()

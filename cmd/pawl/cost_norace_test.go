@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// A lock that costs more than this would not be taken for small things. A slower machine
-// is given longer: pawl run starts pawl twice, the second time as the command's guardian,
-// so that the start of pawl measures what the machine costs. That start is bounded by
-// itself, beside small programs: a machine may start large ones slower still. The store's
-// file is in memory where the system has such a place: what is measured is pawl, and a disk
-// that others write to delays every cut and removal of a file by milliseconds.
+// The limits for the cost of pawl run. They grow with the time that starting pawl
+// takes on this machine: pawl run starts pawl twice, the second time as the
+// guardian. The start of pawl itself is limited relative to that of a small
+// program, generously because some machines are slower at starting large ones. The
+// store's file is in memory where possible, because a disk that other processes
+// write to delays file operations by milliseconds.
 const (
 	dearest     = 15 * time.Millisecond
-	timesToRun  = 2.5 // two starts of pawl: 1.5 to 1.9, on an idle machine and on a busy one
+	timesToRun  = 2.5 // times two starts of pawl: 1.5 to 1.9, on an idle and on a busy machine
 	timesToOpen = 4.0 // 1.6 on an idle machine, 0.6 to 1.1 on a busy one
 )
 
-// yardstick runs a command in a process of its own, which is a child of this one.
+// yardstick runs a command as a child process.
 const yardstick = `package main
 
 import (
@@ -42,8 +42,8 @@ func main() {
 }
 `
 
-// TestNoRaceRunCostsLittleMoreThanTheCommand builds the real command: the test
-// binary is larger and starts later.
+// TestNoRaceRunCostsLittleMoreThanTheCommand builds the real command, because the
+// test binary is larger and starts more slowly.
 func TestNoRaceRunCostsLittleMoreThanTheCommand(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "yardstick.go")
@@ -70,7 +70,7 @@ func TestNoRaceRunCostsLittleMoreThanTheCommand(t *testing.T) {
 	took := func(name string, args ...string) time.Duration {
 		t.Helper()
 		cmd := exec.Command(name, args...)
-		// The local store in all but its place, which is the user's own.
+		// Like the local store, but in another place.
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "PAWL_STORE=sqlite://" + filepath.Join(store, "locks.db")}
 		from := time.Now()
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -78,8 +78,8 @@ func TestNoRaceRunCostsLittleMoreThanTheCommand(t *testing.T) {
 		}
 		return time.Since(from)
 	}
-	took(pawl, "run", "x", "--", program) // makes the file
-	for round := 1; ; round++ {           // a noisy machine may be quiet the next time
+	took(pawl, "run", "x", "--", program) // creates the file
+	for round := 1; ; round++ {           // a noisy machine may be quiet in the next round
 		const runs = 40
 		var alone, small, large, locked []time.Duration
 		for range runs {

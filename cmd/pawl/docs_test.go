@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// called finds pawl in a line that somebody may type, with what comes before its verb.
+// called matches a pawl command line in a document.
 var called = regexp.MustCompile("(?:`|[$] |^    |^go run [.]/cmd/)pawl ((?:-s \\S+ )?)([a-z][a-z-]*)((?: --?[a-zA-Z][a-z-]*)*)")
 
-// The documents are read by people who type what is in them.
+// Readers type what the documents show.
 func TestTheDocumentsNameOnlyVerbsAndFlagsThatThereAre(t *testing.T) {
 	t.Parallel()
 	root := (&app{in: strings.NewReader(""), out: io.Discard, err: io.Discard}).root()
@@ -42,7 +42,7 @@ func TestTheDocumentsNameOnlyVerbsAndFlagsThatThereAre(t *testing.T) {
 	}
 }
 
-// unknown says what of a call there is not.
+// unknown returns what does not exist of a verb and its flags.
 func unknown(root *cobra.Command, verb string, flags []string) string {
 	for _, cmd := range root.Commands() {
 		if cmd.Name() != verb {

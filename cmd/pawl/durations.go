@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// durationVar is a flag that takes a time such as 90s or 1h30m, or as flock does a
-// number of seconds.
+// durationVar defines a flag that takes a duration such as 90s or 1h30m, or a
+// number of seconds, as flock does.
 func durationVar(f *pflag.FlagSet, p *time.Duration, name, short string, value time.Duration, usage string) {
 	*p = value
 	f.VarP((*durationFlag)(p), name, short, usage)
@@ -17,7 +17,8 @@ func durationVar(f *pflag.FlagSet, p *time.Duration, name, short string, value t
 
 type durationFlag time.Duration
 
-// String returns the time, and 0 for none: what pflag does not show as a default.
+// String returns the duration, or "0" for zero, which pflag does not show as a
+// default.
 func (d *durationFlag) String() string {
 	if *d == 0 {
 		return "0"
@@ -25,10 +26,10 @@ func (d *durationFlag) String() string {
 	return time.Duration(*d).String()
 }
 
-// Type returns what the help calls a value.
+// Type returns the name of the value in the help.
 func (*durationFlag) Type() string { return "duration" }
 
-// Set reads a time.
+// Set parses a duration.
 func (d *durationFlag) Set(s string) error {
 	if s != "" && strings.Trim(s, "+-.0123456789") == "" {
 		s += "s"

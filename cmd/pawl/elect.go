@@ -3,13 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"path"
-	"strings"
 
-	"github.com/spf13/cobra"
-
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/election"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) electCommand() *cobra.Command {
@@ -18,12 +14,12 @@ func (a *app) electCommand() *cobra.Command {
 		Use:   "elect [flags] NAME VALUE [--] COMMAND…",
 		Short: "Run a command while leading",
 		Long: `elect stands for election in NAME and runs COMMAND while it leads. Others see VALUE,
-such as an address: with NAME alone, elect prints the value of whoever leads.
+such as an address: with NAME alone, elect prints the value of the current leader.
 
 When COMMAND ends, the next in line leads. When the leadership is lost, COMMAND is
-stopped before another can lead, and the exit code is 79; with a supervisor that
-starts it again, it stands in line anew. Flags and exit codes are those of pawl run;
-without a leader to print it is 75.`,
+stopped before another can lead, and the exit code is 79; if a supervisor restarts
+elect, it queues again. Flags and exit codes are those of pawl run; if there is no
+leader to print, the exit code is 75.`,
 		Example: `  pawl elect scheduler 10.0.0.7:8080 -- ./scheduler
   pawl elect scheduler`,
 		DisableFlagsInUseLine: true,
@@ -34,7 +30,7 @@ without a leader to print it is 75.`,
 			if len(args) == 0 {
 				return usagef("no election: pawl elect [flags] NAME VALUE -- COMMAND")
 			}
-			j.waits, j.lasts = cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
+			j.waitGiven, j.ttlGiven = cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
 			switch j.value = args[1]; {
 			case j.value == "--":
 				return usagef("no value: pawl elect [flags] %s VALUE -- COMMAND", operand(args[0]))
@@ -51,66 +47,19 @@ without a leader to print it is 75.`,
 	return cmd
 }
 
-// leader prints the value of whoever leads.
+// leader prints the value of the current leader.
 func (a *app) leader(ctx context.Context, name string, vacant int) error {
-	c, _, err := a.look(ctx, false)
+	c, _, err := a.openReadOnly(ctx, false)
 	if err != nil {
 		return err
 	}
-	defer leave(c)
+	defer closeClient(c)
 	l, err := election.New(c, name).Leader(ctx)
 	if errors.Is(err, election.ErrNoLeader) {
-		return &coded{vacant, err}
+		return &exitError{vacant, err}
 	}
 	if err != nil {
 		return err
 	}
 	return a.print("%s\n", l.Value)
-}
-
-// The locks behind elections: of those whose name fits into the lock's, and of those
-// that go by a hash.
-var (
-	reserved      = elections[:strings.Index(elections, "/")+1] // begins the names of all recipes' locks
-	elections     = strings.TrimSuffix(electionLock("x"), "x")
-	longElections = path.Dir(electionLock(strings.Repeat("x", pawl.MaxName))) + "/"
-)
-
-// electionLock is the name of the lock that the leader holds; empty if there is no such
-// election.
-func electionLock(name string) string { return election.New(nil, name).LockName() }
-
-// electionOf is the election behind whose lock this is. One whose name is too long is
-// only known by the lock's.
-func electionOf(lock string) (name string, ok bool) {
-	if strings.HasPrefix(lock, longElections) {
-		return lock, true
-	}
-	if name, ok = strings.CutPrefix(lock, elections); !ok {
-		return "", false
-	}
-	return name, name != ""
-}
-
-// campaign stands for election in place of taking a lock.
-func (j *job) campaign(ctx context.Context, c *pawl.Client, try bool) (*pawl.Lease, error) {
-	var opts []pawl.Option
-	if try {
-		opts = append(opts, pawl.WithWait(0))
-	}
-	e := election.New(c, j.name, opts...)
-	j.line = e.LockName()
-	l, err := e.Campaign(ctx, j.value)
-	if err != nil {
-		return nil, err
-	}
-	return l.Lease, nil
-}
-
-// note is what others see of us in the line.
-func (j *job) note() string {
-	if j.verb == "elect" {
-		return j.value
-	}
-	return j.me.note()
 }

@@ -21,52 +21,53 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// evil is what somebody with the right to write into a store may put there: escape
-// sequences, the eight-bit ones, marks that turn text around, lines that are none,
-// characters that take no room, and bytes that are no text.
+// hiddenText is what an attacker with write access to a store may put there: escape
+// sequences, also the eight-bit ones, characters that reverse the text direction,
+// line separators, characters without width, and invalid UTF-8.
 const (
-	evilWord = "\x1b]0;owned\x07\x1b[2J\x08\x7f\u0085\u009b31m\u202a\u202e\u2066\u2069\u200e\u200f\u061c\u2028\u2029\u200b\u00ad\ufeff\U000e0041\ufe0f\u3164\xff"
-	evil     = evilWord + "\r\npawl: released \x00."
+	hiddenWord = "\x1b]0;owned\x07\x1b[2J\x08\x7f\u0085\u009b31m\u202a\u202e\u2066\u2069\u200e\u200f\u061c\u2028\u2029\u200b\u00ad\ufeff\U000e0041\ufe0f\u3164\xff"
+	hiddenText = hiddenWord + "\r\npawl: released \x00."
 )
 
-// plant writes attackers' claims into the stage's store: as exclusive holder and in
-// line, of a lock, of a lock with an evil name, and of an election.
-func (s *stage) plant() {
-	s.t.Helper()
-	s.hold("decoy") // its process lives, so that claims which name it stand
-	db, err := sqlite3.Open("file:" + s.path("locks.db"))
+// storeHiddenCharacters writes an attacker's claims into the store: as holder and
+// in line of a lock, of a lock with such a name, and of an election.
+func (env *testEnv) storeHiddenCharacters() {
+	env.t.Helper()
+	env.hold("decoy") // claims that name a live process do not expire
+	db, err := sqlite3.Open("file:" + env.path("locks.db"))
 	if err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	defer db.Close()
 	text := func(v string) string { return "CAST(x'" + hex.EncodeToString([]byte(v)) + "' AS TEXT)" }
-	note := "eve" + evilWord + "@host" + evilWord + " pid 7 cmd" + evilWord + " (why" + evil + ")"
+	note := "eve" + hiddenWord + "@host" + hiddenWord + " pid 7 cmd" + hiddenWord + " (why" + hiddenText + ")"
 	head := func(name, id, note string) string {
 		return fmt.Sprintf(`INSERT INTO pawl_head SELECT %s, 4096, %s, 1, 4096, %s, x_live, %s, 1, 1, 1, x_since, x_until + 3600000000, 0, 1, 0
-			FROM pawl_head WHERE name = 'decoy';`, text(name), text(id), text(evil), text(note))
+			FROM pawl_head WHERE name = 'decoy';`, text(name), text(id), text(hiddenText), text(note))
 	}
 	claim := func(name, id, note string) string {
 		return fmt.Sprintf(`INSERT INTO pawl_claim SELECT %s, 4097, %s, 1, %s, x_live, %s, 1, 1, 1, 0, x_since, x_until + 3600000000
-			FROM pawl_head WHERE name = 'decoy';`, text(name), text(id), text(evil), text(note))
+			FROM pawl_head WHERE name = 'decoy';`, text(name), text(id), text(hiddenText), text(note))
 	}
 	for _, statement := range []string{
 		"PRAGMA busy_timeout = 10000",
-		head("x", "id"+evil, note), claim("x", "id2"+evil, "words"+evil),
-		head("y", "id"+evil, "words"+evil), claim("y", "id2"+evil, note),
-		head("z"+evil, "id"+evil, note), claim("z"+evil, "id2"+evil, note),
-		head(".pawl/election/job", "id"+evil, "value"+evil), claim(".pawl/election/job", "id2"+evil, "value2"+evil),
-		head(".pawl/election/j"+evil, "id"+evil, "value"+evil),
+		head("x", "id"+hiddenText, note), claim("x", "id2"+hiddenText, "words"+hiddenText),
+		head("y", "id"+hiddenText, "words"+hiddenText), claim("y", "id2"+hiddenText, note),
+		head("z"+hiddenText, "id"+hiddenText, note), claim("z"+hiddenText, "id2"+hiddenText, note),
+		head(".pawl/election/job", "id"+hiddenText, "value"+hiddenText), claim(".pawl/election/job", "id2"+hiddenText, "value2"+hiddenText),
+		head(".pawl/election/j"+hiddenText, "id"+hiddenText, "value"+hiddenText),
 	} {
 		if err := db.Exec(statement); err != nil {
-			s.t.Fatalf("%v: %s", err, statement)
+			env.t.Fatalf("%v: %s", err, statement)
 		}
 	}
 }
 
-// nothingObeyed fails if anything was printed that a terminal would obey or not show.
-func nothingObeyed(t *testing.T, place, text string) {
+// checkEscaped fails if the text contains anything that a terminal would obey or
+// not show.
+func checkEscaped(t *testing.T, place, text string) {
 	t.Helper()
-	text = strings.ReplaceAll(text, "\r\n", "\n") // as a terminal has it
+	text = strings.ReplaceAll(text, "\r\n", "\n") // a terminal prints \r\n
 	text = strings.ReplaceAll(text, "\r\x1b[K", "")
 	if !utf8.ValidString(text) {
 		t.Errorf("%s prints bytes that are no text: %q", place, text)
@@ -86,8 +87,8 @@ func nothingObeyed(t *testing.T, place, text string) {
 
 func TestNothingFromAStoreReachesATerminalUnescaped(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	s.plant()
+	env := newTestEnv(t)
+	env.storeHiddenCharacters()
 	for _, args := range [][]string{
 		{"ls"}, {"ls", "--json"}, {"inspect", "x"}, {"inspect", "y"}, {"inspect", "--json", "x"}, {"inspect", "--json", "y"},
 		{"inspect", "job"}, {"inspect", ".pawl/election/job"}, {"inspect", "--json", ".pawl/election/job"}, {"elect", "job"},
@@ -96,59 +97,59 @@ func TestNothingFromAStoreReachesATerminalUnescaped(t *testing.T) {
 		{"force-unlock", "--token", "1", "x"}, {"force-unlock", "x"}, {"force-unlock", "job"},
 		{"__complete", "inspect", ""}, {"__complete", "elect", ""}, {"__complete", "force-unlock", ""},
 	} {
-		p := s.run("pawl", args...)
+		p := env.run("pawl", args...)
 		place := "pawl " + strings.Join(args, " ")
 		if args[0] == "__complete" {
-			p.out = strings.ReplaceAll(p.out, "\t", "") // between a word and what is said of it
+			p.out = strings.ReplaceAll(p.out, "\t", "") // separates a candidate from its description
 		}
-		nothingObeyed(t, place+" | cat", p.out)
-		nothingObeyed(t, place+" 2>&1 | cat", p.err)
+		checkEscaped(t, place+" | cat", p.out)
+		checkEscaped(t, place+" 2>&1 | cat", p.err)
 		if args[0] == "__complete" || args[0] == "force-unlock" && len(args) == 2 {
-			continue // a shell reads the first, and the second asks
+			continue // read by a shell only, or asks for input
 		}
-		x := s.terminal(200, "pawl", args...)
+		x := env.terminal(200, "pawl", args...)
 		<-x.done
-		nothingObeyed(t, place, x.shown())
+		checkEscaped(t, place, x.shown())
 		if !strings.Contains(p.out+p.err, `\x1b`) && !strings.Contains(p.out, `\u001b`) && args[0] != "elect" && p.err == "" {
 			t.Errorf("%s shows nothing of it: %q %q", place, p.out, p.err)
 		}
 	}
-	nothingObeyed(t, "--events", s.read("events"))
+	checkEscaped(t, "--events", env.read("events"))
 
-	watch := s.terminal(200, "pawl", "watch")
+	watch := env.terminal(200, "pawl", "watch")
 	watch.shows(`\njob|  job|evil|value`)
 	watch.types(ctrlC)
 	<-watch.done
-	nothingObeyed(t, "watch", watch.shown())
-	lines := s.terminal(200, "pawl", "watch", "--json")
+	checkEscaped(t, "watch", watch.shown())
+	lines := env.terminal(200, "pawl", "watch", "--json")
 	lines.shows(`election/job`)
 	lines.types(ctrlC)
 	<-lines.done
-	nothingObeyed(t, "watch --json", strings.ReplaceAll(lines.shown(), "^C", ""))
+	checkEscaped(t, "watch --json", strings.ReplaceAll(lines.shown(), "^C", ""))
 
-	asked := s.terminal(200, "pawl", "force-unlock", "y")
+	asked := env.terminal(200, "pawl", "force-unlock", "y")
 	asked.shows(`Type the lock's name to break it: `)
 	asked.types("y\n")
 	asked.ends(0)
-	nothingObeyed(t, "force-unlock on a terminal", asked.shown())
+	checkEscaped(t, "force-unlock on a terminal", asked.shown())
 	if !strings.Contains(asked.shown(), `audit: `) || !strings.Contains(asked.shown(), `\x1b[2J`) {
 		t.Errorf("force-unlock on a terminal: %q", asked.shown())
 	}
-	p := s.run("pawl", "force-unlock", "--token", strconv.Itoa(4096<<8), "x")
-	nothingObeyed(t, "force-unlock --token", p.err)
+	p := env.run("pawl", "force-unlock", "--token", strconv.Itoa(4096<<8), "x")
+	checkEscaped(t, "force-unlock --token", p.err)
 	if p.code != 0 || !strings.Contains(p.err, `audit: `) {
 		t.Errorf("force-unlock --token: %+v", p)
 	}
 }
 
-// What is escaped is the same value for whoever reads the JSON.
+// For a JSON parser the escaped value is the same.
 func TestJSONIsTheSameValueWithAllEscaped(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	s.plant()
-	want := strings.ToValidUTF8("id"+evil, "\ufffd")
+	env := newTestEnv(t)
+	env.storeHiddenCharacters()
+	want := strings.ToValidUTF8("id"+hiddenText, "\ufffd")
 	for _, args := range [][]string{{"ls", "--json", "x"}, {"inspect", "--json", "x"}} {
-		p := s.run("pawl", args...)
+		p := env.run("pawl", args...)
 		var all []object
 		if err := json.Unmarshal([]byte(p.out), &all); err != nil || len(all) != 2 {
 			t.Fatalf("%v: %v: %s", args, err, p.out)
@@ -160,12 +161,12 @@ func TestJSONIsTheSameValueWithAllEscaped(t *testing.T) {
 			t.Errorf("%v prints %q", args, p.out[i:])
 		}
 	}
-	if p := s.run("pawl", "run", "--reason", "größer 船", "fine", "--", "pawl", "ls", "--json", "fine"); !strings.Contains(p.out, `"größer 船"`) {
+	if p := env.run("pawl", "run", "--reason", "größer 船", "fine", "--", "pawl", "ls", "--json", "fine"); !strings.Contains(p.out, `"größer 船"`) {
 		t.Errorf("what can be read is escaped too: %s", p.out)
 	}
 }
 
-// On Redis every program may write a key that looks like a lock.
+// On Redis any program can write a key that looks like a lock.
 func TestNamesOfOtherProgramsOnRedisAreEscaped(t *testing.T) {
 	t.Parallel()
 	redis := testserver.Redis(t)
@@ -174,24 +175,24 @@ func TestNamesOfOtherProgramsOnRedisAreEscaped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for _, key := range []string{"pawl:x", "pawl:z" + evil} {
-		fmt.Fprintf(conn, "*5\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n$2\r\nPX\r\n$7\r\n3600000\r\n", len(key), key, len(evil), evil)
+	for _, key := range []string{"pawl:x", "pawl:z" + hiddenText} {
+		fmt.Fprintf(conn, "*5\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n$2\r\nPX\r\n$7\r\n3600000\r\n", len(key), key, len(hiddenText), hiddenText)
 		if _, err := io.ReadFull(conn, make([]byte, len("+OK\r\n"))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := newStage(t).with("PAWL_STORE=redis://" + redis.Addr())
+	env := newTestEnv(t).with("PAWL_STORE=redis://" + redis.Addr())
 	for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"inspect", "x"}, {"inspect", "--json", "x"}, {"run", "-n", "x", "--", "true"}, {"force-unlock", "--token", "0", "x"}} {
-		p := s.run("pawl", args...)
-		nothingObeyed(t, strings.Join(args, " "), p.out)
-		nothingObeyed(t, strings.Join(args, " "), p.err)
+		p := env.run("pawl", args...)
+		checkEscaped(t, strings.Join(args, " "), p.out)
+		checkEscaped(t, strings.Join(args, " "), p.err)
 		if args[0] == "ls" && !regexp.MustCompile(`z\\(x|u00)1b]0;owned`).MatchString(p.out) {
 			t.Errorf("%v does not show what is there: %q", args, p.out)
 		}
 	}
 }
 
-// What a server answers is anybody's words too.
+// Error messages of a server are untrusted too.
 func TestErrorsOfAStoreAreEscaped(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -214,20 +215,20 @@ func TestErrorsOfAStoreAreEscaped(t *testing.T) {
 						return
 					}
 					for range strings.Count(string(buf[:n]), "*") { // each command begins with one
-						_, _ = io.WriteString(conn, "-ERR "+evilWord+"\r\n")
+						_, _ = io.WriteString(conn, "-ERR "+hiddenWord+"\r\n")
 					}
 				}
 			})
 		}
 	})
-	s := newStage(t).with("PAWL_STORE=redis://"+ln.Addr().String(), contactEnv+"=2s")
-	for _, args := range [][]string{{"ls"}, {"inspect", "x"}, {"run", "-n", "--events", s.path("events"), "x", "--", "true"}, {"elect", "x"}, {"force-unlock", "x"}} {
-		p := s.run("pawl", args...)
-		nothingObeyed(t, strings.Join(args, " "), p.out)
-		nothingObeyed(t, strings.Join(args, " "), p.err)
+	env := newTestEnv(t).with("PAWL_STORE=redis://"+ln.Addr().String(), contactEnv+"=2s")
+	for _, args := range [][]string{{"ls"}, {"inspect", "x"}, {"run", "-n", "--events", env.path("events"), "x", "--", "true"}, {"elect", "x"}, {"force-unlock", "x"}} {
+		p := env.run("pawl", args...)
+		checkEscaped(t, strings.Join(args, " "), p.out)
+		checkEscaped(t, strings.Join(args, " "), p.err)
 		if p.code == 0 || !strings.Contains(p.err, `\x1b[2J`) {
 			t.Errorf("%v does not show the answer: %+v", args, p)
 		}
 	}
-	nothingObeyed(t, "--events", s.read("events"))
+	checkEscaped(t, "--events", env.read("events"))
 }

@@ -10,7 +10,7 @@ import (
 // An event is one line of --events.
 type event struct {
 	Time  time.Time `json:"time"`
-	Event string    `json:"event"` // waiting, acquired, busy, interrupted, failed, started, lost, released, replayed (nothing was run); exit, in place of released, after a loss
+	Event string    `json:"event"` // waiting, acquired, busy, interrupted, failed, started, lost, released, replayed (the command was not run); exit replaces released after a loss
 	Name  string    `json:"name"`
 	Token token     `json:"token,omitempty"`
 	PID   int       `json:"pid,omitempty"`
@@ -18,8 +18,8 @@ type event struct {
 	Error string    `json:"error,omitempty"`
 }
 
-// A token is printed as a string: it is larger than the integers that jq and
-// JavaScript keep whole.
+// A token is printed as a string because it exceeds the integers that jq and
+// JavaScript represent exactly.
 type token uint64
 
 // MarshalText writes the token in decimal.
@@ -27,10 +27,10 @@ func (t token) MarshalText() ([]byte, error) {
 	return strconv.AppendUint(nil, uint64(t), 10), nil
 }
 
-// events is the file that --events names; nil is none.
+// events writes the file of --events; a nil *events writes nothing.
 type events struct {
-	f     *os.File
-	clerk clerk
+	f      *os.File
+	writer asyncWriter
 }
 
 func openEvents(path string) (*events, error) {
@@ -39,13 +39,13 @@ func openEvents(path string) (*events, error) {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
-		return nil, &coded{exitUsage, fmt.Errorf("--events: %w", err)}
+		return nil, &exitError{exitUsage, fmt.Errorf("--events: %w", err)}
 	}
 	return &events{f: f}, nil
 }
 
-// add appends an event. A file that cannot be written to does not stop the
-// command: the lock matters more than its record.
+// add appends an event. Write errors are ignored: the lock matters more than its
+// log.
 func (e *events) add(ev event) {
 	if e == nil {
 		return
@@ -55,12 +55,12 @@ func (e *events) add(ev event) {
 	if err != nil {
 		return
 	}
-	e.clerk.add(func() { _, _ = e.f.Write(line) })
+	e.writer.add(func() { _, _ = e.f.Write(line) })
 }
 
 func (e *events) close() {
 	if e != nil {
-		e.clerk.wait()
+		e.writer.wait()
 		_ = e.f.Close()
 	}
 }

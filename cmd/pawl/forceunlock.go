@@ -22,13 +22,12 @@ func (a *app) forceUnlockCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "force-unlock NAME",
 		Short: "Break a lock, after showing whose it is",
-		Long: `force-unlock takes a lock away from whoever holds it. It does not stop the holder's
-command at once: that is told at its next renewal. Only what checks tokens is safe
-until then.
+		Long: `force-unlock takes a lock away from its holder. It does not stop the holder's command
+at once: the holder notices at its next renewal. Until then only systems that check
+tokens are safe.
 
-On a terminal it asks for the name to be typed. In a script, name the holder you mean
-by its token, as ls and inspect show it: --token is refused if the lock has changed
-hands since.`,
+On a terminal you have to type the name. In a script, give the holder's token as shown
+by ls and inspect: --token fails if the lock has changed hands since.`,
 		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.forceUnlock(cmd.Context(), args[0], want)
@@ -47,11 +46,11 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 		}
 		fence = n >> 8
 	}
-	c, st, err := a.look(ctx, false)
+	c, st, err := a.openReadOnly(ctx, false)
 	if err != nil {
 		return err
 	}
-	defer leave(c)
+	defer closeClient(c)
 	held, err := a.heldBy(ctx, c, st, name)
 	if err != nil {
 		return err
@@ -62,7 +61,7 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 			continue
 		}
 		victims = append(victims, e)
-		for i, line := range viewOf(e, 0).describe() {
+		for i, line := range newClaimJSON(e, 0).describe() {
 			if i == 0 {
 				line = shownName(name) + " is " + line
 			}
@@ -70,7 +69,7 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 		}
 	}
 	if len(victims) == 0 {
-		return &coded{exitFailed, fmt.Errorf("%q has changed hands: its token is %s, not %s; nothing was done",
+		return &exitError{exitFailed, fmt.Errorf("%q has changed hands: its token is %s, not %s; nothing was done",
 			name, strconv.FormatUint(held[0].Fence<<8, 10), want)}
 	}
 	if want == "" {
@@ -78,30 +77,31 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 			return err
 		}
 	}
-	change, err := a.toChange(ctx, c, st)
+	change, err := a.openForWriting(ctx, c, st)
 	if err != nil {
 		return err
 	}
-	defer leave(change)
+	defer closeClient(change)
 	for _, e := range victims {
-		if err := a.breakIt(ctx, change, e); err != nil {
+		if err := a.evict(ctx, change, e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// toChange is a client for a store that was looked at, and so is there. A file was
-// opened to be read alone; elsewhere it is the same client.
-func (a *app) toChange(ctx context.Context, seen *pawl.Client, s store) (*pawl.Client, error) {
+// openForWriting returns a client that may change the store that seen reads. SQLite
+// files were opened read-only and are opened again; for other stores seen itself is
+// returned.
+func (a *app) openForWriting(ctx context.Context, seen *pawl.Client, s store) (*pawl.Client, error) {
 	if u, err := driver.ParseURL(s.url); err != nil || u.Scheme != "sqlite" {
 		return seen, nil
 	}
-	c, _, err := a.connect(ctx)
+	c, _, err := a.openChosen(ctx)
 	return c, err
 }
 
-// heldBy finds the holders, of whom there is at least one.
+// heldBy returns the holders, at least one, or an error.
 func (a *app) heldBy(ctx context.Context, c *pawl.Client, s store, name string) ([]driver.Entry, error) {
 	held, err := holders(ctx, c, name)
 	if err != nil || len(held) > 0 {
@@ -110,10 +110,10 @@ func (a *app) heldBy(ctx context.Context, c *pawl.Client, s store, name string) 
 	hint := ""
 	if lock := electionLock(name); lock != "" {
 		if leaders, err := holders(ctx, c, lock); err == nil && len(leaders) > 0 {
-			hint = "; the leader of the election is broken with: " + a.calling(s) + " force-unlock " + operand(lock)
+			hint = "; the leader of the election is broken with: " + a.pawlCommand(s) + " force-unlock " + operand(lock)
 		}
 	}
-	return nil, &coded{exitFailed, fmt.Errorf("%q is not held by anybody%s", name, hint)}
+	return nil, &exitError{exitFailed, fmt.Errorf("%q is not held by anybody%s", name, hint)}
 }
 
 func holders(ctx context.Context, c *pawl.Client, name string) ([]driver.Entry, error) {
@@ -124,7 +124,7 @@ func holders(ctx context.Context, c *pawl.Client, name string) ([]driver.Entry, 
 	return slices.DeleteFunc(line, func(e driver.Entry) bool { return !e.Held }), nil
 }
 
-// confirm has the name typed by a person; a script must know the token.
+// confirm makes a person type the name. A script must use --token.
 func (a *app) confirm(name string) error {
 	if !isTerminal(a.in) {
 		return usagef("not a terminal: name the holder you mean with --token")
@@ -132,24 +132,24 @@ func (a *app) confirm(name string) error {
 	a.show("Breaking it does not stop that command at once; only what checks tokens is safe.\nType the lock's name to break it: ")
 	line, _ := bufio.NewReader(a.in).ReadString('\n')
 	if !confirms(line, name) {
-		return &coded{exitFailed, errors.New("that is not its name; nothing was done")}
+		return &exitError{exitFailed, errors.New("that is not its name; nothing was done")}
 	}
 	return nil
 }
 
-// confirms reports whether a line is the name, or the name as it was shown: one that
-// hides something can hardly be typed. On Windows a line ends in two characters.
+// confirms reports whether line is the name or the name as it was shown: hidden
+// characters can hardly be typed. On Windows a line ends in \r\n.
 func confirms(line, name string) bool {
 	typed, whole := strings.CutSuffix(line, "\n")
 	typed = strings.TrimSuffix(typed, "\r")
 	return whole && (typed == name || typed == shownName(name))
 }
 
-// breakIt evicts one claim and leaves an audit line.
-func (a *app) breakIt(ctx context.Context, c *pawl.Client, e driver.Entry) error {
+// evict evicts one claim and prints an audit line.
+func (a *app) evict(ctx context.Context, c *pawl.Client, e driver.Entry) error {
 	err := c.Evict(ctx, e)
 	if errors.Is(err, pawl.ErrNotHeld) {
-		return &coded{exitFailed, fmt.Errorf("%q changed hands just now; nothing was done", e.Name)}
+		return &exitError{exitFailed, fmt.Errorf("%q changed hands just now; nothing was done", e.Name)}
 	}
 	if err != nil {
 		return err
@@ -160,9 +160,10 @@ func (a *app) breakIt(ctx context.Context, c *pawl.Client, e driver.Entry) error
 	return nil
 }
 
-// auditWord is a text that cannot be taken for another field of the line.
+// auditWord quotes a text so that it cannot be mistaken for another field of the
+// line.
 func auditWord(s string) string {
-	if s == "" || strings.ContainsAny(s, " \"=") || hides(s) {
+	if s == "" || strings.ContainsAny(s, " \"=") || hasHidden(s) {
 		return strconv.Quote(s)
 	}
 	return s

@@ -11,24 +11,24 @@ import (
 	"testing"
 )
 
-// pawl is stopped, so the guardian ends the command. One that forks all the time is not
-// ended by one look at who is there.
+// pawl is stopped, so the guardian kills the command. If the command forks all the
+// time, one pass over its processes is not enough.
 func TestTheGuardianEndsWhatForksWhileItIsBeingEnded(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	s.write("forks", `trap '' TERM; n=0; while [ $n -lt 3000 ]; do n=$((n+1)); (sleep 0.02; echo x >>alive) & sleep 0.003; done`)
-	cmd := s.command("setsid", "-w", "pawl", "run", "--ttl", "3s", "--kill-after", "500ms", "x", "--", "sh", "-c",
+	env := newTestEnv(t)
+	env.write("forks", `trap '' TERM; n=0; while [ $n -lt 3000 ]; do n=$((n+1)); (sleep 0.02; echo x >>alive) & sleep 0.003; done`)
+	cmd := env.command("setsid", "-w", "pawl", "run", "--ttl", "3s", "--kill-after", "500ms", "x", "--", "sh", "-c",
 		`echo $PPID >guardian; setsid sh forks & setsid sh forks & sh forks`)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s.await("guardian")
-	s.await("alive")
-	pawl := s.pawlAbove("guardian")
+	env.await("guardian")
+	env.await("alive")
+	pawl := env.pawlAbove("guardian")
 	if err := syscall.Kill(pawl, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	rival := s.run("pawl", "run", "--ttl", "3s", "--kill-after", "500ms", "-w", "25s", "x", "--", "sh", "-c", `wc -l <alive; sleep 0.3; wc -l <alive`)
+	rival := env.run("pawl", "run", "--ttl", "3s", "--kill-after", "500ms", "-w", "25s", "x", "--", "sh", "-c", `wc -l <alive; sleep 0.3; wc -l <alive`)
 	if counts := strings.Fields(rival.out); rival.code != 0 || len(counts) != 2 || counts[0] != counts[1] {
 		t.Errorf("a rival holds, and the command goes on: %+v", rival)
 	}
@@ -38,13 +38,14 @@ func TestTheGuardianEndsWhatForksWhileItIsBeingEnded(t *testing.T) {
 	}
 }
 
-// The guardian is ended as soon as it is there, before or after it has begun the command.
-// pawl must notice, end what there is of the command, and give the lock back.
+// The guardian is killed as soon as it exists, before or after it started the
+// command. pawl must notice, kill what there is of the command, and release the
+// lock.
 func TestAGuardianThatEndsAtOnceIsNoticed(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	env := newTestEnv(t)
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGKILL, syscall.SIGINT} {
-		cmd := s.command("pawl", "run", "x", "--", "sleep", "60")
+		cmd := env.command("pawl", "run", "x", "--", "sleep", "60")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -53,9 +54,9 @@ func TestAGuardianThatEndsAtOnceIsNoticed(t *testing.T) {
 		go func() { ended <- cmd.Wait() }() // waited for below
 		var err error
 		if !eventually(func() bool {
-			// The first child of a Go program may be there only to try out the kernel, so
-			// each that comes is ended, until pawl has noticed.
-			for _, pid := range descendants(cmd.Process.Pid, nil) {
+			// The first child of a Go program may just probe the kernel, so each
+			// child is killed until pawl has noticed.
+			for _, pid := range descendantsOf(cmd.Process.Pid, nil) {
 				_ = syscall.Kill(pid, sig)
 				break
 			}
@@ -71,25 +72,25 @@ func TestAGuardianThatEndsAtOnceIsNoticed(t *testing.T) {
 		if code := exitOf(t, err); code != exitSignal+int(sig) {
 			t.Errorf("%v: exit code %d, want %d", sig, code, exitSignal+int(sig))
 		}
-		if free := s.run("pawl", "run", "-n", "x", "--", "true"); free.code != 0 {
+		if free := env.run("pawl", "run", "-n", "x", "--", "true"); free.code != 0 {
 			t.Errorf("%v: %+v", sig, free)
 		}
 	}
 }
 
-// A shell that becomes pawl may have children of its own, which are not the command's.
+// A shell that execs pawl may have children, which are not the command's.
 func TestChildrenFromBeforeAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	cmd := s.command("setsid", "-w", "sh", "-c", `sleep 60 & echo $! >older; exec pawl run --ttl 4s --kill-after 500ms x -- sh -c 'echo $PAWL_LOCK_TOKEN >token; sleep 60'`)
+	env := newTestEnv(t)
+	cmd := env.command("setsid", "-w", "sh", "-c", `sleep 60 & echo $! >older; exec pawl run --ttl 4s --kill-after 500ms x -- sh -c 'echo $PAWL_LOCK_TOKEN >token; sleep 60'`)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s.evict("x", "token")
+	env.evict("x", "token")
 	if code := exitOf(t, cmd.Wait()); code != exitLost {
 		t.Errorf("exit code %d, want %d", code, exitLost)
 	}
-	older, err := strconv.Atoi(strings.TrimSpace(s.read("older")))
+	older, err := strconv.Atoi(strings.TrimSpace(env.read("older")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,18 +100,18 @@ func TestChildrenFromBeforeAreLeftAlone(t *testing.T) {
 	_ = syscall.Kill(older, syscall.SIGKILL)
 }
 
-// A command in the background changes the terminal, which stops it. The shell must see
-// a job that has stopped, or fg would not continue it.
+// A background command changes the terminal's modes, which stops it. The shell must
+// see a stopped job, or fg would not resume it.
 func TestACommandThatTheTerminalStopsIsBroughtBack(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	x := s.terminal(80, "bash", "-c", `set -m; pawl run x -- sh -c 'stty sane; echo done >done' & until jobs | grep -q Stopped; do sleep 0.02; done; fg; echo "code $?"`)
+	env := newTestEnv(t)
+	x := env.terminal(80, "bash", "-c", `set -m; pawl run x -- sh -c 'stty sane; echo done >done' & until jobs | grep -q Stopped; do sleep 0.02; done; fg; echo "code $?"`)
 	x.shows("code 0")
 	x.ends(0)
-	s.await("done")
+	env.await("done")
 }
 
-// pawl is upgraded while it waits: the guardian is still the program that waits.
+// pawl is upgraded while it waits: the guardian must be the program that waits.
 func TestAPawlWhoseFileIsGoneRunsItsCommand(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("pawl")
@@ -124,22 +125,22 @@ func TestAPawlWhoseFileIsGoneRunsItsCommand(t *testing.T) {
 	for how, becomes := range map[string]string{"removed": "", "replaced": "#!/bin/sh\nexit 3\n"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
-			s.hold("x")
-			if err := os.Mkdir(s.path("bin"), 0o700); err != nil {
+			env := newTestEnv(t)
+			env.hold("x")
+			if err := os.Mkdir(env.path("bin"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			old := s.path("bin/pawl")
+			old := env.path("bin/pawl")
 			if err := os.WriteFile(old, image, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			cmd := s.command(old, "run", "--events", "waits", "x", "--", "true")
+			cmd := env.command(old, "run", "--events", "waits", "x", "--", "true")
 			cmd.Args[0] = "pawl"
 			cmd.Stderr = t.Output()
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			s.await("waits")
+			env.await("waits")
 			if err := os.Remove(old); err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +149,7 @@ func TestAPawlWhoseFileIsGoneRunsItsCommand(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s.letGo("x")
+			env.release("x")
 			if code := exitOf(t, cmd.Wait()); code != 0 {
 				t.Errorf("exit code %d", code)
 			}

@@ -13,23 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// guardianVerb is not for people: pawl starts itself with it.
-const guardianVerb = "guardian"
-
-// guardianArgs is the command line of a guardian, but for the command.
-func guardianArgs(link *os.File, own bool, ignored []syscall.Signal) []string {
-	var numbers []string
-	for _, n := range ignored {
-		numbers = append(numbers, strconv.Itoa(int(n)))
-	}
-	return []string{os.Args[0], guardianVerb, strconv.Itoa(int(link.Fd())), strconv.FormatBool(own), strings.Join(numbers, ",")}
-}
-
-// isGuardian reports whether a command line is a guardian's.
+// isGuardian reports whether this is the command line of a guardian.
 func isGuardian(args []string) bool {
 	if len(args) < 7 || args[1] != guardianVerb {
 		return false
@@ -38,58 +24,58 @@ func isGuardian(args []string) bool {
 	return err == nil
 }
 
-// A guardian starts the command and stays its parent. It ends the command, and
-// everything that descends from it, when pawl dies, and at the time that pawl has
-// named last.
+// A guardian starts the command and stays its parent. It kills the command and all
+// its descendants when pawl dies, and at the deadline that pawl set last.
 type guardian struct {
-	family
-	link    *link
-	signals chan os.Signal
-	orders  chan order
-	stops   chan syscall.Signal // by which the command was stopped
-	done    chan syscall.WaitStatus
-	until   int64 // when the command has to be ended, by uptime; 0: never
+	processTree
+	conn     *guardianConn
+	signals  chan os.Signal
+	requests chan request
+	stops    chan syscall.Signal // signals that stopped the command
+	done     chan syscall.WaitStatus
+	killAt   int64 // the deadline, in uptime; 0: none
 }
 
-type order struct {
+type request struct {
 	word string
 	n    int64
 }
 
-// guardianMain is a guardian from its beginning to its end.
+// guardianMain runs a guardian and returns its exit code.
 func guardianMain(args []string) int {
-	fd, _ := strconv.Atoi(args[2]) // isGuardian has looked
+	fd, _ := strconv.Atoi(args[2]) // checked by isGuardian
 	syscall.CloseOnExec(fd)
-	link, err := linkOf(fd)
-	if err != nil { // pawl did not start us
+	link, err := connFromFD(fd)
+	if err != nil { // not started by pawl
 		return exitUsage
 	}
 	g := &guardian{
-		family: family{own: args[3] == "true"}, link: link,
-		signals: make(chan os.Signal, 16), orders: make(chan order), stops: make(chan syscall.Signal, 1), done: make(chan syscall.WaitStatus, 1),
+		processTree: processTree{ownGroup: args[3] == "true"}, conn: link,
+		signals: make(chan os.Signal, 16), requests: make(chan request), stops: make(chan syscall.Signal, 1), done: make(chan syscall.WaitStatus, 1),
 	}
 	adoptOrphans()
-	g.settle(strings.Split(args[4], ","))
-	go func() { // ends with pawl, or with us
-		g.link.receive(func(word string, n int64) { g.orders <- order{word, n} })
-		close(g.orders)
+	g.setUpSignals(strings.Split(args[4], ","))
+	go func() { // ends with pawl, or with this process
+		g.conn.receive(func(word string, n int64) { g.requests <- request{word, n} })
+		close(g.requests)
 	}()
 	if err := g.start(args[5], args[6:]); err != nil {
 		errno, _ := errors.AsType[syscall.Errno](err)
-		g.link.send("failed", int64(errno))
+		g.conn.send("failed", int64(errno))
 		return exitNotExec
 	}
-	g.link.send("started", int64(g.pid))
+	g.conn.send("started", int64(g.pid))
 	g.watch()
 	return 0
 }
 
-// settle makes signals what they shall be in the command: ignored where they were
-// when pawl began, and otherwise as ever, since what is caught here is not there. We
-// catch what would end or stop us.
-func (g *guardian) settle(ignored []string) {
+// setUpSignals prepares signal handling for the command: signals that were ignored
+// when pawl started stay ignored, the others get their default action, because
+// caught signals are reset on exec. The guardian catches everything that would end
+// or stop it.
+func (g *guardian) setUpSignals(ignored []string) {
 	stop := []os.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE}
-	for _, sig := range append(stop, caught...) {
+	for _, sig := range append(stop, caughtSignals...) {
 		if slices.Contains(ignored, strconv.Itoa(int(sig.(syscall.Signal)))) {
 			signal.Ignore(sig)
 		} else {
@@ -101,17 +87,17 @@ func (g *guardian) settle(ignored []string) {
 // start starts the command.
 func (g *guardian) start(program string, argv []string) error {
 	cmd := &exec.Cmd{Path: program, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: g.own}
-	tieTo(cmd.SysProcAttr)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: g.ownGroup}
+	dieWithParent(cmd.SysProcAttr)
 	started := make(chan error)
-	go func() { // ends with the command, or with us
-		// The signal that the kernel sends the command when its parent dies follows
-		// the thread that started it, not the process: this one stays.
+	go func() { // ends with the command, or with this process
+		// The kernel sends the parent-death signal when the thread that started the
+		// command ends, not the process, so this thread must stay.
 		runtime.LockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			g.done <- reap(cmd.Process.Pid, func(sig syscall.Signal) { g.stops <- sig })
+			g.done <- waitChild(cmd.Process.Pid, func(sig syscall.Signal) { g.stops <- sig })
 		}
 	}()
 	err := <-started
@@ -121,7 +107,7 @@ func (g *guardian) start(program string, argv []string) error {
 	return err
 }
 
-// watch stays until the command has ended, or has to be.
+// watch returns when the command has ended or was killed.
 func (g *guardian) watch() {
 	tick := time.NewTimer(0)
 	late := false
@@ -129,101 +115,86 @@ func (g *guardian) watch() {
 		select {
 		case status := <-g.done:
 			if late {
-				g.endAll()
+				g.killAll()
 			}
-			if !g.link.send("ended", int64(status)) { // pawl is gone too, just now
-				g.endAll()
+			if !g.conn.send("ended", int64(status)) { // pawl died at the same moment
+				g.killAll()
 			}
 			return
 		case sig := <-g.signals:
-			g.tell(sig)
+			g.reportSignal(sig)
 		case sig := <-g.stops:
-			g.link.send("stopped", int64(sig))
-		case o, alive := <-g.orders:
+			g.conn.send("stopped", int64(sig))
+		case o, alive := <-g.requests:
 			if !alive {
 				g.signalAll(syscall.SIGKILL)
-				g.endAll()
+				g.killAll()
 				return
 			}
-			g.obey(o)
-			tick.Reset(g.pause())
+			g.handle(o)
+			tick.Reset(g.nextCheck())
 		case <-tick.C:
-			if g.until != 0 && uptime() >= g.until && !g.hasNews() {
+			if g.killAt != 0 && uptime() >= g.killAt && !g.deadlineMoved() {
 				if !late {
 					late = true
-					g.link.send("late", 0)
+					g.conn.send("late", 0)
 				}
-				g.signalAll(syscall.SIGKILL) // and again, until nobody is left
+				g.signalAll(syscall.SIGKILL) // repeated until nothing is left
 			}
-			tick.Reset(g.pause())
+			tick.Reset(g.nextCheck())
 		}
 	}
 }
 
-// pause is when to look at the clock again: it may jump, when a machine has slept.
-func (g *guardian) pause() time.Duration {
-	if g.until == 0 {
+// nextCheck returns when to read the clock again. The clock may jump after a
+// suspend.
+func (g *guardian) nextCheck() time.Duration {
+	if g.killAt == 0 {
 		return time.Hour
 	}
-	return min(max(time.Duration(g.until-uptime()), 50*time.Millisecond), time.Second)
+	return min(max(time.Duration(g.killAt-uptime()), 50*time.Millisecond), time.Second)
 }
 
-func (g *guardian) obey(o order) {
+func (g *guardian) handle(o request) {
 	switch o.word {
-	case "until":
-		g.until = o.n
-	case "ask":
-		g.answer(o.n)
+	case "deadline":
+		g.killAt = o.n
+	case "sync":
+		g.reportSignals(o.n)
 	}
 }
 
-// hasNews takes in what pawl has said while we stood still, and reports whether the
-// time is not over after all.
-func (g *guardian) hasNews() bool {
+// deadlineMoved handles the requests that pawl sent while this process was stalled,
+// and reports whether the deadline is now in the future.
+func (g *guardian) deadlineMoved() bool {
 	for {
 		select {
-		case o, alive := <-g.orders:
+		case o, alive := <-g.requests:
 			if !alive {
 				return false
 			}
-			g.obey(o)
+			g.handle(o)
 		case <-time.After(10 * time.Millisecond):
-			return uptime() < g.until
+			return uptime() < g.killAt
 		}
 	}
 }
 
-func (g *guardian) tell(sig os.Signal) {
-	if slices.Contains(caught, sig) {
-		g.link.send("signal", int64(sig.(syscall.Signal)))
+func (g *guardian) reportSignal(sig os.Signal) {
+	if slices.Contains(caughtSignals, sig) {
+		g.conn.send("signal", int64(sig.(syscall.Signal)))
 	}
 }
 
-// answer tells of the signals that are here before it answers.
-func (g *guardian) answer(question int64) {
+// reportSignals reports all received signals before it answers a sync.
+func (g *guardian) reportSignals(number int64) {
 	for {
 		select {
 		case sig := <-g.signals:
-			g.tell(sig)
+			g.reportSignal(sig)
 		default:
-			g.link.send("answer", question)
+			g.conn.send("synced", number)
 			return
 		}
 	}
-}
-
-func clock(id int32) int64 {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(id, &ts) // it is there
-	return ts.Nano()
-}
-
-// ignoredByGo lists what was ignored when we began, as far as Go keeps it as it was.
-func ignoredByGo() (ignored []syscall.Signal) {
-	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
-		if signal.Ignored(sig) {
-			ignored = append(ignored, sig)
-		}
-	}
-	return ignored
 }

@@ -15,16 +15,16 @@ import (
 func (a *app) inspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect NAME",
-		Short: "Show everything known about one lock: who holds it, and the line behind",
-		Long: `inspect shows who holds the lock NAME, and the line behind. If there is an election
-of that name, it shows its leader and its candidates as well.`,
+		Short: "Show everything about one lock: its holders and its line",
+		Long: `inspect shows the holders of the lock NAME and its line. If there is an election of
+that name, it also shows the leader and the candidates.`,
 		Args: oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, st, err := a.look(cmd.Context(), false)
+			c, st, err := a.openReadOnly(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
-			defer leave(c)
+			defer closeClient(c)
 			all, nodes, err := lineOf(cmd.Context(), c, args[0])
 			if err != nil {
 				return err
@@ -42,7 +42,7 @@ of that name, it shows its leader and its candidates as well.`,
 	return cmd
 }
 
-// oneName checks that there is one argument, a name.
+// oneName checks that there is exactly one argument, a name.
 func oneName(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 && args[0] == "" {
 		return usagef("no lock name: pawl %s", cmd.Use)
@@ -50,9 +50,9 @@ func oneName(cmd *cobra.Command, args []string) error {
 	return cobra.ExactArgs(1)(cmd, args)
 }
 
-// lineOf is who holds and waits for a lock and, behind them, who leads the election of
-// that name and stands for it.
-func lineOf(ctx context.Context, c *pawl.Client, name string) (all []claimView, nodes []nodeView, err error) {
+// lineOf returns the claims of a lock, followed by the claims of the election of
+// that name.
+func lineOf(ctx context.Context, c *pawl.Client, name string) (all []claimJSON, nodes []nodeState, err error) {
 	locks := []string{name}
 	if lock := electionLock(name); lock != "" && !strings.HasPrefix(name, elections) && len(lock) <= pawl.MaxName {
 		locks = append(locks, lock)
@@ -60,23 +60,23 @@ func lineOf(ctx context.Context, c *pawl.Client, name string) (all []claimView, 
 	for i, lock := range locks {
 		line, err := c.Line(ctx, lock)
 		if i > 0 && errors.Is(err, pawl.ErrDenied) {
-			break // who may look at this lock alone
+			break // the user may only read this lock
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 		if i == 0 || len(line) > 0 {
-			nodes = append(nodes, nodeViews(ctx, c, lock)...)
+			nodes = append(nodes, nodeStates(ctx, c, lock)...)
 		}
 		for place, e := range line {
-			all = append(all, viewOf(e, place))
+			all = append(all, newClaimJSON(e, place))
 		}
 	}
 	return all, nodes, nil
 }
 
-// describe prints what inspect has found.
-func (a *app) describe(name string, st store, all []claimView, nodes []nodeView) error {
+// describe prints the result of inspect.
+func (a *app) describe(name string, st store, all []claimJSON, nodes []nodeState) error {
 	title := shownName(name)
 	if len(all) > 0 {
 		title = all[0].subject()
@@ -102,8 +102,8 @@ func (a *app) describe(name string, st store, all []claimView, nodes []nodeView)
 	return nil
 }
 
-// describe tells of a claim in a few lines.
-func (v claimView) describe() []string {
+// describe describes a claim in a few lines.
+func (v claimJSON) describe() []string {
 	lines := []string{fmt.Sprintf("%s (%s) by %s for %s", v.State, v.mode(), v.who(), brief(duration(v.Seconds)))}
 	if v.Foreign {
 		lines[0] = fmt.Sprintf("%s (%s) by another program", v.State, v.mode())

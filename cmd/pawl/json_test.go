@@ -14,25 +14,25 @@ import (
 	"testing"
 )
 
-// object is one JSON object, as a reader who knows nothing of our types gets it.
+// object is a JSON object, decoded without pawl's types.
 type object map[string]any
 
-func (s *stage) list(args ...string) []object {
-	s.t.Helper()
-	p := s.run("pawl", args...)
+func (env *testEnv) list(args ...string) []object {
+	env.t.Helper()
+	p := env.run("pawl", args...)
 	var all []object
 	if err := json.Unmarshal([]byte(p.out), &all); err != nil || p.code != 0 || p.err != "" {
-		s.t.Fatalf("pawl %v: code %d, %v\n%s%s", args, p.code, err, p.out, p.err)
+		env.t.Fatalf("pawl %v: code %d, %v\n%s%s", args, p.code, err, p.out, p.err)
 	}
 	return all
 }
 
-// documented are the fields of one claim in --json, and how each looks.
-var documented = map[string]func(any) bool{
+// documentedFields are the fields of a claim in --json, with their formats.
+var documentedFields = map[string]func(any) bool{
 	"name":     isText(`^.+$`),
 	"mode":     isText(`^(exclusive|shared|permits)$`),
 	"state":    isText(`^(held|waiting)$`),
-	"token":    isText(`^[1-9]\d+$`), // a string: larger than what JavaScript keeps whole
+	"token":    isText(`^[1-9]\d+$`), // a string, because it exceeds JavaScript's integers
 	"id":       isText(`^\S+$`),
 	"holder":   isText(`^\S+@\S+$`),
 	"pid":      isNumber,
@@ -62,7 +62,7 @@ func isNumber(v any) bool {
 func (o object) check(t *testing.T, want ...string) {
 	t.Helper()
 	for key, value := range o {
-		if is := documented[key]; is == nil {
+		if is := documentedFields[key]; is == nil {
 			t.Errorf("field %q is not documented", key)
 		} else if !is(value) {
 			t.Errorf("field %q is %v", key, value)
@@ -75,32 +75,32 @@ func (o object) check(t *testing.T, want ...string) {
 	}
 }
 
-// everybody is what every claim of ours has.
-var everybody = []string{"name", "mode", "state", "id", "holder", "pid", "command", "seconds", "left"}
+// commonFields are in every claim of pawl.
+var commonFields = []string{"name", "mode", "state", "id", "holder", "pid", "command", "seconds", "left"}
 
 func TestJSONHasTheDocumentedFields(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	if p := s.run("pawl", "run", "x", "--", "true"); p.code != 0 { // a store, with nothing in it
+	env := newTestEnv(t)
+	if p := env.run("pawl", "run", "x", "--", "true"); p.code != 0 { // creates an empty store
 		t.Fatalf("%+v", p)
 	}
 	for _, args := range [][]string{{"ls", "--json"}, {"inspect", "--json", "x"}} {
-		if p := s.run("pawl", args...); p.out != "[]\n" {
+		if p := env.run("pawl", args...); p.out != "[]\n" {
 			t.Errorf("pawl %v with nothing to list: %q", args, p.out)
 		}
 	}
-	s.hold("x", "--reason", "release 4.2")
-	s.hold("readers", "--shared")
-	s.hold("slots", "--slots", "3")
-	s.begin("waiting", "pawl", "run", "-q", "--events", s.path("waiting"), "x", "--", "true")
+	env.hold("x", "--reason", "release 4.2")
+	env.hold("readers", "--shared")
+	env.hold("slots", "--slots", "3")
+	env.start("waiting", "pawl", "run", "-q", "--events", env.path("waiting"), "x", "--", "true")
 	var all []object
-	if !eventually(func() bool { all = s.list("ls", "--json"); return len(all) == 4 }) {
+	if !eventually(func() bool { all = env.list("ls", "--json"); return len(all) == 4 }) {
 		t.Fatalf("listed: %v", all)
 	}
 	byState := map[string]object{}
 	for _, o := range all {
 		byState[o["name"].(string)+" "+o["state"].(string)] = o
-		o.check(t, everybody...)
+		o.check(t, commonFields...)
 	}
 	keys := slices.Sorted(maps.Keys(byState))
 	if !slices.Equal(keys, []string{"readers held", "slots held", "x held", "x waiting"}) {
@@ -120,25 +120,25 @@ func TestJSONHasTheDocumentedFields(t *testing.T) {
 		t.Errorf("a reader: %v", o)
 	}
 
-	line := s.list("inspect", "--json", "x")
+	line := env.list("inspect", "--json", "x")
 	if len(line) != 2 || line[0]["state"] != "held" || line[1]["state"] != "waiting" || line[0]["id"] != byState["x held"]["id"] {
 		t.Errorf("inspect x: %v", line)
 	}
-	shown := s.run("pawl", "inspect", "x").out
+	shown := env.run("pawl", "inspect", "x").out
 	for _, want := range []string{`held \(exclusive\) by \S+@\S+ pid \d+ sh for `, `reason  release 4\.2`, "token   " + line[0]["token"].(string), `waiting \(exclusive\) by`, `place   1st in line`, `lease   ends in \d+s unless it is renewed`} {
 		if !regexp.MustCompile(want).MatchString(shown) {
 			t.Errorf("inspect does not show %q:\n%s", want, shown)
 		}
 	}
-	if got := s.run("pawl", "inspect", "nobody").out; !strings.Contains(got, "free: nobody holds it or waits for it") {
+	if got := env.run("pawl", "inspect", "nobody").out; !strings.Contains(got, "free: nobody holds it or waits for it") {
 		t.Errorf("inspect of a free lock: %q", got)
 	}
 }
 
 func TestLsTakesABeginningOrWildcards(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	p := s.run("pawl", "run", "--also", "jobs/b/c", "--also", "jobs*", "--also", "other", "jobs/a", "--", "sh", "-c", `
+	env := newTestEnv(t)
+	p := env.run("pawl", "run", "--also", "jobs/b/c", "--also", "jobs*", "--also", "other", "jobs/a", "--", "sh", "-c", `
 		show() { printf '%s:' "$1"; pawl ls "$@" | sed -n 's/ .*//; 2,$p' | tr '\n' ' '; echo; }
 		show jobs; show 'jobs/*'; show 'jobs/?'; show '*o*r'; show '*'; show 'jobs\*'; show '[k-p]*'; show none; show 'jobs/a'`)
 	want := `jobs:jobs* jobs/a jobs/b/c 
@@ -156,25 +156,25 @@ jobs/a:jobs/a
 	}
 }
 
-// watch starts pawl watch --json; said is what it says next.
-func (s *stage) watch(name string) (watch *exec.Cmd, said func() object) {
-	s.t.Helper()
-	watch = s.command("pawl", "watch", "--json", name)
+// watch starts pawl watch --json; said returns its next object.
+func (env *testEnv) watch(name string) (watch *exec.Cmd, said func() object) {
+	env.t.Helper()
+	watch = env.command("pawl", "watch", "--json", name)
 	out, err := watch.StdoutPipe()
 	if err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	if err := watch.Start(); err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)
 	return watch, func() (o object) {
-		s.t.Helper()
+		env.t.Helper()
 		if !lines.Scan() {
-			s.t.Fatalf("watch ended: %v", lines.Err())
+			env.t.Fatalf("watch ended: %v", lines.Err())
 		}
 		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
-			s.t.Fatalf("%v: %s", err, lines.Bytes())
+			env.t.Fatalf("%v: %s", err, lines.Bytes())
 		}
 		return o
 	}
@@ -182,16 +182,16 @@ func (s *stage) watch(name string) (watch *exec.Cmd, said func() object) {
 
 func TestWatchTellsWhatHappens(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	s.hold("x")
-	watch, said := s.watch("x")
+	env := newTestEnv(t)
+	env.hold("x")
+	watch, said := env.watch("x")
 	next := func() object {
 		t.Helper()
 		o := said()
 		claim := maps.Clone(o)
 		delete(claim, "time")
 		delete(claim, "event")
-		claim.check(t, everybody...)
+		claim.check(t, commonFields...)
 		if !isText(`^20\d\d-.*Z$`)(o["time"]) {
 			t.Errorf("time: %v", o["time"])
 		}
@@ -201,12 +201,12 @@ func TestWatchTellsWhatHappens(t *testing.T) {
 	if first["event"] != "taken" || first["name"] != "x" {
 		t.Errorf("how it stands: %v", first)
 	}
-	s.begin("waiting", "pawl", "run", "-q", "--events", s.path("waiting"), "x", "--", "sh", "-c", "echo 2 >second; until [ -e go2 ]; do sleep 0.02; done")
+	env.start("waiting", "pawl", "run", "-q", "--events", env.path("waiting"), "x", "--", "sh", "-c", "echo 2 >second; until [ -e go2 ]; do sleep 0.02; done")
 	second := next()
 	if second["event"] != "queued" || second["token"] != nil {
 		t.Errorf("somebody came: %v", second)
 	}
-	s.letGo("x")
+	env.release("x")
 	seen := map[string]any{}
 	for range 2 {
 		o := next()
@@ -215,7 +215,7 @@ func TestWatchTellsWhatHappens(t *testing.T) {
 	if seen["left"] != first["id"] || seen["taken"] != second["id"] {
 		t.Errorf("a handover: %v", seen)
 	}
-	s.write("go2", "")
+	env.write("go2", "")
 	if o := next(); o["event"] != "left" {
 		t.Errorf("the end: %v", o)
 	}
@@ -229,15 +229,15 @@ func TestWatchTellsWhatHappens(t *testing.T) {
 
 func TestWatchEndsWithItsReader(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	s.hold("a")
-	watch := s.begin("line", "sh", "-c", `(pawl watch; echo >ended) | head -n 1 >line`)
-	s.letGo("a") // with the next thing to say it learns that nobody listens
-	s.await("ended")
+	env := newTestEnv(t)
+	env.hold("a")
+	watch := env.start("line", "sh", "-c", `(pawl watch; echo >ended) | head -n 1 >line`)
+	env.release("a") // writing the next change fails, because nobody reads
+	env.await("ended")
 	if err := watch.Wait(); err != nil {
 		t.Error(err)
 	}
-	if line := s.read("line"); !regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3}  taken   a  \S+@\S+ pid \d+ sh\n$`).MatchString(line) {
+	if line := env.read("line"); !regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3}  taken   a  \S+@\S+ pid \d+ sh\n$`).MatchString(line) {
 		t.Errorf("watch said %q", line)
 	}
 }

@@ -16,34 +16,34 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A claimView is one claim in --json: the one schema of ls, inspect and watch.
-type claimView struct {
+// claimJSON is one claim in --json: the schema of ls, inspect and watch.
+type claimJSON struct {
 	Name    string  `json:"name"`
 	Mode    string  `json:"mode"`  // exclusive, shared or permits
 	State   string  `json:"state"` // held or waiting
 	Need    int     `json:"need,omitempty"`
 	Limit   int     `json:"limit,omitempty"`
-	Token   token   `json:"token,omitempty"` // a string of digits; none while waiting
+	Token   token   `json:"token,omitempty"` // decimal digits; absent while waiting
 	ID      string  `json:"id"`
 	Holder  string  `json:"holder,omitempty"` // user@host
 	PID     int     `json:"pid,omitempty"`
 	Command string  `json:"command,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
-	Seconds float64 `json:"seconds"`           // held or waiting for so long
-	Left    float64 `json:"left,omitempty"`    // seconds until it expires unless it is renewed
-	Ahead   int     `json:"ahead,omitempty"`   // claims before it in line, while waiting
+	Seconds float64 `json:"seconds"`           // held or waiting for this long
+	Left    float64 `json:"left,omitempty"`    // seconds until it expires unless renewed
+	Ahead   int     `json:"ahead,omitempty"`   // claims ahead in line, while waiting
 	Foreign bool    `json:"foreign,omitempty"` // held by a program that is not pawl
 
-	Election string `json:"election,omitempty"` // that its holder leads; the name is then that of the lock behind it
-	Value    string `json:"value,omitempty"`    // of the candidate
+	Election string `json:"election,omitempty"` // the election that its holder leads; name is then the lock behind it
+	Value    string `json:"value,omitempty"`    // the candidate's value
 
-	Nodes []string `json:"nodes,omitempty"` // of a quorum, that hold it; shown by inspect
+	Nodes []string `json:"nodes,omitempty"` // the quorum's nodes that hold it; inspect only
 }
 
-// viewOf shows an entry as a claimView. The fence is the engine's own token; the
-// command's is that with the pass in its low byte.
-func viewOf(e driver.Entry, ahead int) claimView {
-	v := claimView{
+// newClaimJSON converts an entry. Fence is the engine's own token; the token that
+// users see has the pass in its low byte.
+func newClaimJSON(e driver.Entry, ahead int) claimJSON {
+	v := claimJSON{
 		Name: e.Name, Mode: "exclusive", State: "waiting", ID: e.ID, Token: token(e.Fence << 8),
 		Seconds: seconds(e.Since), Left: seconds(e.Left), Foreign: e.Foreign,
 	}
@@ -51,7 +51,7 @@ func viewOf(e driver.Entry, ahead int) claimView {
 	if v.Election, ok = electionOf(e.Name); ok {
 		v.Value = e.Note
 	} else {
-		who := holderOf(e.Note)
+		who := parseNote(e.Note)
 		v.Holder, v.PID, v.Command, v.Reason = who.User, who.PID, who.Command, who.Reason
 	}
 	switch {
@@ -71,8 +71,8 @@ func viewOf(e driver.Entry, ahead int) claimView {
 
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
-// A selection is what PATTERN means: the beginnings of names that are asked for, and
-// which of those that come are wanted. An election is found by its own name too.
+// A selection is the meaning of PATTERN: name prefixes to list, and a filter.
+// Elections also match by their own name.
 type selection struct {
 	prefixes []string
 	match    func(string) bool
@@ -83,14 +83,14 @@ func (s selection) wants(name string) bool {
 	return s.match(name) || ok && s.match(election)
 }
 
-// claims lists the claims that are selected, each with how many are before it.
-func claims(ctx context.Context, c *pawl.Client, s selection) ([]claimView, error) {
-	var all []claimView
+// claims lists the selected claims, each with the number of claims ahead of it.
+func claims(ctx context.Context, c *pawl.Client, s selection) ([]claimJSON, error) {
+	var all []claimJSON
 	for i, prefix := range s.prefixes {
 		name, ahead := "", 0
 		for e, err := range c.List(ctx, prefix) {
 			if i > 0 && errors.Is(err, pawl.ErrDenied) {
-				break // who may look at these locks alone
+				break // the user may only read the locks of the first prefix
 			}
 			if err != nil {
 				return nil, err
@@ -99,7 +99,7 @@ func claims(ctx context.Context, c *pawl.Client, s selection) ([]claimView, erro
 				name, ahead = e.Name, 0
 			}
 			if s.wants(e.Name) {
-				all = append(all, viewOf(e, ahead))
+				all = append(all, newClaimJSON(e, ahead))
 			}
 			ahead++
 		}
@@ -107,8 +107,8 @@ func claims(ctx context.Context, c *pawl.Client, s selection) ([]claimView, erro
 	return all, nil
 }
 
-// pattern reads a glob. A name without wildcards selects itself and what begins with
-// it.
+// pattern parses a glob. A name without wildcards selects itself and all names that
+// begin with it.
 func pattern(args []string) (selection, error) {
 	s := selection{[]string{""}, func(string) bool { return true }}
 	if len(args) == 0 {
@@ -122,7 +122,7 @@ func pattern(args []string) (selection, error) {
 		if _, err := path.Match(glob, ""); err != nil {
 			return s, usagef("%q: %w", glob, err)
 		}
-		// Names are not paths: * crosses slashes.
+		// Names are not paths: * also matches slashes.
 		flat := strings.NewReplacer("/", "\x00")
 		s.match = func(name string) bool {
 			ok, _ := path.Match(flat.Replace(glob), flat.Replace(name))
@@ -139,22 +139,22 @@ func pattern(args []string) (selection, error) {
 func (a *app) lsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [PATTERN]",
-		Short: "List the locks that are held, and how many wait",
-		Long: `ls lists the locks that are held. PATTERN is a name or the beginning of one, or has
-wildcards: * for anything, ? for one character, [a-z] for a range.
+		Short: "List held locks, with the number of waiters",
+		Long: `ls lists the locks that are held. PATTERN is a name, the beginning of one, or a
+pattern with wildcards: * for anything, ? for one character, [a-z] for a range.
 
-An election is shown by its name, with the value of its leader in place of the holder.`,
+Elections are shown by their name, with the leader's value instead of the holder.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			selected, err := pattern(args)
 			if err != nil {
 				return err
 			}
-			c, _, err := a.look(cmd.Context(), false)
+			c, _, err := a.openReadOnly(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
-			defer leave(c)
+			defer closeClient(c)
 			all, err := claims(cmd.Context(), c, selected)
 			if err != nil {
 				return err
@@ -169,12 +169,12 @@ An election is shown by its name, with the value of its leader in place of the h
 	return cmd
 }
 
-// widest is how many columns a holder may take, or a command: what anybody wrote must not
-// push the rest out of sight.
-const widest = 64
+// maxColumn limits the width of holders and commands, which are arbitrary text, so
+// that they cannot push the other columns off the screen.
+const maxColumn = 64
 
-// table prints the claims that are held.
-func (a *app) table(all []claimView) error {
+// table prints the held claims.
+func (a *app) table(all []claimJSON) error {
 	waiting := map[string]int{}
 	for _, v := range all {
 		if v.State == "waiting" {
@@ -184,7 +184,7 @@ func (a *app) table(all []claimView) error {
 	rows := [][]string{{"NAME", "MODE", "HOLDER", "PID", "COMMAND", "HELD", "LEASE", "WAITING", "TOKEN"}}
 	for _, v := range all {
 		if v.State == "held" {
-			rows = append(rows, []string{v.title(), v.mode(), dash(cut(cmp.Or(v.Holder, v.Value), widest)), dash(number(v.PID)), dash(cut(v.Command, widest)),
+			rows = append(rows, []string{v.title(), v.mode(), dash(cut(cmp.Or(v.Holder, v.Value), maxColumn)), dash(number(v.PID)), dash(cut(v.Command, maxColumn)),
 				brief(duration(v.Seconds)), brief(duration(v.Left)), strconv.Itoa(waiting[v.Name]), strconv.FormatUint(uint64(v.Token), 10)})
 		}
 	}
@@ -194,7 +194,7 @@ func (a *app) table(all []claimView) error {
 	return a.printTable(rows)
 }
 
-func (v claimView) mode() string {
+func (v claimJSON) mode() string {
 	switch {
 	case v.Election != "":
 		return "election"
@@ -204,11 +204,11 @@ func (v claimView) mode() string {
 	return v.Mode
 }
 
-// title is the name by which people know it, that cannot be taken for another.
-func (v claimView) title() string { return shownName(cmp.Or(v.Election, v.Name)) }
+// title returns the name that users know the lock by, in an unambiguous form.
+func (v claimJSON) title() string { return shownName(cmp.Or(v.Election, v.Name)) }
 
-// who tells of the holder, or of the candidate, in one phrase.
-func (v claimView) who() string {
+// who describes the holder or the candidate in a phrase.
+func (v claimJSON) who() string {
 	if v.Election != "" {
 		return cmp.Or(v.Value, "somebody")
 	}

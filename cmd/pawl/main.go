@@ -1,8 +1,8 @@
-// Command pawl runs a program under a lock, and shows who holds which.
+// Command pawl runs a program under a lock, and shows who holds which lock.
 //
-// It does not make a program safe that ignores its end: when the lock is lost the
-// program and its descendants are stopped before anybody else can hold it, by
-// SIGTERM and then SIGKILL, but what they wrote before that stays written.
+// It does not make a program safe that ignores the loss of its lock: the program
+// and its descendants are stopped with SIGTERM and then SIGKILL before anyone else
+// can hold the lock, but their earlier writes stay.
 package main
 
 import "os"

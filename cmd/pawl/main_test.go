@@ -24,56 +24,56 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Only the test binary reads these.
+// Read by the test binary only.
 const (
 	stateEnv   = "PAWL_TEST_STATE"   // the folder of the local store
 	contactEnv = "PAWL_TEST_CONTACT" // firstContact
 )
 
-// firstNameless begins the user ids that no machine gives to anybody.
-const firstNameless = 1_500_000_000
+// firstUnusedUID is the first user id of a range that no machine assigns.
+const firstUnusedUID = 1_500_000_000
 
-// patience is how long a test waits for what must happen; only a failure takes it.
-const patience = 30 * time.Second
+// testTimeout bounds every wait of a test; only failures take that long.
+const testTimeout = 30 * time.Second
 
-// The test binary is pawl too, so that tests meet it as its users do: started by
+// The test binary also serves as pawl, so that tests run it as users do: started by
 // a shell, signalled, killed.
 func TestMain(m *testing.M) {
-	testscript.Main(alert{m}, map[string]func(){"pawl": playPawl, "writer": playWriter, "listener": playListener})
+	testscript.Main(testMain{m}, map[string]func(){"pawl": runPawl, "writer": runWriter, "listener": runListener})
 }
 
-// alert is a test run whose programs find no signal ignored: who runs the tests may
-// have begun with nohup, or in the background of a script.
-type alert struct{ *testing.M }
+// testMain makes sure that programs under test start without ignored signals: the
+// tests may run under nohup or in the background of a script.
+type testMain struct{ *testing.M }
 
-// Run runs the tests, twice as many beside each other as there are processors: one in
-// two waits for a lease to end, or for a line on a terminal.
-func (a alert) Run() int {
+// Run runs twice as many parallel tests as there are processors, because about half
+// of them wait for a lease to end or for terminal output.
+func (a testMain) Run() int {
 	flag.Parse()
-	if !given("test.parallel") {
+	if !isFlagSet("test.parallel") {
 		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
 	}
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(sig) {
-			signal.Notify(make(chan os.Signal, 1), sig) // caught here, it is itself again in what we start
+			signal.Notify(make(chan os.Signal, 1), sig) // a caught signal is reset to its default in child processes
 		}
 	}
 	return a.M.Run()
 }
 
-// given reports whether a flag is on the command line.
-func given(name string) (is bool) {
+// isFlagSet reports whether a flag is on the command line.
+func isFlagSet(name string) (is bool) {
 	flag.Visit(func(f *flag.Flag) { is = is || f.Name == name })
 	return is
 }
 
-// playPawl is pawl without a way to the user's own store.
-func playPawl() {
+// runPawl runs pawl without access to the user's own store.
+func runPawl() {
 	own := stateFolder
 	stateFolder = func() (string, error) {
-		if os.Getuid() >= firstNameless { // nobody's own store
+		if os.Getuid() >= firstUnusedUID { // a user without a store of its own
 			return own()
 		}
 		if dir := os.Getenv(stateEnv); dir != "" {
@@ -84,14 +84,14 @@ func playPawl() {
 	if d, err := time.ParseDuration(os.Getenv(contactEnv)); err == nil {
 		firstContact = d
 	}
-	driver.Register("sealed", openSealed)
-	time.AfterFunc(4*patience, func() { os.Exit(98) }) // nothing outlives a test run that was killed
+	driver.Register("sealed", openPasswordStore)
+	time.AfterFunc(4*testTimeout, func() { os.Exit(98) }) // a killed test run leaves nothing behind
 	main()
 }
 
-// openSealed opens sealed://user:password@/path?password=…&tls-key=…, an SQLite file
-// that takes any password: a store to keep secrets of.
-func openSealed(ctx context.Context, u *url.URL) (driver.Engine, error) {
+// openPasswordStore opens sealed://user:password@/path?password=…&tls-key=…, an
+// SQLite file that accepts any password.
+func openPasswordStore(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	open, ok := driver.Lookup("sqlite")
 	if !ok {
 		return nil, errors.New("sealed: there is no sqlite")
@@ -102,9 +102,9 @@ func openSealed(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	return open(ctx, &url.URL{Scheme: "sqlite", Path: u.Path, RawQuery: q.Encode()})
 }
 
-// playWriter keeps the write lock of a store's file until it is killed, so that
-// nothing can be renewed there: writer FILE READY.
-func playWriter() {
+// runWriter holds the write lock of a store's file until it is killed, so that
+// nothing can be renewed: writer FILE READY.
+func runWriter() {
 	db, err := sqlite3.Open("file:" + os.Args[1])
 	for err == nil {
 		if err = db.Exec("BEGIN IMMEDIATE"); !errors.Is(err, sqlite3.BUSY) {
@@ -120,13 +120,12 @@ func playWriter() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	time.Sleep(2 * patience)
+	time.Sleep(2 * testTimeout)
 }
 
-// playListener writes down each signal that comes, at once, where a shell would
-// make one of two that come together: listener GOT GO. It ends with 9 when the
-// file GO is there.
-func playListener() {
+// runListener logs every signal immediately, whereas a shell merges two that arrive
+// together: listener GOT GO. It exits with 9 when the file GO exists.
+func runListener() {
 	got, err := os.OpenFile(os.Args[1], os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -135,7 +134,7 @@ func playListener() {
 	ch := make(chan os.Signal, 100)
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	fmt.Fprintln(got, "ready")
-	for end := time.Now().Add(2 * patience); time.Now().Before(end); {
+	for end := time.Now().Add(2 * testTimeout); time.Now().Before(end); {
 		select {
 		case sig := <-ch:
 			fmt.Fprintln(got, sig)
@@ -147,20 +146,20 @@ func playListener() {
 	}
 }
 
-// variables are what every pawl of a test finds in its environment.
+// variables returns the environment of every pawl under test.
 func variables(dir string) []string {
 	return []string{
 		"PAWL_STORE=sqlite://" + filepath.Join(dir, "locks.db"),
 		stateEnv + "=" + filepath.Join(dir, "state"),
-		"GORACE=atexit_sleep_ms=0", // otherwise every pawl ends a second late
+		"GORACE=atexit_sleep_ms=0", // otherwise every pawl exits a second late
 		"SHELL=/bin/sh",
 		"TERM=xterm",
 	}
 }
 
-// eventually looks until something is true, or patience has ended.
+// eventually polls until is returns true, for at most testTimeout.
 func eventually(is func() bool) bool {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(testTimeout); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if is() {
 			return true
 		}
@@ -168,8 +167,8 @@ func eventually(is func() bool) bool {
 	return false
 }
 
-// endIn ends the processes that a failed test has left in its folder: a script
-// waits for those in the background, and they for what will not come.
+// endIn kills the processes that a failed test left in its folder: a script waits
+// for its background processes, and those for something that will never happen.
 func endIn(dir string) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {
@@ -181,7 +180,7 @@ func endIn(dir string) {
 	}
 }
 
-// running reports whether a process is there and not a zombie.
+// running reports whether a process exists and is not a zombie.
 func running(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -19,15 +19,16 @@ func (a *app) manCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := writeManual(cmd.Root(), args[0]); err != nil {
-				return &coded{exitFailed, err}
+				return &exitError{exitFailed, err}
 			}
 			return nil
 		},
 	}
 }
 
-// writeManual writes the pages of a command and those below it. Cobra has a writer
-// too; the packages it needs would cost every start of pawl a millisecond.
+// writeManual writes the manual pages of a command and its subcommands. Cobra's own
+// generator is not used because its dependencies would add a millisecond to every
+// start of pawl.
 func writeManual(cmd *cobra.Command, folder string) error {
 	page := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
 	errs := []error{os.WriteFile(filepath.Join(folder, page+".1"), []byte(manual(cmd, page)), 0o644)}
@@ -37,7 +38,7 @@ func writeManual(cmd *cobra.Command, folder string) error {
 	return driver.Join(errs...)
 }
 
-// pages are the commands below cmd that have a page.
+// pages returns the commands below cmd that have a page.
 func pages(cmd *cobra.Command) (all []*cobra.Command) {
 	for _, below := range cmd.Commands() {
 		if below.IsAvailableCommand() && !below.IsAdditionalHelpTopicCommand() {
@@ -57,7 +58,7 @@ func manual(cmd *cobra.Command, page string) string {
 	if long == "" {
 		long = cmd.Short + "."
 	}
-	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s", literal(long)) // its tables are aligned with blanks
+	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s", literal(long)) // its tables are aligned with spaces
 	options(&b, "OPTIONS", cmd.NonInheritedFlags())
 	options(&b, "OPTIONS OF EVERY COMMAND", cmd.InheritedFlags())
 	if cmd.Example != "" {
@@ -109,13 +110,13 @@ func options(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// literal is text that keeps its lines.
+// literal formats text that keeps its line breaks.
 func literal(text string) string {
 	return ".nf\n" + roff(strings.Trim(text, "\n")) + "\n.fi\n"
 }
 
-// roff escapes what has a meaning in a page: backslashes, dashes that would become
-// hyphens, and what begins a line as a request would.
+// roff escapes special characters: backslashes, dashes that would become hyphens,
+// and dots and quotes at the start of a line.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

@@ -11,8 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A migrator is an engine that keeps its locks in tables which somebody must
-// make.
+// A migrator is an engine whose tables have to be created first.
 type migrator interface {
 	Migrate(ctx context.Context) error
 	Schema() string
@@ -22,30 +21,30 @@ func (a *app) migrateCommand() *cobra.Command {
 	var print bool
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Make the tables that a database store needs",
-		Long: `migrate makes pawl's tables in the database that -s names, where they are missing.
-It may be run by many at once, and again and again. It needs the right to create
-tables, which nothing else here does: run it once as one who has it.
+		Short: "Create the tables that a database store needs",
+		Long: `migrate creates pawl's missing tables in the database that -s names. It may be run
+concurrently and repeatedly. It needs the right to create tables, which nothing else
+in pawl needs: run it once as a user who has that right.
 
-With --print it only shows the statements, for those who want to run them by
-themselves, and does not connect.`,
+With --print it only prints the statements, so that you can run them yourself, and
+does not connect.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.migrate(cmd.Context(), print) },
 	}
-	cmd.Flags().BoolVar(&print, "print", false, "show the statements and run none")
+	cmd.Flags().BoolVar(&print, "print", false, "print the statements and do not run them")
 	return cmd
 }
 
 func (a *app) migrate(ctx context.Context, print bool) error {
-	s, err := a.chosen()
+	s, err := a.findOrCreateStore()
 	if err != nil {
 		return err
 	}
 	u, err := driver.ParseURL(s.url)
 	if err != nil {
-		return &coded{exitConfig, fmt.Errorf("store %s: %w", s.shown, err)}
+		return &exitError{exitConfig, fmt.Errorf("store %s: %w", s.shown, err)}
 	}
-	if q := u.Query(); q.Has("ttl") { // the client's, not the engine's
+	if q := u.Query(); q.Has("ttl") { // an option of the client, not of the engine
 		q.Del("ttl")
 		u.RawQuery = q.Encode()
 	}
@@ -57,7 +56,7 @@ func (a *app) migrate(ctx context.Context, print bool) error {
 	defer cancel()
 	e, err := open(ctx, u)
 	if err != nil {
-		return a.refused(s, err)
+		return a.storeError(s, err)
 	}
 	defer e.Close()
 	m, ok := e.(migrator)
@@ -74,19 +73,19 @@ func (a *app) migrate(ctx context.Context, print bool) error {
 		return nil
 	}
 	if err := m.Migrate(ctx); err != nil {
-		return a.refused(s, err)
+		return a.storeError(s, err)
 	}
 	return a.print("the tables are there\n")
 }
 
-// refused gives the error of a store its exit code.
-func (a *app) refused(s store, err error) error {
+// storeError adds the store and the exit code to an error.
+func (a *app) storeError(s store, err error) error {
 	err = fmt.Errorf("store %s: %w", s.shown, err)
 	switch {
 	case errors.Is(err, driver.ErrURL):
-		return &coded{exitConfig, err}
+		return &exitError{exitConfig, err}
 	case errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrUnsupported):
-		return &coded{exitDenied, err}
+		return &exitError{exitDenied, err}
 	}
-	return &coded{exitUnavailable, err}
+	return &exitError{exitUnavailable, err}
 }

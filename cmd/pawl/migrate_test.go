@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// migrated plays a new database through the command: no tables, the tables, and
+// migrated runs migrate on a new database: without tables, then with them, then
 // again.
 func migrated(t *testing.T, store string) {
 	t.Helper()

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/once"
 )
 
-// A single is one pawl once: a job, and what is to be kept of it.
-type single struct {
+// A onceJob is one run of pawl once: a job whose result is kept.
+type onceJob struct {
 	job
 	replay bool
 	any    bool
@@ -26,11 +26,11 @@ type single struct {
 	keep   time.Duration
 }
 
-// A result is what is kept of a command.
+// A result is what is stored about a command that ran.
 type result struct {
 	Code   int    `json:"code"`
 	Out    []byte `json:"out,omitempty"`
-	Output string `json:"output"` // kept, or why it is not
+	Output string `json:"output"` // "kept", or why it was not
 }
 
 const (
@@ -42,18 +42,18 @@ const (
 )
 
 func (a *app) onceCommand() *cobra.Command {
-	s := &single{job: job{app: a, verb: "once"}}
+	o := &onceJob{job: job{app: a, verb: "once"}}
 	cmd := &cobra.Command{
 		Use:   "once [flags] KEY [--] COMMAND…",
 		Short: "Run a command unless it has succeeded before",
 		Long: `once runs COMMAND unless it has succeeded before under KEY; then it does nothing and
-exits with 0. If another runs it at this moment, once waits for it, and says after a
-moment who that is. A command that
-fails may be tried again, by the next once, with the same KEY.
+exits with 0. If another process is running it, once waits for that one, and shows
+after a moment which it is. A command that failed is run again by the next once with
+the same KEY.
 
-If the machine dies while COMMAND runs, nobody knows how far it came: the next once
-runs it again, or with --hold refuses with exit code 76 until somebody has looked
-and says so with --forget.
+If the machine crashes while COMMAND runs, its outcome is unknown: the next once runs
+it again, or with --hold refuses with exit code 76 until somebody has checked what
+happened and has used --forget.
 
 Flags and exit codes are those of pawl run. In the command's environment,
 PAWL_LOCK_NAME is KEY, and PAWL_LOCK_TOKEN is larger than in every run before.`,
@@ -62,62 +62,62 @@ PAWL_LOCK_NAME is KEY, and PAWL_LOCK_TOKEN is larger than in every run before.`,
   pawl once --hold payout-7 -- ./pay 7`,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s.waits, s.lasts = cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
-			if s.forget {
-				return s.forgetKey(cmd.Context(), args)
+			o.waitGiven, o.ttlGiven = cmd.Flags().Changed("wait"), cmd.Flags().Changed("ttl")
+			if o.forget {
+				return o.forgetKey(cmd.Context(), args)
 			}
-			if err := s.check(args); err != nil {
+			if err := o.check(args); err != nil {
 				return err
 			}
-			if s.keep <= 0 {
-				return usagef("--keep %v: not a time to keep something for", s.keep)
+			if o.keep <= 0 {
+				return usagef("--keep %v: not a time to keep something for", o.keep)
 			}
-			return s.run(cmd.Context())
+			return o.run(cmd.Context())
 		},
 	}
 	f := cmd.Flags()
-	s.flags(f)
-	f.BoolVar(&s.replay, "replay", false, "repeat the standard output of the run that succeeded")
-	f.BoolVar(&s.any, "any", false, "remember the command's exit code whatever it is, and repeat it")
-	f.BoolVar(&s.hold, "hold", false, "after a run that did not come to its end, do not run again")
-	f.BoolVar(&s.forget, "forget", false, "forget KEY, so that its command may run again")
-	durationVar(f, &s.keep, "keep", "", 24*time.Hour, "for how long a success is remembered")
+	o.flags(f)
+	f.BoolVar(&o.replay, "replay", false, "replay the standard output of the run that succeeded")
+	f.BoolVar(&o.any, "any", false, "store every exit code, not only 0, and replay it")
+	f.BoolVar(&o.hold, "hold", false, "do not run again after an interrupted run")
+	f.BoolVar(&o.forget, "forget", false, "forget KEY, so that its command may run again")
+	durationVar(f, &o.keep, "keep", "", 24*time.Hour, "how long a success is remembered")
 	return cmd
 }
 
-func (s *single) forgetKey(ctx context.Context, args []string) error {
+func (o *onceJob) forgetKey(ctx context.Context, args []string) error {
 	if len(args) != 1 {
 		return usagef("pawl once --forget KEY")
 	}
-	seen, st, err := s.look(ctx, false) // makes no store where there is none
+	seen, st, err := o.openReadOnly(ctx, false) // does not create a missing store
 	if err != nil {
 		return err
 	}
-	defer leave(seen)
+	defer closeClient(seen)
 	if _, err := os.Stat(st.local); st.local != "" && errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing was ever done there
+		return nil // a missing store has nothing to forget
 	}
-	c, err := s.toChange(ctx, seen, st)
+	c, err := o.openForWriting(ctx, seen, st)
 	if err != nil {
 		return err
 	}
-	defer leave(c)
+	defer closeClient(c)
 	return once.Forget(ctx, c, args[0])
 }
 
-// run runs the command, or repeats what came of it.
-func (s *single) run(ctx context.Context) error {
-	if err := s.settle(); err != nil {
+// run runs the command, or replays its stored result.
+func (o *onceJob) run(ctx context.Context) error {
+	if err := o.resolveStore(); err != nil {
 		return err
 	}
-	program, err := s.prepare()
+	program, err := o.prepare()
 	if err != nil {
 		return err
 	}
-	defer s.words.wait()
-	defer s.events.close()
-	signals := catch()
-	outliveReaders()
+	defer o.messages.wait()
+	defer o.events.close()
+	signals := catchSignals()
+	failOnBrokenPipe()
 	defer signals.release()
 	wait, calm := signals.interrupts(ctx)
 	calmed := false
@@ -128,131 +128,131 @@ func (s *single) run(ctx context.Context) error {
 		}
 	}
 	defer settle()
-	c, err := s.open(wait, s.store, pawl.WithTTL(s.ttl), pawl.WithNote(s.me.note()), pawl.WithObserver(s))
-	defer leave(c)
-	if s.line = once.LockName(s.name); err == nil {
-		err = s.deadlock(wait, c)
+	c, err := o.openStore(wait, o.store, pawl.WithTTL(o.ttl), pawl.WithNote(o.me.note()), pawl.WithObserver(o))
+	defer closeClient(c)
+	if o.lockName = once.LockName(o.name); err == nil {
+		err = o.deadlock(wait, c)
 	}
 	if err != nil {
 		settle()
 		if i, ok := errors.AsType[interrupted](context.Cause(wait)); ok {
 			err = i
 		}
-		return s.notAcquired(err)
+		return o.notAcquired(err)
 	}
-	view, waited := s.view(wait, c, true), ""
+	view, waited := o.showWait(wait, c, true), ""
 	hide := sync.OnceFunc(func() { waited = view.close() })
 	defer hide()
 	ran := false
-	got, err := once.Do(wait, c, s.name, func(work context.Context) (result, error) {
-		settle() // from here on signals are the command's
+	got, err := once.Do(wait, c, o.name, func(work context.Context) (result, error) {
+		settle() // from here on the command receives the signals
 		if hide(); waited != "" {
-			s.say("acquired %q after %s (token %d)", s.name, waited, once.Token(work))
+			o.say("acquired %q after %s (token %d)", o.name, waited, once.Token(work))
 		}
 		if i, ok := errors.AsType[interrupted](context.Cause(wait)); ok {
 			return result{}, i
 		}
 		ran = true
-		return s.perform(once.Lease(work), c, program, signals)
-	}, s.options()...)
+		return o.perform(once.Lease(work), c, program, signals)
+	}, o.options()...)
 	settle()
 	if hide(); waited != "" && !ran && err == nil {
-		s.say("%q was done by another after %s", s.name, waited)
+		o.say("%q was done by another after %s", o.name, waited)
 	}
 	if i, ok := errors.AsType[interrupted](context.Cause(wait)); ok && !ran {
 		err = i
 	}
-	return s.report(got, ran, err)
+	return o.report(got, ran, err)
 }
 
-// Observe notes a wait. It is told by the goroutine that waits, which is the one that
-// runs the command.
-func (s *single) Observe(e pawl.Event) {
+// Observe records a wait. The client calls it on the goroutine that waits, which
+// also runs the command.
+func (o *onceJob) Observe(e pawl.Event) {
 	if e.Kind == pawl.Waiting {
-		s.events.add(event{Event: "waiting", Name: s.name})
+		o.events.add(event{Event: "waiting", Name: o.name})
 	}
 }
 
-func (s *single) options() []once.Option {
-	opts := []once.Option{once.WithKeep(s.keep)}
-	if s.hold {
+func (o *onceJob) options() []once.Option {
+	opts := []once.Option{once.WithKeep(o.keep)}
+	if o.hold {
 		opts = append(opts, once.WithHold())
 	}
 	switch {
-	case s.now:
+	case o.now:
 		opts = append(opts, once.WithWait(0))
-	case s.waits:
-		opts = append(opts, once.WithWait(s.wait))
+	case o.waitGiven:
+		opts = append(opts, once.WithWait(o.wait))
 	}
 	return opts
 }
 
-// failure is a command that ended with a code that is not to be remembered.
+// A failure is a command that ended with an exit code that is not stored.
 type failure int
 
 func (f failure) Error() string { return fmt.Sprintf("the command ended with %d", int(f)) }
 
-// perform runs the command under the lease of its run.
-func (s *single) perform(lease *pawl.Lease, c *pawl.Client, program string, signals *signals) (result, error) {
-	s.events.add(event{Event: "acquired", Name: s.name, Token: token(lease.Token())})
+// perform runs the command under the lease of once.
+func (o *onceJob) perform(lease *pawl.Lease, c *pawl.Client, program string, signals *signals) (result, error) {
+	o.events.add(event{Event: "acquired", Name: o.name, Token: token(lease.Token())})
 	got := result{Output: outputNone}
-	var heard *listener
-	if s.replay {
+	var heard *outputCapture
+	if o.replay {
 		var err error
-		if heard, err = listen(os.Stdout); err != nil {
+		if heard, err = captureOutput(os.Stdout); err != nil {
 			return got, err
 		}
-		s.stdout = heard.in
+		o.stdout = heard.in
 	}
-	code, err := s.under(lease, c, program, signals)
+	code, err := o.runUnderLease(lease, c, program, signals)
 	if heard != nil {
-		got.Out, got.Output = heard.end(signals.ch)
+		got.Out, got.Output = heard.finish(signals.ch)
 	}
 	got.Code = code
 	switch {
 	case err != nil:
 		return got, err
-	case code != 0 && !(s.any && code < exitSignal):
+	case code != 0 && !(o.any && code < exitSignal):
 		return got, failure(code)
 	}
 	return got, nil
 }
 
-// report says what is to be said, and decides on the exit code.
-func (s *single) report(got result, ran bool, err error) error {
+// report prints the outcome and returns the exit code.
+func (o *onceJob) report(got result, ran bool, err error) error {
 	if f, ok := errors.AsType[failure](err); ok && !errors.Is(err, pawl.ErrLost) {
-		s.events.add(event{Event: "released", Name: s.name, Code: new(int(f))})
-		return &coded{code: int(f)}
+		o.events.add(event{Event: "released", Name: o.name, Code: new(int(f))})
+		return &exitError{code: int(f)}
 	}
 	switch {
 	case errors.Is(err, pawl.ErrLost):
-		s.events.add(event{Event: "exit", Name: s.name, Code: new(exitLost)})
-		s.tell("%q: what came of the command was not kept: the lock was lost", s.name)
-		return &coded{code: exitLost}
+		o.events.add(event{Event: "exit", Name: o.name, Code: new(exitLost)})
+		o.sayUnlessQuiet("%q: what came of the command was not kept: the lock was lost", o.name)
+		return &exitError{code: exitLost}
 	case errors.Is(err, once.ErrUnknownOutcome):
-		s.events.add(event{Event: "failed", Name: s.name, Error: oneLine(err)})
-		return &coded{exitUnknown, fmt.Errorf("%w; look what it has done, then: %s once --forget %s", err, s.calling(s.store), operand(s.name))}
+		o.events.add(event{Event: "failed", Name: o.name, Error: oneLine(err)})
+		return &exitError{exitUnknown, fmt.Errorf("%w; look what it has done, then: %s once --forget %s", err, o.pawlCommand(o.store), operand(o.name))}
 	case err != nil:
 		if h, ok := errors.AsType[*pawl.HeldError](err); ok && h.Holder != nil {
-			s.line = h.Holder.Name // as pawl inspect knows it
+			o.lockName = h.Holder.Name // the name that pawl inspect takes
 		}
-		return s.notAcquired(err)
+		return o.notAcquired(err)
 	case ran:
-		s.events.add(event{Event: "released", Name: s.name, Code: &got.Code})
-		return &coded{code: got.Code}
+		o.events.add(event{Event: "released", Name: o.name, Code: &got.Code})
+		return &exitError{code: got.Code}
 	}
-	s.events.add(event{Event: "replayed", Name: s.name, Code: &got.Code})
-	if s.verbose {
-		s.say("%q was done before", s.name)
+	o.events.add(event{Event: "replayed", Name: o.name, Code: &got.Code})
+	if o.verbose {
+		o.say("%q was done before", o.name)
 	}
-	if s.replay && got.Output != outputKept {
-		s.say("%q was done before; its output %s", s.name, got.Output)
-	} else if s.replay {
-		if err := s.printRaw(got.Out); errors.Is(err, syscall.EPIPE) {
-			return &coded{code: exitSignal + int(syscall.SIGPIPE)} // as if nobody had caught it
+	if o.replay && got.Output != outputKept {
+		o.say("%q was done before; its output %s", o.name, got.Output)
+	} else if o.replay {
+		if err := o.printRaw(got.Out); errors.Is(err, syscall.EPIPE) {
+			return &exitError{code: exitSignal + int(syscall.SIGPIPE)} // as if SIGPIPE had not been caught
 		} else if err != nil {
 			return err
 		}
 	}
-	return &coded{code: got.Code}
+	return &exitError{code: got.Code}
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// broken is a pipe that nobody reads any more.
-func broken(t *testing.T) *os.File {
+// closedPipe returns a pipe whose reader has gone.
+func closedPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -26,9 +26,9 @@ func broken(t *testing.T) *os.File {
 	return w
 }
 
-// full is a pipe that nobody reads for now, and into which nothing more goes: a
-// pager that shows its first page, a terminal after Ctrl-S.
-func full(t *testing.T) (r, w *os.File) {
+// fullPipe returns a full pipe that nobody reads for now: a pager that shows its
+// first page, or a terminal after Ctrl-S.
+func fullPipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -47,76 +47,76 @@ func full(t *testing.T) (r, w *os.File) {
 	return r, w
 }
 
-// started starts a program of the stage that is killed at the latest when the test
-// has ended.
-func (s *stage) started(cmd *exec.Cmd) (ended chan int) {
-	s.t.Helper()
+// startAndWait starts a program that is killed at the end of the test at the
+// latest.
+func (env *testEnv) startAndWait(cmd *exec.Cmd) (ended chan int) {
+	env.t.Helper()
 	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	ended = make(chan int, 1)
 	go func() { // ends with the program
 		_ = cmd.Wait()
 		ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
-		ended <- codeFrom(ws)
+		ended <- statusCode(ws)
 	}()
-	s.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	env.t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return ended
 }
 
-// pid reads the id of a process from a file.
-func (s *stage) pid(name string) int {
-	s.t.Helper()
-	s.await(name)
-	pid, err := strconv.Atoi(strings.TrimSpace(s.read(name)))
+// pid reads a process id from a file.
+func (env *testEnv) pid(name string) int {
+	env.t.Helper()
+	env.await(name)
+	pid, err := strconv.Atoi(strings.TrimSpace(env.read(name)))
 	if err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
 	return pid
 }
 
-func exited(t *testing.T, ended chan int, want int) {
+func checkExit(t *testing.T, ended chan int, want int) {
 	t.Helper()
 	select {
 	case code := <-ended:
 		if code != want {
 			t.Errorf("exit code %d, want %d", code, want)
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("it does not end")
 	}
 }
 
-// The words about a loss must not come between the loss and the end of the command.
+// Messages about a loss must not delay the end of the command.
 func TestACommandIsStoppedAlsoWhileNobodyReadsWhatPawlSays(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"stderr", "events"} {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t)
+			env := newTestEnv(t)
 			args := []string{"run", "--ttl", "4s", "--kill-after", "1s"}
 			if flag == "events" {
 				args = append(args, "--events", "/dev/fd/3")
 			}
-			cmd := s.command("pawl", append(args, "x", "--", "sh", "-c", "trap '' TERM; echo $$ >up; while :; do sleep 0.02; done")...)
-			r, w := full(t)
+			cmd := env.command("pawl", append(args, "x", "--", "sh", "-c", "trap '' TERM; echo $$ >up; while :; do sleep 0.02; done")...)
+			r, w := fullPipe(t)
 			if cmd.Stderr = w; flag == "events" {
 				cmd.Stderr, cmd.ExtraFiles = nil, []*os.File{w}
 			}
-			ended := s.started(cmd)
-			pid := s.pid("up")
-			s.begin("writing", "writer", "locks.db", "writing")
+			ended := env.startAndWait(cmd)
+			pid := env.pid("up")
+			env.start("writing", "writer", "locks.db", "writing")
 			if !eventually(func() bool { return !running(pid) }) {
 				t.Error("the command goes on after its lock was lost")
 			}
 			w.Close()
 			said, read := "", make(chan struct{})
-			go func() { // ends when pawl has
+			go func() { // ends with pawl
 				defer close(read)
 				b, _ := io.ReadAll(r)
 				said = string(b)
 			}()
-			exited(t, ended, 79)
+			checkExit(t, ended, 79)
 			<-read
 			if !strings.Contains(said, "lost") {
 				t.Error("and nothing was said of it when there was room again")
@@ -125,65 +125,65 @@ func TestACommandIsStoppedAlsoWhileNobodyReadsWhatPawlSays(t *testing.T) {
 	}
 }
 
-// A write to a pipe that nobody reads kills a program that does not expect it: here
-// while it has a lock, or is about to note what came of the command.
+// Writing to a closed pipe kills a program that does not handle SIGPIPE: here while
+// it holds a lock, or is about to store the command's result.
 func TestAReaderThatHasGoneDoesNotEndPawlInTheMiddle(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	cmd := s.command("pawl", "run", "-v", "x", "--", "sh", "-c", "echo ran >ran")
-	cmd.Stderr = broken(t)
-	exited(t, s.started(cmd), 0)
-	if got := s.read("ran"); got != "ran\n" {
+	env := newTestEnv(t)
+	cmd := env.command("pawl", "run", "-v", "x", "--", "sh", "-c", "echo ran >ran")
+	cmd.Stderr = closedPipe(t)
+	checkExit(t, env.startAndWait(cmd), 0)
+	if got := env.read("ran"); got != "ran\n" {
 		t.Errorf("the command has written %q", got)
 	}
-	if list := s.run("pawl", "ls", "--json"); strings.TrimSpace(list.out) != "[]" {
+	if list := env.run("pawl", "ls", "--json"); strings.TrimSpace(list.out) != "[]" {
 		t.Errorf("left behind: %s", list.out)
 	}
 
-	cmd = s.command("pawl", "once", "--hold", "--replay", "k", "--", "sh", "-c", "while echo line; do :; done; exit 3")
-	cmd.Stdout, cmd.Stderr = broken(t), s.t.Output()
-	exited(t, s.started(cmd), 141)
-	if again := s.run("pawl", "once", "--hold", "--replay", "k", "--", "echo", "done"); again.code != 0 || again.out != "done\n" {
+	cmd = env.command("pawl", "once", "--hold", "--replay", "k", "--", "sh", "-c", "while echo line; do :; done; exit 3")
+	cmd.Stdout, cmd.Stderr = closedPipe(t), env.t.Output()
+	checkExit(t, env.startAndWait(cmd), 141)
+	if again := env.run("pawl", "once", "--hold", "--replay", "k", "--", "echo", "done"); again.code != 0 || again.out != "done\n" {
 		t.Errorf("tried again after a failure: exit %d, %q, %q", again.code, again.out, again.err)
 	}
 }
 
-// The output that is kept is all of it or none.
+// Either all of the output is kept, or none.
 func TestOutputThatNobodyReadToItsEndIsNotRepeatedInPart(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	cmd := s.command("pawl", "once", "--replay", "k", "--", "sh", "-c", "trap '' PIPE; i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done 2>errors; exit 0")
-	cmd.Stdout = broken(t)
-	exited(t, s.started(cmd), 0)
-	if again := s.run("pawl", "once", "--replay", "k", "--", "true"); again.code != 0 || again.out != "" || !strings.Contains(again.err, "not kept") {
+	env := newTestEnv(t)
+	cmd := env.command("pawl", "once", "--replay", "k", "--", "sh", "-c", "trap '' PIPE; i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done 2>errors; exit 0")
+	cmd.Stdout = closedPipe(t)
+	checkExit(t, env.startAndWait(cmd), 0)
+	if again := env.run("pawl", "once", "--replay", "k", "--", "true"); again.code != 0 || again.out != "" || !strings.Contains(again.err, "not kept") {
 		t.Errorf("exit %d, %d bytes of output, %q", again.code, len(again.out), again.err)
 	}
 }
 
-// A pager reads when somebody turns the page; the command has ended by then.
+// A pager reads when the user turns the page; the command has ended by then.
 func TestOutputThatIsReadLateArrivesWhole(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	cmd := s.command("pawl", "once", "--replay", "k", "--", "sh", "-c", "echo $$ >up; head -c 100000 /dev/zero")
+	env := newTestEnv(t)
+	cmd := env.command("pawl", "once", "--replay", "k", "--", "sh", "-c", "echo $$ >up; head -c 100000 /dev/zero")
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	cmd.Stdout = w
-	ended := s.started(cmd)
+	ended := env.startAndWait(cmd)
 	w.Close()
-	pid := s.pid("up")
+	pid := env.pid("up")
 	if !eventually(func() bool { return !running(pid) }) {
 		t.Fatal("the command does not end")
 	}
 	select {
 	case <-ended:
 		t.Error("it does not wait for its reader")
-	case <-time.After(2 * time.Second): // longer than it waits for what holds the pipe and is silent
+	case <-time.After(2 * time.Second): // longer than it waits for a silent process that keeps the pipe open
 	}
 	if b, err := io.ReadAll(r); err != nil || len(b) != 100000 {
 		t.Errorf("%d bytes arrived, %v", len(b), err)
 	}
-	exited(t, ended, 0)
+	checkExit(t, ended, 0)
 }

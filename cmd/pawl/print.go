@@ -3,49 +3,49 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
+	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
-// Everything that is printed is printed here. What comes from a store was written by
-// anybody who may write to it: it must not command the terminal, nor hide anything
-// from whoever reads.
+// All output is printed by this file. Data from a store was written by anyone with
+// access to it: it must not control the terminal or hide anything from the reader.
 
-// print writes to standard output. The format is ours; of the arguments everything
-// that would not be seen as it is, newlines too, is shown as an escape.
+// print writes to standard output. It escapes hidden characters, including
+// newlines, in the arguments but not in the format.
 func (a *app) print(format string, args ...any) error {
 	_, err := fmt.Fprintf(a.out, format, escaped(args)...)
 	return err
 }
 
-// show is print for whoever sits at the terminal.
+// show is like print, for standard error.
 func (a *app) show(format string, args ...any) {
 	fmt.Fprintf(a.err, format, escaped(args)...)
 }
 
-// say writes one line for the person at the terminal, whatever is in args.
+// say prints one line to standard error, whatever args contain.
 func (a *app) say(format string, args ...any) {
-	a.show("pawl: %s\n", withoutUser.ReplaceAllStringFunc(fmt.Sprintf(format, args...), hideUser))
+	a.show("pawl: %s\n", userInURL.ReplaceAllStringFunc(fmt.Sprintf(format, args...), hideUser))
 }
 
-// printTable writes rows in columns.
+// printTable prints rows in columns.
 func (a *app) printTable(rows [][]string) error {
 	return a.printRaw([]byte(columns(rows)))
 }
 
-// printRaw writes bytes as they are: a command's own output, or colours of ours.
+// printRaw writes bytes unchanged: a command's own output, or pawl's colours.
 func (a *app) printRaw(b []byte) error {
 	_, err := a.out.Write(b)
 	return err
 }
 
-// printJSON prints v on lines of its own; an empty list is [], not null.
+// printJSON prints v on several lines; an empty list is [], not null.
 func (a *app) printJSON(v any) error {
-	if list, ok := v.([]claimView); ok && list == nil {
-		v = []claimView{}
+	if list, ok := v.([]claimJSON); ok && list == nil {
+		v = []claimJSON{}
 	}
 	b, err := toJSON(v, "  ")
 	if err != nil {
@@ -63,8 +63,8 @@ func (a *app) printJSONLine(v any) error {
 	return a.printRaw(b)
 }
 
-// toJSON is the one way from a value to JSON. What would not be seen is escaped,
-// which is the same value for whoever parses it.
+// toJSON encodes v. It escapes hidden characters, which does not change the value
+// for a parser.
 func toJSON(v any, indent string) ([]byte, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -73,7 +73,8 @@ func toJSON(v any, indent string) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	// The encoder has escaped what is below the blank; all beyond is inside strings.
+	// The encoder has escaped everything below the space; all characters beyond
+	// ASCII are inside strings.
 	var out []byte
 	for _, r := range b.String() {
 		switch {
@@ -89,64 +90,52 @@ func toJSON(v any, indent string) ([]byte, error) {
 	return out, nil
 }
 
-// escaped makes arguments show what is hidden in them.
+// escaped wraps arguments so that their hidden characters are escaped.
 func escaped(args []any) []any {
 	all := make([]any, len(args))
 	for i, arg := range args {
-		all[i] = seen{arg}
+		all[i] = escapedArg{arg}
 	}
 	return all
 }
 
-// seen formats a value as it would be, and escapes that.
-type seen struct{ v any }
+// An escapedArg formats its value as usual and escapes the result.
+type escapedArg struct{ v any }
 
-// Format formats the value.
-func (s seen) Format(f fmt.State, verb rune) {
-	fmt.Fprint(f, plain(fmt.Sprintf(fmt.FormatString(f, verb), s.v)))
+// Format implements fmt.Formatter.
+func (s escapedArg) Format(f fmt.State, verb rune) {
+	fmt.Fprint(f, escapeHidden(fmt.Sprintf(fmt.FormatString(f, verb), s.v)))
 }
 
-// plain writes out what does not show: \x1b, \u202e, \n, and \xff for a byte that is
-// no text. A text without such is itself.
-func plain(s string) string {
-	if !hides(s) {
-		return s
+// userInURL matches user and password of a URL. A store's own URL never gets this
+// far; this is for a URL in the wrong place, for example as a lock's name.
+var userInURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s"][^\s"]*@`)
+
+func hideUser(url string) string {
+	scheme, user, _ := strings.Cut(url, "://")
+	if user == "user:password@" || user == "user@" { // of a message that shows the syntax
+		return url
 	}
-	var b strings.Builder
-	for s != "" {
-		r, n := utf8.DecodeRuneInString(s)
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[0])
-		case !hidden(r):
-			b.WriteRune(r)
-		case r > 0xFFFF:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		case unicode.IsPrint(r):
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		}
-		s = s[n:]
+	return scheme + "://…@"
+}
+
+// oneLine joins the several lines of errors from cobra and the system.
+func oneLine(err error) string {
+	return strings.ReplaceAll(driver.OneLine(err.Error()), "?; ", "? ") // for cobra's "Did you mean this?"
+}
+
+// redactArguments removes possible store URLs from an error about the command line,
+// which quotes arguments in the wrong place, for example after -store instead of
+// --store. Errors about stores contain no secrets.
+func redactArguments(code int, text string) string {
+	switch code {
+	case exitUsage, exitNotExec, exitNotFound:
+		return secretLike.ReplaceAllString(text, "…")
 	}
-	return b.String()
+	return text
 }
 
-// hidden reports whether a character is not seen as itself: it commands the terminal,
-// turns the text around, or takes no room.
-func hidden(r rune) bool {
-	return !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-}
-
-// hides reports whether there is anything in a text that does not show.
-func hides(s string) bool { return !utf8.ValidString(s) || strings.ContainsFunc(s, hidden) }
-
-// shownName is a name that cannot be taken for another: one that hides something, or
-// whose beginning or end is not seen, is in quotes. One that begins with a quote is
-// too, so that it is not taken for one of those.
-func shownName(name string) string {
-	if name == "" || name[0] == '"' || name != strings.TrimSpace(name) || hides(name) {
-		return plain(strconv.Quote(name))
-	}
-	return name
-}
+// secretLike matches URLs, user:password@host and password=, up to the last @ of
+// the line because a password may contain spaces, and the rest of one that the
+// shell has split there.
+var secretLike = regexp.MustCompile(`(?i)[^\s"']*(://|:/|:[^\s"]*@|pass[a-z]*[=:]|pwd[=:])(.*@)?[^\s"]*|[^\s"']*@[^\s"']+`)

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Two locks are never shown alike: what is invisible is written out, and what is
-// written like that is in quotes or not where the other is not.
+// No two names are shown alike: invisible characters are escaped, and names that
+// contain such escapes literally are shown differently.
 func TestDifferentNamesAreShownDifferently(t *testing.T) {
 	t.Parallel()
 	parts := []string{"", "a", " ", `"`, `\`, "\u200b", `\u200b`, "u200b", "\x1b", `\x1b`, "\ufe0f", "\xff", `\xff`, "ÿ", "\n", `\n`}
@@ -28,7 +28,7 @@ func TestDifferentNamesAreShownDifferently(t *testing.T) {
 					t.Fatalf("%q and %q are both shown as %s", name, other, shown)
 				}
 				seen[shown] = name
-				if shown != strings.TrimSpace(shown) || plain(shown) != shown || shown == "" {
+				if shown != strings.TrimSpace(shown) || escapeHidden(shown) != shown || shown == "" {
 					t.Errorf("%q is shown as %q", name, shown)
 				}
 			}
@@ -41,34 +41,34 @@ func TestDifferentNamesAreShownDifferently(t *testing.T) {
 	}
 }
 
-// A name that cannot be typed is confirmed as it is shown.
+// A name that cannot be typed is confirmed in the form in which it is shown.
 func TestForceUnlockTakesAnInvisibleNameAsItIsShown(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	env := newTestEnv(t)
 	const name, shown = "deploy\u200b", `"deploy\u200b"`
-	s.hold(name)
-	s.hold("deploy")
-	if out := s.run("pawl", "ls").out; !strings.Contains(out, "\n"+shown+" ") || !strings.Contains(out, "\ndeploy ") {
+	env.hold(name)
+	env.hold("deploy")
+	if out := env.run("pawl", "ls").out; !strings.Contains(out, "\n"+shown+" ") || !strings.Contains(out, "\ndeploy ") {
 		t.Errorf("ls: %s", out)
 	}
 	for typed, code := range map[string]int{"deploy": 1, `deploy\u200b`: 1} {
-		x := s.terminal(200, "pawl", "force-unlock", name)
+		x := env.terminal(200, "pawl", "force-unlock", name)
 		x.shows(`Type the lock's name to break it: `)
 		x.types(typed + "\n")
 		x.ends(code)
 	}
-	x := s.terminal(200, "pawl", "force-unlock", name)
+	x := env.terminal(200, "pawl", "force-unlock", name)
 	x.shows(regexp.QuoteMeta(shown) + ` is held`)
 	x.shows(`Type the lock's name to break it: `)
 	x.types(shown + "\n")
 	x.ends(0)
-	if all := s.list("ls", "--json"); len(all) != 1 || all[0]["name"] != "deploy" {
+	if all := env.list("ls", "--json"); len(all) != 1 || all[0]["name"] != "deploy" {
 		t.Errorf("left: %v", all)
 	}
 }
 
-// Everything is printed by print.go, which escapes: nothing else in the command
-// writes to its output, but the two lines that are redrawn in place.
+// Only print.go, which escapes, writes to the command's output, except for the two
+// lines that are redrawn in place.
 func TestOnlyPrintGoWrites(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
@@ -76,7 +76,7 @@ func TestOnlyPrintGoWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") || slices.Contains([]string{"print.go", "view.go", "progress.go"}, file) {
+		if strings.HasSuffix(file, "_test.go") || slices.Contains([]string{"print.go", "waitdisplay.go", "progress.go"}, file) {
 			continue
 		}
 		fset := gotoken.NewFileSet()

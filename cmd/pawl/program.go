@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// find looks the command up before anybody waits for it.
+// find looks up the command before pawl waits for the lock.
 func find(name string) (string, error) {
 	program, err := lookPath(name)
 	switch {
 	case err == nil, errors.Is(err, exec.ErrDot):
 		return program, nil
 	case errors.Is(err, fs.ErrPermission), exists(name):
-		return "", &coded{exitNotExec, fmt.Errorf("%s: not executable", name)}
+		return "", &exitError{exitNotExec, fmt.Errorf("%s: not executable", name)}
 	}
-	return "", &coded{exitNotFound, fmt.Errorf("%s: command not found", name)}
+	return "", &exitError{exitNotFound, fmt.Errorf("%s: command not found", name)}
 }
 
-// lookPath is exec.LookPath, and searches where every shell does if there is no PATH.
+// lookPath is exec.LookPath with the default path of shells if PATH is not set.
 func lookPath(name string) (program string, err error) {
 	if _, set := os.LookupEnv("PATH"); set || strings.ContainsRune(name, os.PathSeparator) || defaultPath == "" {
 		return exec.LookPath(name)
@@ -40,13 +40,13 @@ func exists(path string) bool {
 	return err == nil && strings.ContainsRune(path, os.PathSeparator)
 }
 
-// firstCommand is the command at the beginning of a shell's line, for others to
-// see. What is assigned before it is passed over: that may be a password.
+// firstCommand returns the first command of a shell line, to be shown to others. It
+// skips assignments, which may contain passwords.
 func firstCommand(line string) string {
 	for _, word := range strings.Fields(line) {
 		switch end := strings.IndexAny(word, ";&|<>()"); {
 		case strings.ContainsAny(word, `$'"\`+"`"):
-			return "sh" // where the word ends is the shell's to know
+			return "sh" // only the shell knows where the word ends
 		case strings.Contains(word, "="):
 		case end > 0:
 			return word[:end]

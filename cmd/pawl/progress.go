@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// A progress is a line on a terminal that shows how far bench has come. Elsewhere it
-// says nothing.
+// progress shows the progress of bench in one line on a terminal. Without a
+// terminal it prints nothing.
 type progress struct {
-	t       *trial
+	t       *benchRun
 	shown   bool
 	stop    chan struct{}
 	stopped chan struct{} // closed when draw has ended
 
-	mu    sync.Mutex // guards all below, and writing
-	kind  string     // empty: nothing is under way
-	begun time.Time  // of this kind
-	done  int        // kinds
+	mu    sync.Mutex // guards everything below, and writing
+	kind  string     // empty: no measurement is running
+	begun time.Time  // start of this kind
+	done  int        // finished kinds
 }
 
-func (t *trial) progress() *progress {
-	p := &progress{t: t, stop: make(chan struct{}), stopped: make(chan struct{})}
-	p.shown = isTerminal(t.err) && os.Getenv("TERM") != "dumb"
+func (b *benchRun) progress() *progress {
+	p := &progress{t: b, stop: make(chan struct{}), stopped: make(chan struct{})}
+	p.shown = isTerminal(b.err) && os.Getenv("TERM") != "dumb"
 	if !p.shown {
 		close(p.stopped)
 		return p
@@ -40,7 +40,7 @@ func (p *progress) begin(kind string) {
 	p.lineLocked()
 }
 
-// clear ends a kind and takes the line away, so that others may write.
+// clear ends a kind and removes the line, so that other output can be printed.
 func (p *progress) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *progress) lineLocked() {
 	spent := min(time.Since(p.begun), p.t.length)
 	all := time.Duration(len(p.t.kinds)) * p.t.length
 	sofar := time.Duration(p.done)*p.t.length + spent
-	width := columnsIn(p.t.err) - 1 // a cursor behind the last column may wrap
+	width := columnsIn(p.t.err) - 1 // a cursor after the last column may wrap
 	text := fmt.Sprintf("%-8s %d of %d, %s to go", p.kind, p.done+1, len(p.t.kinds), brief((all - sofar).Round(time.Second)))
 	if room := min(width-len(text)-3, 40); room >= 5 {
 		full := int(float64(room) * float64(sofar) / float64(all))

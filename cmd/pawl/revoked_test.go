@@ -14,48 +14,48 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// etcdctl lock goes on with its command when the lease is revoked, beside the next
-// holder's, and exits 0.
+// etcdctl lock lets its command continue after its lease is revoked, beside the
+// next holder's, and exits with 0.
 func TestACommandIsStoppedWhenItsEtcdLeaseIsRevoked(t *testing.T) {
 	t.Parallel()
 	addr := testserver.Etcd(t).Addr()
-	s := newStage(t).with("PAWL_STORE=etcd://" + addr)
-	s.write("works", `trap 'echo TERM >told; exit 0' TERM
+	env := newTestEnv(t).with("PAWL_STORE=etcd://" + addr)
+	env.write("works", `trap 'echo TERM >told; exit 0' TERM
 echo $PAWL_LOCK_TOKEN >up
 while :; do sleep 0.05; done
 `)
-	cmd := s.command("pawl", "run", "--ttl", "12s", "--kill-after", "5s", "job", "--", "sh", "works")
+	cmd := env.command("pawl", "run", "--ttl", "12s", "--kill-after", "5s", "job", "--", "sh", "works")
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // the command ends when it is told, or is killed below
+	go func() { ended <- cmd.Wait() }() // the command ends when it is told to, or is killed below
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	s.await("up")
+	env.await("up")
 	revokeAll(t, addr)
 	select {
 	case err := <-ended:
 		if code := exitOf(t, err); code != 79 {
 			t.Errorf("exit %d, not 79:\n%s", code, said.String())
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the command goes on without its lease")
 	}
-	if got := s.read("told"); got != "TERM\n" {
+	if got := env.read("told"); got != "TERM\n" {
 		t.Errorf("the command was told %q, not TERM", got)
 	}
 	if !strings.Contains(said.String(), `pawl: lost "job"`) {
 		t.Errorf("pawl says only\n%s", said.String())
 	}
-	next := s.run("pawl", "run", "job", "--", "sh", "-c", "echo $PAWL_LOCK_TOKEN")
-	if before := strings.TrimSpace(s.read("up")); next.code != 0 || strings.TrimSpace(next.out) == before {
+	next := env.run("pawl", "run", "job", "--", "sh", "-c", "echo $PAWL_LOCK_TOKEN")
+	if before := strings.TrimSpace(env.read("up")); next.code != 0 || strings.TrimSpace(next.out) == before {
 		t.Errorf("the next holder: exit %d, token %q after %q, %s", next.code, next.out, before, next.err)
 	}
 }
 
-// revokeAll ends every lease of a cluster behind its holder's back.
+// revokeAll revokes every lease of a cluster.
 func revokeAll(t *testing.T, addr string) {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})

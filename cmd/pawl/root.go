@@ -3,24 +3,21 @@ package main
 import (
 	"errors"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
-// An app is one invocation: what it reads and writes, and what every verb shares.
+// An app is one invocation of pawl: its streams and what all verbs share.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
 	store    string // -s
 	json     bool
-	code     int // what to exit with
+	code     int // exit code
 }
 
-// run is main with everything that a test may want to replace.
+// run is main with replaceable streams, for tests.
 func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	a := &app{in: in, out: out, err: errOut}
 	root := a.root()
@@ -32,13 +29,13 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	if err == nil {
 		return a.code
 	}
-	code := codeOf(err)
-	if c, ok := errors.AsType[*coded](err); !ok && isUsage(err) {
+	code := exitCodeOf(err)
+	if c, ok := errors.AsType[*exitError](err); !ok && isUsageError(err) {
 		code = exitUsage
 	} else if ok && c.err == nil {
 		return code
 	}
-	a.say("%s", withoutSecrets(code, oneLine(err))+a.missesPassword(err))
+	a.say("%s", redactArguments(code, oneLine(err))+a.passwordHint(err))
 	return code
 }
 
@@ -46,17 +43,18 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pawl",
 		Short: "Run a program under a lock that several machines share",
-		Long: `pawl runs a program while it holds a lock, and shows who holds which.
+		Long: `pawl runs a program while it holds a lock, and shows who holds which lock.
 
-  pawl run deploy -- ./deploy.sh      wait for "deploy", run, give it back
-  pawl run -n report -- ./report      only if nobody else runs it now
-  pawl once mail-42 -- ./send 42      unless it has succeeded before
+  pawl run deploy -- ./deploy.sh      wait for "deploy", run, release it
+  pawl run -n report -- ./report      only if it is not running already
+  pawl once mail-42 -- ./send 42      unless that succeeded before
   pawl ls                             who holds what, and who waits
 
 Locks live in a store: by default a file of this user on this machine. Name
 another with -s, PAWL_STORE, or PAWL_STORE_FILE: a file whose only line is the URL,
-for passwords; a relative sqlite: path in it begins in the file's own folder. A
-command is given PAWL_STORE without its password, and PAWL_STORE_FILE untouched.`,
+for URLs with passwords; a relative sqlite: path in it is relative to the file's
+folder. The command gets PAWL_STORE without its password, and PAWL_STORE_FILE
+unchanged.`,
 		Version:           ourVersion(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -65,17 +63,17 @@ command is given PAWL_STORE without its password, and PAWL_STORE_FILE untouched.
 	root.PersistentFlags().StringVarP(&a.store, "store", "s", "", "where the locks live, a `URL` (PAWL_STORE)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
 	root.AddCommand(a.runCommand(), a.onceCommand(), a.electCommand(), a.lsCommand(), a.inspectCommand(), a.watchCommand(), a.forceUnlockCommand(), a.migrateCommand(), a.benchCommand(), a.manCommand(), a.versionCommand())
-	root.Flags().Bool("version", false, "show the version") // without the -v that it would have else
+	root.Flags().Bool("version", false, "show the version") // without cobra's -v
 	root.SetHelpCommand(helpCommand(root))
 	a.complete(root)
 	root.InitDefaultCompletionCmd()
 	if cmd, _, err := root.Find([]string{"completion"}); err == nil {
-		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // so that a shell nobody knows is an error
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() } // so that an unknown shell is an error
 	}
 	return root
 }
 
-// helpCommand is cobra's, but what it does not know is an error.
+// helpCommand is like cobra's, except that an unknown command is an error.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -101,44 +99,13 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// withoutUser finds a URL's user and password. A store's own never get this far;
-// this is for one that was typed where none belongs, as for a lock's name.
-var withoutUser = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s"][^\s"]*@`)
-
-// withoutSecrets takes what may be a store's URL out of an error about the command line,
-// which repeats what was typed where none belongs, as after -store for --store. Errors
-// about a store itself show none.
-func withoutSecrets(code int, text string) string {
-	switch code {
-	case exitUsage, exitNotExec, exitNotFound:
-		return likeURL.ReplaceAllString(text, "…")
-	}
-	return text
-}
-
-// likeURL finds a URL, user:password@host or password=, up to the last @ on the line: a
-// password may have a space in it; and what is behind one that a shell has cut there.
-var likeURL = regexp.MustCompile(`(?i)[^\s"']*(://|:/|:[^\s"]*@|pass[a-z]*[=:]|pwd[=:])(.*@)?[^\s"]*|[^\s"']*@[^\s"']+`)
-
-func hideUser(url string) string {
-	scheme, user, _ := strings.Cut(url, "://")
-	if user == "user:password@" || user == "user@" { // of a message that says what to write
-		return url
-	}
-	return scheme + "://…@"
-}
-
-// isUsage recognises what cobra itself says of a command line; it has no type.
-func isUsage(err error) bool {
+// isUsageError recognises cobra's own errors about the command line, which have no
+// type.
+func isUsageError(err error) bool {
 	for _, begin := range []string{"unknown command", "unknown flag", "unknown shorthand", "accepts ", "requires ", "invalid argument"} {
 		if strings.HasPrefix(err.Error(), begin) {
 			return true
 		}
 	}
 	return false
-}
-
-// oneLine joins what cobra and the system put on several lines.
-func oneLine(err error) string {
-	return strings.ReplaceAll(driver.OneLine(err.Error()), "?; ", "? ") // cobra: did you mean this?
 }

@@ -18,9 +18,9 @@ import (
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	deadline, ok := t.Deadline() // a script that hangs says where
+	deadline, ok := t.Deadline() // so that a script that hangs says where
 	if ok {
-		deadline = deadline.Add(-patience)
+		deadline = deadline.Add(-testTimeout)
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -33,7 +33,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin")
 			env.Setenv("namespaces", namespaces())
 			env.Setenv("unprivileged", "")
-			if os.Getuid() == 0 { // what root may do to any file hides what others meet
+			if os.Getuid() == 0 { // root's rights would hide what others see
 				env.Setenv("unprivileged", "setpriv --bounding-set=-dac_override,-dac_read_search")
 			}
 			return nil
@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// namespaces is a command that runs another in namespaces of its own.
+// namespaces returns a command that runs another in its own namespaces.
 func namespaces() string {
 	if os.Getuid() == 0 {
 		return "unshare"
@@ -58,7 +58,7 @@ func namespaces() string {
 	return "unshare --user --map-root-user"
 }
 
-// exits runs a program that must end with a code: exits CODE PROGRAM ARGS.
+// exits runs a program that must exit with a code: exits CODE PROGRAM ARGS.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM ARGS")
@@ -76,8 +76,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// says checks that the last program gave one line of error, of pawl's own, with
-// some words in it: says WORDS.
+// says checks that the last program printed exactly one error line, beginning with
+// pawl's prefix, that contains the words: says WORDS.
 func says(ts *testscript.TestScript, neg bool, args []string) {
 	text := ts.ReadFile("stderr")
 	if neg || len(args) != 1 {
@@ -88,7 +88,7 @@ func says(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// await waits until a file is there and has a line, or so many: await FILE [LINES].
+// await waits until a file has a line, or that many: await FILE [LINES].
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: await FILE [LINES]")
@@ -108,7 +108,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// awaitGone waits until the processes whose ids are in files have ended:
+// awaitGone waits until the processes whose ids are in the files have ended:
 // await-gone FILE...
 func awaitGone(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
@@ -125,8 +125,8 @@ func awaitGone(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// earlier checks that the time in one file, in ns, comes before that in another,
-// and says by how much: earlier FILE FILE.
+// earlier checks that the time in one file, in ns, is before that in another, and
+// logs by how much: earlier FILE FILE.
 func earlier(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: earlier FILE FILE")

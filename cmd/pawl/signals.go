@@ -8,44 +8,44 @@ import (
 	"syscall"
 )
 
-// signals receives what is sent to us from the first moment on, so that none
-// falls between waiting and running.
+// signals receives all signals from the start, so that none is lost between waiting
+// and running.
 type signals struct {
 	ch      chan os.Signal
-	ignored []syscall.Signal // when we began; they are in the command, too
+	ignored []syscall.Signal // ignored when pawl started; they stay ignored in the command
 }
 
-// catch leaves those alone that are ignored, as by nohup.
-func catch() *signals {
+// catchSignals catches signals, except those that are ignored, for example by
+// nohup.
+func catchSignals() *signals {
 	s := &signals{make(chan os.Signal, 16), ignoredSignals()}
-	for _, sig := range caught {
+	for _, sig := range caughtSignals {
 		if slices.Contains(s.ignored, sig.(syscall.Signal)) {
 			signal.Ignore(sig)
 		} else {
 			signal.Notify(s.ch, sig)
 		}
 	}
-	neverStopWriting()
+	ignoreTerminalStop()
 	return s
 }
 
-// outliveReaders makes a write to a pipe that nobody reads any more fail, from here to
-// the end. Otherwise it would end us, with a lock in hand. The command is ended by it
-// as ever: what is caught is not handed down.
-func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+// failOnBrokenPipe makes writes to a closed pipe fail instead of killing pawl while
+// it holds a lock. The command is not affected: caught signals are reset on exec.
+func failOnBrokenPipe() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 func (s *signals) release() {
 	signal.Stop(s.ch)
-	writeAsOthers()
+	resetTerminalStop()
 }
 
-// interrupted is the end of a wait by a signal.
+// interrupted is the error of a wait that a signal ended.
 type interrupted struct{ sig syscall.Signal }
 
 func (i interrupted) Error() string { return i.sig.String() }
 
-// interrupts returns a ctx that a fatal signal ends, with an interrupted as its
-// cause; cancel waits for the goroutine behind it.
+// interrupts returns a ctx that is cancelled by a terminating signal, with an
+// interrupted as its cause. The cancel function waits for the goroutine behind it.
 func (s *signals) interrupts(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -54,7 +54,7 @@ func (s *signals) interrupts(ctx context.Context) (context.Context, context.Canc
 		for {
 			select {
 			case sig := <-s.ch:
-				if ends(sig) {
+				if terminates(sig) {
 					cancel(interrupted{sig.(syscall.Signal)})
 					return
 				}
@@ -70,7 +70,7 @@ func (s *signals) interrupts(ctx context.Context) (context.Context, context.Canc
 	}
 }
 
-// ends reports whether a signal ends a program that does not expect it.
-func ends(sig os.Signal) bool {
+// terminates reports whether a signal terminates a program that does not handle it.
+func terminates(sig os.Signal) bool {
 	return sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }

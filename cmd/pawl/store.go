@@ -15,28 +15,28 @@ import (
 	_ "github.com/pawl-go/pawl/engines"
 )
 
-// A store is where the locks live, and how we came to know.
+// A store is the place of the locks, and how it was chosen.
 type store struct {
-	url      string // may hold a password: never printed
-	shown    string // without one
+	url      string // may contain a password: never printed
+	shown    string // url without secrets
 	from     string // "-s", "PAWL_STORE", "PAWL_STORE_FILE" or "default"
-	file     string // the one that PAWL_STORE_FILE names, if it was read
-	redacted bool   // an outer pawl has taken the password out
-	local    string // the file, if it is the local store
+	file     string // the file that PAWL_STORE_FILE names, if it was used
+	redacted bool   // an outer pawl has removed the password
+	local    string // the path of the local store, if it is that
 }
 
-// chosen finds the store, and makes the folder of the local one.
-func (a *app) chosen() (store, error) {
-	s, err := a.choose()
+// findOrCreateStore finds the store, and creates the local store if that is it.
+func (a *app) findOrCreateStore() (store, error) {
+	s, err := a.findStore()
 	if err == nil && s.local != "" {
 		err = makeLocal(s.local)
 	}
 	return s, err
 }
 
-// choose finds the store: -s, then PAWL_STORE, then PAWL_STORE_FILE, then the
-// local one. An empty variable is as good as none.
-func (a *app) choose() (store, error) {
+// findStore finds the store: -s, then PAWL_STORE, then PAWL_STORE_FILE, then the
+// local store. Empty variables count as unset.
+func (a *app) findStore() (store, error) {
 	s := store{url: "local:", from: "default"}
 	switch file, env := os.Getenv("PAWL_STORE_FILE"), os.Getenv("PAWL_STORE"); {
 	case a.store != "":
@@ -46,7 +46,7 @@ func (a *app) choose() (store, error) {
 	case file != "":
 		text, path, err := readStoreFile(file)
 		if err != nil {
-			return s, &coded{exitConfig, fmt.Errorf("PAWL_STORE_FILE: %w", err)}
+			return s, &exitError{exitConfig, fmt.Errorf("PAWL_STORE_FILE: %w", err)}
 		}
 		s = store{url: text, from: "PAWL_STORE_FILE", file: path}
 	}
@@ -55,9 +55,9 @@ func (a *app) choose() (store, error) {
 	}
 	u, err := parseStore(s.url)
 	if err != nil {
-		return s, &coded{exitConfig, fmt.Errorf("the store from %s: %w", s.from, err)}
+		return s, &exitError{exitConfig, fmt.Errorf("the store from %s: %w", s.from, err)}
 	}
-	if err := s.fix(u); err != nil {
+	if err := s.makePathAbsolute(u); err != nil {
 		return s, err
 	}
 	s.shown = driver.ShowURL(u)
@@ -71,7 +71,7 @@ func (a *app) choose() (store, error) {
 	return s, nil
 }
 
-// parseStore reads a store's URL. Its errors repeat nothing of it but a scheme.
+// parseStore parses a store's URL. Its errors quote nothing of it but the scheme.
 func parseStore(store string) (*url.URL, error) {
 	if rest, ok := strings.CutPrefix(store, "local:"); ok && rest != "" && !strings.HasPrefix(rest, "?") {
 		return nil, errors.New("local: takes no path; for a file of your own write sqlite:///path")
@@ -93,17 +93,17 @@ func parseStore(store string) (*url.URL, error) {
 	return nil, fmt.Errorf("%s, known are %s", unknown, strings.Join(schemes(), ", "))
 }
 
-// ttl is the life of a lock that the URL asks for; 0 if it does not.
+// ttl returns the TTL from the URL; 0 if there is none.
 func (s store) ttl() time.Duration {
 	u, err := driver.ParseURL(s.url)
 	if err != nil {
 		return 0
 	}
-	d, _ := time.ParseDuration(u.Query().Get("ttl")) // Open complains of one that is none
+	d, _ := time.ParseDuration(u.Query().Get("ttl")) // Open reports an invalid one
 	return d
 }
 
-// schemes lists what -s takes.
+// schemes returns the schemes that -s accepts.
 func schemes() []string {
 	known := []string{"local:"}
 	for _, s := range driver.Schemes() {
@@ -112,31 +112,30 @@ func schemes() []string {
 	return known
 }
 
-// firstContact is how long a store may take to answer at all. A test replaces it.
+// firstContact is how long a store may take to answer at all. Tests replace it.
 var firstContact = 10 * time.Second
 
-// connect opens the store that was chosen.
-func (a *app) connect(ctx context.Context) (*pawl.Client, store, error) {
-	s, err := a.chosen()
+// openChosen opens the chosen store.
+func (a *app) openChosen(ctx context.Context) (*pawl.Client, store, error) {
+	s, err := a.findOrCreateStore()
 	if err != nil {
 		return nil, s, err
 	}
-	c, err := a.open(ctx, s)
+	c, err := a.openStore(ctx, s)
 	return c, s, err
 }
 
-// look opens the store that was chosen, to show what is there. A file is not
-// changed by that, nor made. The local store is where it is, typed right or not,
-// so if it is not there yet nobody holds anything: it is shown as empty, but not to
-// those who want to stay.
-func (a *app) look(ctx context.Context, stays bool) (*pawl.Client, store, error) {
-	s, err := a.choose()
+// openReadOnly opens the chosen store to show its contents. It neither changes nor
+// creates a file. If the local store does not exist yet, nothing is held: it is
+// shown as empty, unless the caller follows it, as watch does.
+func (a *app) openReadOnly(ctx context.Context, stays bool) (*pawl.Client, store, error) {
+	s, err := a.findStore()
 	if err != nil {
 		return nil, s, err
 	}
 	seen := s
 	if s.local != "" {
-		if err := trustLocal(s.local, false); err != nil {
+		if err := checkLocalOwner(s.local, false); err != nil {
 			return nil, s, err
 		}
 		if _, err := os.Stat(s.local); errors.Is(err, fs.ErrNotExist) && !stays {
@@ -149,11 +148,11 @@ func (a *app) look(ctx context.Context, stays bool) (*pawl.Client, store, error)
 		u.RawQuery = q.Encode()
 		seen.url = u.String()
 	}
-	c, err := a.open(ctx, seen)
+	c, err := a.openStore(ctx, seen)
 	return c, s, err
 }
 
-func (a *app) open(ctx context.Context, s store, opts ...pawl.Option) (*pawl.Client, error) {
+func (a *app) openStore(ctx context.Context, s store, opts ...pawl.Option) (*pawl.Client, error) {
 	if s.from == "-s" && s.secret() {
 		a.say("warning: the password in -s shows in ps; use PAWL_STORE or PAWL_STORE_FILE")
 	}
@@ -170,16 +169,16 @@ func (a *app) open(ctx context.Context, s store, opts ...pawl.Option) (*pawl.Cli
 	err = fmt.Errorf("store %s: %w", s.shown, reason)
 	switch {
 	case errors.Is(err, pawl.ErrInvalid):
-		return nil, &coded{exitConfig, err}
+		return nil, &exitError{exitConfig, err}
 	case errors.Is(err, pawl.ErrDenied):
-		return nil, &coded{exitDenied, err}
+		return nil, &exitError{exitDenied, err}
 	}
-	return nil, &coded{exitUnavailable, err}
+	return nil, &exitError{exitUnavailable, err}
 }
 
-// leave closes a client, but does not wait long for a store that does not answer:
-// whoever started us waits too, and what is left behind ends with its TTL.
-func leave(c *pawl.Client) {
+// closeClient closes a client, but does not wait long for a store that does not
+// answer: what is left there expires.
+func closeClient(c *pawl.Client) {
 	if c == nil {
 		return
 	}

@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// maxStoreFile is more than any URL has.
+// maxStoreFile is larger than any URL.
 const maxStoreFile = 64 << 10
 
-// readStoreFile reads the store's URL from the file that PAWL_STORE_FILE names, and
-// returns the file's absolute path with it. What it says of a file is without a word
-// of what stands there.
+// readStoreFile reads the store's URL from the file that PAWL_STORE_FILE names. It
+// also returns the file's absolute path. Its errors quote nothing from the file.
 func readStoreFile(name string) (store, path string, err error) {
 	if path, err = filepath.Abs(name); err != nil {
 		return "", "", err
@@ -31,11 +30,11 @@ func readStoreFile(name string) (store, path string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("%w; name a file with the store's URL in it", err)
 	}
-	store, err = oneURL(strings.TrimPrefix(string(text), "\ufeff")) // Notepad begins a file so
+	store, err = oneURL(strings.TrimPrefix(string(text), "\ufeff")) // Notepad writes a byte order mark
 	return store, path, err
 }
 
-// oneURL is the one line of a store's file.
+// oneURL returns the only line of a store file.
 func oneURL(text string) (string, error) {
 	var lines []string
 	for line := range strings.Lines(text) {

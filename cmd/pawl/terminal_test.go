@@ -19,28 +19,27 @@ import (
 	"github.com/pawl-go/pawl/internal/stalltest"
 )
 
-// A terminal is a program with a terminal of its own, which is its controlling
-// one, as a person's is.
+// A terminal is a program with a controlling terminal of its own.
 type terminal struct {
 	t    *testing.T
 	ptmx *os.File
 	cmd  *exec.Cmd
-	done chan error // receives what Wait returned
+	done chan error // receives the result of Wait
 
 	mu   sync.Mutex
-	text strings.Builder // guarded by mu: all that was shown
+	text strings.Builder // guarded by mu: everything that was shown
 }
 
-// terminal runs a program on a terminal so many columns wide.
-func (s *stage) terminal(width uint16, name string, args ...string) *terminal {
-	s.t.Helper()
-	cmd := s.command(name, args...)
+// terminal runs a program on a terminal of that width.
+func (env *testEnv) terminal(width uint16, name string, args ...string) *terminal {
+	env.t.Helper()
+	cmd := env.command(name, args...)
 	ptmx, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: width}) // setsid and setctty
 	if err != nil {
-		s.t.Fatal(err)
+		env.t.Fatal(err)
 	}
-	ptmx = pollable(s.t, ptmx)
-	x := &terminal{t: s.t, ptmx: ptmx, cmd: cmd, done: make(chan error, 1)}
+	ptmx = pollable(env.t, ptmx)
+	x := &terminal{t: env.t, ptmx: ptmx, cmd: cmd, done: make(chan error, 1)}
 	read := make(chan struct{})
 	go func() { // ends when the last program has closed the terminal
 		defer close(read)
@@ -60,7 +59,7 @@ func (s *stage) terminal(width uint16, name string, args ...string) *terminal {
 		<-read
 		x.done <- err
 	}()
-	s.t.Cleanup(func() {
+	env.t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Process.Kill()
 		ptmx.Close()
@@ -68,7 +67,7 @@ func (s *stage) terminal(width uint16, name string, args ...string) *terminal {
 	return x
 }
 
-// pollable is f in a form that Close closes even while it is being read.
+// pollable returns f in a form that Close can close during a read.
 func pollable(t *testing.T, f *os.File) *os.File {
 	t.Helper()
 	fd, err := syscall.Dup(int(f.Fd()))
@@ -95,7 +94,7 @@ func (x *terminal) types(keys string) {
 	}
 }
 
-// shows waits until something was shown.
+// shows waits until the terminal has shown a match.
 func (x *terminal) shows(re string) {
 	x.t.Helper()
 	r := regexp.MustCompile(re)
@@ -104,7 +103,7 @@ func (x *terminal) shows(re string) {
 	}
 }
 
-// ends waits for the program's end and compares its code.
+// ends waits until the program ends and compares its exit code.
 func (x *terminal) ends(code int) {
 	x.t.Helper()
 	if got := exitOf(x.t, <-x.done); got != code {
@@ -116,8 +115,8 @@ const ctrlC = "\x03"
 
 func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
-	// Whether both of us had it is decided by time.
-	stalltest.Succeeds(t, apart/5, func() error {
+	// Whether both processes received it depends on timing.
+	stalltest.Succeeds(t, maxSkew/5, func() error {
 		if got, want := interruptedTenTimes(t); got != want {
 			return fmt.Errorf("the command has seen %q, want %q", got, want)
 		}
@@ -125,46 +124,46 @@ func TestCtrlCReachesTheCommandOnce(t *testing.T) {
 	})
 }
 
-// interruptedTenTimes returns which signals a command in a terminal has seen, and which
-// were sent to it.
+// interruptedTenTimes returns the signals that a command on a terminal received,
+// and those that were sent.
 func interruptedTenTimes(t *testing.T) (got, want string) {
 	t.Helper()
-	s := newStage(t)
-	x := s.terminal(80, "pawl", "run", "x", "--", "sh", "-c",
+	env := newTestEnv(t)
+	x := env.terminal(80, "pawl", "run", "x", "--", "sh", "-c",
 		`cut -d " " -f 5 /proc/$$/stat /proc/$PPID/stat >group; exec listener got go`)
-	s.await("got")
+	env.await("got")
 	heard := func(signal string, times int) {
 		t.Helper()
-		if !eventually(func() bool { return strings.Count(s.read("got"), signal) >= times }) {
-			t.Fatalf("%s never arrived: %q", signal, s.read("got"))
+		if !eventually(func() bool { return strings.Count(env.read("got"), signal) >= times }) {
+			t.Fatalf("%s never arrived: %q", signal, env.read("got"))
 		}
 	}
 	want = "ready\n"
-	for n := range 10 { // the kernel may make one signal of two that come close together
+	for n := range 10 { // the kernel may merge two signals that arrive close together
 		x.types(ctrlC)
 		heard("interrupt", n+1)
-		// pawl passes this one on, after an interrupt that it had passed on as well.
+		// pawl forwards this one after an interrupt that it also forwarded.
 		if err := x.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
 			t.Fatal(err)
 		}
 		heard("user defined signal 1", n+1)
 		want += "interrupt\nuser defined signal 1\n"
 	}
-	s.write("go", "")
+	env.write("go", "")
 	x.ends(9)
-	if g := strings.Fields(s.read("group")); len(g) != 2 || g[0] != g[1] {
+	if g := strings.Fields(env.read("group")); len(g) != 2 || g[0] != g[1] {
 		t.Errorf("process groups of command and pawl: %v; with a terminal they must be one", g)
 	}
-	if list := s.run("pawl", "ls", "--json"); strings.TrimSpace(list.out) != "[]" {
+	if list := env.run("pawl", "ls", "--json"); strings.TrimSpace(list.out) != "[]" {
 		t.Errorf("left behind: %s", list.out)
 	}
-	return s.read("got"), want
+	return env.read("got"), want
 }
 
 func TestCtrlCEndsACommandThatDoesNotCatchIt(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	x := s.terminal(80, "pawl", "run", "x", "--", "sh", "-c", `echo ready; exec sleep 60`)
+	env := newTestEnv(t)
+	x := env.terminal(80, "pawl", "run", "x", "--", "sh", "-c", `echo ready; exec sleep 60`)
 	x.shows("ready")
 	x.types(ctrlC)
 	x.ends(130)
@@ -172,22 +171,22 @@ func TestCtrlCEndsACommandThatDoesNotCatchIt(t *testing.T) {
 
 func TestTermWithATerminalIsForwarded(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	x := s.terminal(80, "pawl", "run", "x", "--", "sh", "-c", `trap 'echo TERM >>got; exit 4' TERM; echo ready; while :; do sleep 0.02; done`)
+	env := newTestEnv(t)
+	x := env.terminal(80, "pawl", "run", "x", "--", "sh", "-c", `trap 'echo TERM >>got; exit 4' TERM; echo ready; while :; do sleep 0.02; done`)
 	x.shows("ready")
 	if err := x.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	x.ends(4)
-	if got := s.read("got"); got != "TERM\n" {
+	if got := env.read("got"); got != "TERM\n" {
 		t.Errorf("the command has seen %q", got)
 	}
 }
 
 func TestACommandCanReadFromTheTerminal(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	x := s.terminal(80, "pawl", "run", "x", "--", "sh", "-c", `printf 'who? '; read who; echo "hello $who"`)
+	env := newTestEnv(t)
+	x := env.terminal(80, "pawl", "run", "x", "--", "sh", "-c", `printf 'who? '; read who; echo "hello $who"`)
 	x.shows(`who\? `)
 	x.types("ana\n")
 	x.shows("hello ana")
@@ -196,9 +195,9 @@ func TestACommandCanReadFromTheTerminal(t *testing.T) {
 
 func TestAPagerBehindTheCommandHasTheTerminal(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	// A shell with job control, as a person's is: each pipeline is a job.
-	x := s.terminal(80, "sh", "-mc", `pawl run x -- seq 1 3 | sh -c 'printf "more? "; read key </dev/tty; cat; echo "key $key"'; echo "done $?"`)
+	env := newTestEnv(t)
+	// A shell with job control: each pipeline is a job.
+	x := env.terminal(80, "sh", "-mc", `pawl run x -- seq 1 3 | sh -c 'printf "more? "; read key </dev/tty; cat; echo "key $key"'; echo "done $?"`)
 	x.shows(`more\? `)
 	x.types("q\n")
 	x.shows("1\r\n2\r\n3\r\nkey q\r\ndone 0\r\n")
@@ -207,13 +206,13 @@ func TestAPagerBehindTheCommandHasTheTerminal(t *testing.T) {
 
 func TestCtrlCEndsAWait(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	s.hold("x")
-	x := s.terminal(80, "pawl", "run", "x", "--", "touch", "ran")
+	env := newTestEnv(t)
+	env.hold("x")
+	x := env.terminal(80, "pawl", "run", "x", "--", "touch", "ran")
 	x.shows(`1st in line`)
 	x.types(ctrlC)
 	x.ends(130)
-	if _, err := os.Stat(s.path("ran")); err == nil {
+	if _, err := os.Stat(env.path("ran")); err == nil {
 		t.Error("the command ran all the same")
 	}
 	if text := x.shown(); !strings.Contains(text[strings.LastIndex(text, "in line"):], "\r\x1b[K") {
@@ -223,11 +222,11 @@ func TestCtrlCEndsAWait(t *testing.T) {
 
 func TestWaitingShowsOneLineThatIsRedrawnAndCleared(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	s.hold("x", "--reason", "release 4.2")
-	x := s.terminal(200, "pawl", "run", "x", "--", "echo", "my turn")
+	env := newTestEnv(t)
+	env.hold("x", "--reason", "release 4.2")
+	x := env.terminal(200, "pawl", "run", "x", "--", "echo", "my turn")
 	x.shows(`(?s)in line.*in line`) // drawn twice
-	s.letGo("x")
+	env.release("x")
 	x.ends(0)
 	text := x.shown()
 	line := regexp.MustCompile(`\r\x1b\[Kwaiting for "x" [^ ]+ · held by [^ ]+@[^ ]+ pid \d+ sh for [^ ]+ \("release 4\.2"\) · 1st in line`)
@@ -249,11 +248,11 @@ func TestWaitingNeverWrapsOnANarrowTerminal(t *testing.T) {
 		for _, width := range []int{30, 7} {
 			t.Run(fmt.Sprint(name, " in ", width), func(t *testing.T) {
 				t.Parallel()
-				s := newStage(t)
-				s.hold(name, "--reason", "a reason that is long enough")
-				x := s.terminal(uint16(width), "pawl", "run", name, "--", "true")
+				env := newTestEnv(t)
+				env.hold(name, "--reason", "a reason that is long enough")
+				x := env.terminal(uint16(width), "pawl", "run", name, "--", "true")
 				x.shows(`\x1b\[K.*…`)
-				s.letGo(name)
+				env.release(name)
 				x.ends(0)
 				text, _, _ := strings.Cut(x.shown(), "pawl: acquired")
 				for _, line := range strings.Split(text, "\r\x1b[K") {
@@ -266,7 +265,8 @@ func TestWaitingNeverWrapsOnANarrowTerminal(t *testing.T) {
 	}
 }
 
-// columnsOf counts what a terminal would: the wide characters used here take two.
+// columnsOf counts columns as a terminal does: the wide characters used here take
+// two.
 func columnsOf(s string) (n int) {
 	for _, r := range s {
 		n++
@@ -279,11 +279,11 @@ func columnsOf(s string) (n int) {
 
 func TestADumbTerminalGetsPlainLines(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).with("TERM=dumb")
-	s.hold("x")
-	x := s.terminal(200, "pawl", "run", "x", "--", "true")
+	env := newTestEnv(t).with("TERM=dumb")
+	env.hold("x")
+	x := env.terminal(200, "pawl", "run", "x", "--", "true")
 	x.shows(`pawl: waiting for "x" · held by .*\r\n`)
-	s.letGo("x")
+	env.release("x")
 	x.ends(0)
 	if text := x.shown(); strings.Contains(text, "\x1b") || strings.Contains(strings.ReplaceAll(text, "\r\n", ""), "\r") {
 		t.Errorf("a dumb terminal was sent %q", text)
@@ -292,25 +292,25 @@ func TestADumbTerminalGetsPlainLines(t *testing.T) {
 
 func TestForceUnlockHasTheNameTyped(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	s.hold("x", "--ttl", "6s", "--kill-after", "1s")
+	env := newTestEnv(t)
+	env.hold("x", "--ttl", "6s", "--kill-after", "1s")
 
-	wrong := s.terminal(200, "pawl", "force-unlock", "x")
+	wrong := env.terminal(200, "pawl", "force-unlock", "x")
 	wrong.shows(`Type the lock's name to break it: `)
 	wrong.types("y\n")
 	wrong.ends(1)
 	if !strings.Contains(wrong.shown(), "that is not its name; nothing was done") {
 		t.Errorf("a wrong name: %q", wrong.shown())
 	}
-	gone := s.terminal(200, "pawl", "force-unlock", "x")
+	gone := env.terminal(200, "pawl", "force-unlock", "x")
 	gone.shows(`Type the lock's name to break it: `)
 	gone.types("\x04") // end of file
 	gone.ends(1)
-	if list := s.run("pawl", "ls"); !strings.Contains(list.out, "x ") {
+	if list := env.run("pawl", "ls"); !strings.Contains(list.out, "x ") {
 		t.Fatalf("it was broken all the same: %q", list.out)
 	}
 
-	right := s.terminal(200, "pawl", "force-unlock", "x")
+	right := env.terminal(200, "pawl", "force-unlock", "x")
 	right.shows(`x is held \(exclusive\) by [^ ]+ pid \d+ sh for `)
 	right.shows(`Type the lock's name to break it: `)
 	right.types("x\n")
@@ -318,23 +318,23 @@ func TestForceUnlockHasTheNameTyped(t *testing.T) {
 	if !regexp.MustCompile(`pawl: audit: time=\S+ by=\S+ pid=\d+ broke="x" token=\d+ id=\S+ holder="`).MatchString(right.shown()) {
 		t.Errorf("no audit line: %q", right.shown())
 	}
-	if list := s.run("pawl", "ls", "--json"); strings.TrimSpace(list.out) != "[]" {
+	if list := env.run("pawl", "ls", "--json"); strings.TrimSpace(list.out) != "[]" {
 		t.Errorf("after it was broken: %s", list.out)
 	}
 }
 
 func TestLsHasAHeadOnATerminalOnly(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	if p := s.run("pawl", "run", "x", "--", "true"); p.code != 0 { // a store, with nothing in it
+	env := newTestEnv(t)
+	if p := env.run("pawl", "run", "x", "--", "true"); p.code != 0 { // creates an empty store
 		t.Fatalf("%+v", p)
 	}
-	x := s.terminal(200, "pawl", "ls")
+	x := env.terminal(200, "pawl", "ls")
 	x.ends(0)
 	if !strings.HasPrefix(x.shown(), "NAME") {
 		t.Errorf("on a terminal: %q", x.shown())
 	}
-	if p := s.run("pawl", "ls"); p.out != "" {
+	if p := env.run("pawl", "ls"); p.out != "" {
 		t.Errorf("elsewhere: %q", p.out)
 	}
 }
@@ -344,17 +344,16 @@ const (
 	ctrlQ = "\x11"
 )
 
-// Whoever has stopped the terminal, to read what it shows, does not keep the lock from
-// everybody else meanwhile.
+// A user who stops the terminal to read must not keep the lock from everybody else.
 func TestAStoppedTerminalDoesNotStopTheCommandFromBeginning(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	s.hold("x")
-	x := s.terminal(80, "pawl", "run", "x", "--", "sh", "-c", "echo ran >ran")
+	env := newTestEnv(t)
+	env.hold("x")
+	x := env.terminal(80, "pawl", "run", "x", "--", "sh", "-c", "echo ran >ran")
 	x.shows(`waiting for "x" [1-9]`)
 	x.types(ctrlS)
 	calm := x.shown()
-	if !eventually(func() bool { // it is redrawn every second, unless it has stopped
+	if !eventually(func() bool { // it is redrawn every second, unless the terminal has stopped
 		before := calm
 		time.Sleep(1500 * time.Millisecond)
 		calm = x.shown()
@@ -362,8 +361,8 @@ func TestAStoppedTerminalDoesNotStopTheCommandFromBeginning(t *testing.T) {
 	}) {
 		t.Fatal("the terminal does not stop")
 	}
-	s.letGo("x")
-	s.await("ran")
+	env.release("x")
+	env.await("ran")
 	x.types(ctrlQ)
 	x.shows(`acquired "x" after`)
 	x.ends(0)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set when a release is built.
+// version is set in release builds.
 var version = ""
 
 func (a *app) versionCommand() *cobra.Command {
@@ -21,7 +21,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if err := a.print("pawl %s\n", ourVersion()); err != nil || !verbose {
 				return err
 			}
-			st, err := a.choose()
+			st, err := a.findStore()
 			if err != nil {
 				return err
 			}

@@ -13,20 +13,20 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A changeView is one line of watch --json.
-type changeView struct {
+// changeJSON is one line of watch --json.
+type changeJSON struct {
 	Time  time.Time `json:"time"`
 	Event string    `json:"event"` // queued, taken or left
-	claimView
+	claimJSON
 }
 
 func (a *app) watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [PATTERN]",
-		Short: "Show locks being taken and given back, as it happens",
-		Long: `watch shows how the locks stand and then what changes, until it is interrupted. It
-looks four times a second, less often where that would keep the store busy: what came
-and went in between is not seen.`,
+		Short: "Show locks as they are taken and released",
+		Long: `watch shows the current locks and then every change, until it is interrupted. It polls
+four times a second, or less often where that would load the store: what comes and
+goes in between is not shown.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			selected, err := pattern(args)
@@ -35,20 +35,20 @@ and went in between is not seen.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			c, _, err := a.look(ctx, true)
+			c, _, err := a.openReadOnly(ctx, true)
 			if err != nil {
 				return err
 			}
-			defer leave(c)
+			defer closeClient(c)
 			return a.watch(ctx, c, selected)
 		},
 	}
-	cmd.Flags().BoolVar(&a.json, "json", false, "one JSON object a line")
+	cmd.Flags().BoolVar(&a.json, "json", false, "one JSON object per line")
 	return cmd
 }
 
 func (a *app) watch(ctx context.Context, c *pawl.Client, s selection) error {
-	var told string // the last error that was said, and when
+	var told string // the last error that was printed, and when
 	var at time.Time
 	for ch, err := range changes(ctx, c, s.prefixes) {
 		now := time.Now()
@@ -62,29 +62,29 @@ func (a *app) watch(ctx context.Context, c *pawl.Client, s selection) error {
 		if !s.wants(ch.Entry.Name) {
 			continue
 		}
-		v := viewOf(ch.Entry, ch.Ahead)
+		v := newClaimJSON(ch.Entry, ch.Ahead)
 		if a.json {
-			err = a.printJSONLine(changeView{now.UTC(), ch.Step.String(), v})
+			err = a.printJSONLine(changeJSON{now.UTC(), ch.Step.String(), v})
 		} else {
 			err = a.print("%s  %-6s  %s  %s\n", now.Format("15:04:05.000"), ch.Step, v.subject(), v.who())
 		}
 		if err != nil {
-			return nil // whoever read us has gone
+			return nil // the reader has gone
 		}
 	}
 	return nil
 }
 
-// subject is what a change is about, in a line that has no column for its kind.
-func (v claimView) subject() string {
+// subject returns the title, and for elections also their kind.
+func (v claimJSON) subject() string {
 	if v.Election != "" {
 		return "election " + v.title()
 	}
 	return v.title()
 }
 
-// changes are those below all prefixes. Errors are those of the first: the store is
-// the same.
+// changes watches all prefixes. It reports only the errors of the first, because
+// all are in the same store.
 func changes(ctx context.Context, c *pawl.Client, prefixes []string) iter.Seq2[pawl.Change, error] {
 	if len(prefixes) == 1 {
 		return c.Watch(ctx, prefixes[0])

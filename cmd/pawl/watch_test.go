@@ -15,19 +15,20 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// silent is a store that cannot be looked at.
-type silent struct{ *memlock.Engine }
+// silentEngine is a store that cannot be listed.
+type silentEngine struct{ *memlock.Engine }
 
-func (silent) List(context.Context, string) iter.Seq2[driver.Entry, error] {
+func (silentEngine) List(context.Context, string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
 		yield(driver.Entry{}, errors.New("no answer"))
 	}
 }
 
-// It looks four times a second; an outage of a night is not a hundred thousand lines.
+// watch polls four times a second; a night's outage must not print a hundred
+// thousand lines.
 func TestWatchSaysNowAndThenThatAStoreDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := pawl.New(silent{memlock.New()})
+		c := pawl.New(silentEngine{memlock.New()})
 		defer c.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 		defer cancel()

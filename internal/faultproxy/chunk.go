@@ -32,7 +32,7 @@ func (p *Proxy) OnChunk(f func(Chunk)) {
 }
 
 // tell counts a chunk and shows it to the caller's function, without the mutex.
-func (l *link) tell(dir Direction, stage Stage, data []byte) {
+func (l *proxiedConn) reportChunk(dir Direction, stage Stage, data []byte) {
 	p := l.proxy
 	p.mu.Lock()
 	if stage == Forwarded {

@@ -96,7 +96,7 @@ func (p *Proxy) Heal() {
 	p.faults = [2]faults{}
 	p.refuse = false
 	p.swallow = swallow{}
-	p.announceLocked()
+	p.notifyLocked()
 }
 
 func (p *Proxy) change(dir Direction, set func(*faults)) {
@@ -105,18 +105,18 @@ func (p *Proxy) change(dir Direction, set func(*faults)) {
 	for _, i := range dir.indexes() {
 		set(&p.faults[i])
 	}
-	p.announceLocked()
+	p.notifyLocked()
 }
 
 // announceLocked wakes all who wait under the faults of before.
-func (p *Proxy) announceLocked() {
+func (p *Proxy) notifyLocked() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
 // present returns the faults of a single direction and a channel that closes when
 // any fault changes.
-func (p *Proxy) present(dir Direction) (faults, <-chan struct{}) {
+func (p *Proxy) current(dir Direction) (faults, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.faults[dir.index()], p.changed

@@ -31,7 +31,7 @@ type Proxy struct {
 	mu        sync.Mutex // guards all below
 	closed    bool
 	target    string
-	links     map[*link]bool
+	links     map[*proxiedConn]bool
 	faults    [2]faults // by Direction.index
 	refuse    bool
 	swallow   swallow
@@ -57,7 +57,7 @@ func New(t testing.TB, target string) *Proxy {
 		t:        t,
 		target:   target,
 		listener: listener,
-		links:    map[*link]bool{},
+		links:    map[*proxiedConn]bool{},
 		changed:  make(chan struct{}),
 	}
 	p.work.Go(p.accept) // ends when the listener closes; close waits for it
@@ -76,7 +76,7 @@ func (p *Proxy) Retarget(target string) {
 	p.target = target
 }
 
-func (p *Proxy) leadsTo() string {
+func (p *Proxy) currentTarget() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.target
@@ -137,7 +137,7 @@ func (p *Proxy) Forwarded(dir Direction) int {
 // peers to notice.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
-	links := make([]*link, 0, len(p.links))
+	links := make([]*proxiedConn, 0, len(p.links))
 	for l := range p.links {
 		links = append(links, l)
 	}
@@ -154,7 +154,7 @@ func (p *Proxy) accept() {
 			return
 		}
 		if err != nil { // too many open files, say: a silent proxy would be hunted for elsewhere
-			p.t.Errorf("fault proxy to %s: %v", p.leadsTo(), err)
+			p.t.Errorf("fault proxy to %s: %v", p.currentTarget(), err)
 			return
 		}
 		l := p.admit(conn.(*net.TCPConn))
@@ -167,7 +167,7 @@ func (p *Proxy) accept() {
 }
 
 // admit makes a link of a client's connection, or nil when it is turned away.
-func (p *Proxy) admit(client *net.TCPConn) *link {
+func (p *Proxy) admit(client *net.TCPConn) *proxiedConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -178,20 +178,20 @@ func (p *Proxy) admit(client *net.TCPConn) *link {
 		return nil
 	}
 	p.accepted++
-	l := &link{proxy: p, id: p.accepted, client: client}
+	l := &proxiedConn{proxy: p, id: p.accepted, client: client}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	p.links[l] = true
 	return l
 }
 
 // reach counts a connection that leads to the server.
-func (p *Proxy) reach() {
+func (p *Proxy) countReached() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reached++
 }
 
-func (p *Proxy) forget(l *link) {
+func (p *Proxy) forget(l *proxiedConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.links, l)

@@ -11,7 +11,7 @@ import (
 )
 
 // patience is how long a test waits for what must come; it fails then.
-const patience = 10 * time.Second
+const testTimeout = 10 * time.Second
 
 // A lineServer answers every line "x" with "x!", and tells what it saw.
 type lineServer struct {
@@ -142,7 +142,7 @@ func dial(t *testing.T, p *Proxy) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(testTimeout))
 	return &client{t, conn.(*net.TCPConn), bufio.NewReader(conn)}
 }
 
@@ -179,7 +179,7 @@ func expectNoConnection(t *testing.T, p *Proxy) {
 		return
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(testTimeout))
 	(&client{t, conn.(*net.TCPConn), bufio.NewReader(conn)}).expectReset()
 }
 
@@ -188,7 +188,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	select {
 	case v := <-from:
 		return v
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("nothing came")
 		panic("not reached")
 	}

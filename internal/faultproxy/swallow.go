@@ -50,14 +50,14 @@ func (p *Proxy) SwallowReplies(n int, options ...SwallowOption) {
 }
 
 // An exchange is the last request and reply on one connection.
-type exchange struct {
+type lastExchange struct {
 	request []byte // what was forwarded since the reply began; empty: the reply goes on
 	gone    bool   // the present reply is swallowed
 }
 
 // asked notes a request just before it is forwarded, so that no reply to it can
 // be seen first.
-func (l *link) asked(data []byte) {
+func (l *proxiedConn) recordRequest(data []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	room := max(maxRequest-len(l.exchange.request), 0)
@@ -66,7 +66,7 @@ func (l *link) asked(data []byte) {
 
 // swallows reports whether a chunk the server sent is to vanish, and whether the
 // connection is to be cut then. Only the reader of that direction calls it.
-func (l *link) swallows() (gone, cut bool) {
+func (l *proxiedConn) swallowsReply() (gone, cut bool) {
 	p := l.proxy
 	l.mu.Lock()
 	request := l.exchange.request

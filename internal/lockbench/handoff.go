@@ -10,21 +10,21 @@ import (
 
 // quiet is how long the second client has waited when the first gives back: links
 // and processors are idle then, as in most waits.
-const quiet = 10 * time.Millisecond
+const waitBefore = 10 * time.Millisecond
 
 // handoff has one client give back, again and again, what the other waits for.
-func handoff(ctx context.Context, r *rig) error {
-	r.turns = r.turns[:1]
-	if _, err := r.pass(ctx); err != nil { // pays for connections and sessions
+func handoff(ctx context.Context, r *runner) error {
+	r.times = r.times[:1]
+	if _, err := r.handOver(ctx); err != nil { // pays for connections and sessions
 		return err
 	}
 	begun := time.Now()
-	for r.turns[0].N() == 0 || time.Since(begun) < r.length {
-		took, err := r.pass(ctx)
+	for r.times[0].N() == 0 || time.Since(begun) < r.length {
+		took, err := r.handOver(ctx)
 		if err != nil {
 			return err
 		}
-		r.turns[0].Add(took)
+		r.times[0].Add(took)
 	}
 	r.took = time.Since(begun)
 	return nil
@@ -38,13 +38,13 @@ type grant struct {
 }
 
 // pass hands the name on once. Both have given it back when it returns.
-func (r *rig) pass(ctx context.Context) (time.Duration, error) {
+func (r *runner) handOver(ctx context.Context) (time.Duration, error) {
 	held, err := r.from.Mutex(r.prefix).Lock(ctx)
 	if err != nil {
 		return 0, err
 	}
 	select {
-	case <-r.waits: // a wait that looked again had told of itself twice
+	case <-r.waiting: // a wait that looked again had told of itself twice
 	default:
 	}
 	wait, stop := context.WithCancel(ctx)
@@ -55,8 +55,8 @@ func (r *rig) pass(ctx context.Context) (time.Duration, error) {
 		granted <- grant{time.Now(), lease, err}
 	}()
 	select {
-	case <-r.waits:
-		await(ctx, time.After(quiet))
+	case <-r.waiting:
+		await(ctx, time.After(waitBefore))
 	case g := <-granted: // it could not even wait
 		granted <- g
 	case <-ctx.Done():

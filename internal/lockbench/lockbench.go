@@ -22,7 +22,7 @@ type Kind struct {
 	Of         string
 	Goroutines int
 	Clients    int
-	run        func(ctx context.Context, r *rig) error
+	run        func(ctx context.Context, r *runner) error
 }
 
 // Kinds returns all kinds of work, those of many goroutines with n.
@@ -53,12 +53,12 @@ func (r *Result) PerSecond() float64 {
 }
 
 // A rig is what one kind of work runs on.
-type rig struct {
+type runner struct {
 	from, to *pawl.Client
 	prefix   string // of every name
 	length   time.Duration
-	waits    chan struct{} // receives when the client to waits in line
-	turns    []Histogram   // by goroutine
+	waiting  chan struct{} // receives when the client to waits in line
+	times    []Histogram   // by goroutine
 	took     time.Duration
 }
 
@@ -66,7 +66,7 @@ type rig struct {
 // Run closes, and on names that begin with prefix. When ctx ends before, that is the
 // error. Nothing is held when it returns, as far as the store could be told.
 func Run(ctx context.Context, k Kind, open func(opts ...pawl.Option) (*pawl.Client, error), prefix string, length time.Duration) (res Result, err error) {
-	r := &rig{prefix: prefix + k.Name, length: length, waits: make(chan struct{}, 1), turns: make([]Histogram, k.Goroutines)}
+	r := &runner{prefix: prefix + k.Name, length: length, waiting: make(chan struct{}, 1), times: make([]Histogram, k.Goroutines)}
 	if r.from, err = open(); err != nil {
 		return res, err
 	}
@@ -78,7 +78,7 @@ func Run(ctx context.Context, k Kind, open func(opts ...pawl.Option) (*pawl.Clie
 		defer func() { err = errors.Join(err, r.to.Close()) }()
 	}
 	// A store that falls silent would be waited for: a lock is worth it, this is not.
-	ctx, stop := context.WithTimeoutCause(ctx, length+patience, errSilent)
+	ctx, stop := context.WithTimeoutCause(ctx, length+extraTime, errSilent)
 	defer stop()
 	if err := k.run(ctx, r); err != nil {
 		return res, err
@@ -87,64 +87,64 @@ func Run(ctx context.Context, k Kind, open func(opts ...pawl.Option) (*pawl.Clie
 }
 
 // patience is how much longer than asked a kind of work may take.
-const patience = 15 * time.Second
+const extraTime = 15 * time.Second
 
 var errSilent = fmt.Errorf("%w: the store does not answer any more", pawl.ErrUnreachable)
 
-func (r *rig) result(k Kind) Result {
-	res := Result{Kind: k, Took: r.took, Fewest: r.turns[0].N()}
-	for i := range r.turns {
-		res.Times.Merge(&r.turns[i])
-		res.Fewest = min(res.Fewest, r.turns[i].N())
-		res.Most = max(res.Most, r.turns[i].N())
+func (r *runner) result(k Kind) Result {
+	res := Result{Kind: k, Took: r.took, Fewest: r.times[0].N()}
+	for i := range r.times {
+		res.Times.Merge(&r.times[i])
+		res.Fewest = min(res.Fewest, r.times[i].N())
+		res.Most = max(res.Most, r.times[i].N())
 	}
 	return res
 }
 
 // observe tells of a wait; one that nobody has heard of yet is enough.
-func (r *rig) observe(e pawl.Event) {
+func (r *runner) observe(e pawl.Event) {
 	if e.Kind == pawl.Waiting {
 		select {
-		case r.waits <- struct{}{}:
+		case r.waiting <- struct{}{}:
 		default:
 		}
 	}
 }
 
-func apart(ctx context.Context, r *rig) error {
-	return r.crowd(ctx, func(i int) string { return fmt.Sprintf("%s-%d", r.prefix, i) })
+func apart(ctx context.Context, r *runner) error {
+	return r.repeat(ctx, func(i int) string { return fmt.Sprintf("%s-%d", r.prefix, i) })
 }
 
-func together(ctx context.Context, r *rig) error {
-	return r.crowd(ctx, func(int) string { return r.prefix })
+func together(ctx context.Context, r *runner) error {
+	return r.repeat(ctx, func(int) string { return r.prefix })
 }
 
 // crowd has every goroutine take its name again and again until the time is over, and
 // at least one has had a turn. Turns under way then are given up, or given back, and
 // not counted.
-func (r *rig) crowd(ctx context.Context, name func(i int) string) error {
+func (r *runner) repeat(ctx context.Context, name func(i int) string) error {
 	// The first turn pays for the connection and the session.
-	if _, err := turn(ctx, r.from.Mutex(name(0))); err != nil {
+	if _, err := lockUnlock(ctx, r.from.Mutex(name(0))); err != nil {
 		return err
 	}
 	work, stop := context.WithCancel(ctx)
 	defer stop()
 	var once sync.Once
 	counted := make(chan struct{}) // closed when one turn was counted
-	errs := make([]error, len(r.turns))
+	errs := make([]error, len(r.times))
 	begun := time.Now()
 	var group sync.WaitGroup
-	for i := range r.turns {
+	for i := range r.times {
 		group.Go(func() {
 			m := r.from.Mutex(name(i))
 			for {
-				took, err := turn(work, m)
+				took, err := lockUnlock(work, m)
 				if err != nil {
 					errs[i] = err
 					break
 				}
 				if work.Err() == nil {
-					r.turns[i].Add(took)
+					r.times[i].Add(took)
 					once.Do(func() { close(counted) })
 				}
 			}
@@ -162,7 +162,7 @@ func (r *rig) crowd(ctx context.Context, name func(i int) string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return failure(errs)
+	return firstError(errs)
 }
 
 func await[T any](ctx context.Context, event <-chan T) {
@@ -174,7 +174,7 @@ func await[T any](ctx context.Context, event <-chan T) {
 
 // failure returns the first error alone: a thousand goroutines that failed for one
 // reason are one line.
-func failure(errs []error) error {
+func firstError(errs []error) error {
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -184,7 +184,7 @@ func failure(errs []error) error {
 }
 
 // turn takes a lock and gives it back.
-func turn(ctx context.Context, m *pawl.Mutex) (time.Duration, error) {
+func lockUnlock(ctx context.Context, m *pawl.Mutex) (time.Duration, error) {
 	begun := time.Now()
 	lease, err := m.Lock(ctx)
 	if err != nil {

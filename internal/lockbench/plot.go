@@ -27,7 +27,7 @@ func Plot(h *Histogram, columns int, mark, unmark string) string {
 		if bar != "" {
 			bar = mark + bar + unmark
 		}
-		fmt.Fprintf(&out, "%s |%s%s\n", right(Brief(b.From), 9), bar, percent(b.Count, h.N()))
+		fmt.Fprintf(&out, "%s |%s%s\n", alignRight(Brief(b.From), 9), bar, percent(b.Count, h.N()))
 	}
 	return out.String()
 }
@@ -44,7 +44,7 @@ func percent(n, of int) string {
 }
 
 // right puts blanks before a text that is shorter than so many characters.
-func right(s string, width int) string {
+func alignRight(s string, width int) string {
 	return strings.Repeat(" ", max(width-len([]rune(s)), 0)) + s
 }
 

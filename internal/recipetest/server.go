@@ -68,7 +68,7 @@ func (l *lodger) servers(t testing.TB) []*testserver.Server {
 func (l *lodger) begin() {
 	ready := make(chan error, 2)
 	house.servers.Go(func() { // end waits for it
-		ready <- testserver.Outside(func(t testing.TB) {
+		ready <- testserver.RunOutsideTest(func(t testing.TB) {
 			l.all = l.start(t)
 			ready <- nil
 			<-house.over

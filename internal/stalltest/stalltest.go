@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	tick = 2 * time.Millisecond // how often a Watch looks
-	late = 3 * time.Millisecond // a look that comes so much later is the machine's doing
+	interval  = 2 * time.Millisecond // how often a Watch looks
+	tolerance = 3 * time.Millisecond // a look that comes so much later is the machine's doing
 )
 
 // A Watch adds up the time for which this process was not served: it looks at the
@@ -31,7 +31,7 @@ func Start() *Watch {
 }
 
 func (w *Watch) watch() {
-	t := time.NewTicker(tick)
+	t := time.NewTicker(interval)
 	defer t.Stop()
 	for {
 		select {
@@ -49,7 +49,7 @@ func (w *Watch) Lost() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	if over := now.Sub(w.last) - tick; over > late {
+	if over := now.Sub(w.last) - interval; over > tolerance {
 		w.lost += over
 	}
 	w.last = now

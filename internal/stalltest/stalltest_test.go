@@ -8,18 +8,18 @@ import (
 )
 
 // A report is a test's, and does not end it.
-type report struct {
+type testReport struct {
 	testing.TB
 	failed bool
 }
 
-func (r *report) Helper()               {}
-func (r *report) Logf(string, ...any)   {}
-func (r *report) Errorf(string, ...any) { r.failed = true }
+func (r *testReport) Helper()               {}
+func (r *testReport) Logf(string, ...any)   {}
+func (r *testReport) Errorf(string, ...any) { r.failed = true }
 
 func TestWhatIsSlowByItselfFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, steps := &report{TB: t}, 0
+		r, steps := &testReport{TB: t}, 0
 		within(r, time.Second, "the answer came", func(w *Watch) time.Duration {
 			steps++
 			time.Sleep(2 * time.Second) // the watch is served meanwhile
@@ -32,12 +32,12 @@ func TestWhatIsSlowByItselfFails(t *testing.T) {
 }
 
 func TestAStepInWhichTheMachineStoodStillIsDoneAgain(t *testing.T) {
-	r, steps := &report{TB: t}, 0
+	r, steps := &testReport{TB: t}, 0
 	within(r, time.Second, "the answer came", func(w *Watch) time.Duration {
 		if steps++; steps > 2 {
 			return 0
 		}
-		return stoodStill(w, 3*time.Second)
+		return pretendStall(w, 3*time.Second)
 	})
 	if r.failed || steps != 3 {
 		t.Errorf("failed %v after %d steps", r.failed, steps)
@@ -45,8 +45,8 @@ func TestAStepInWhichTheMachineStoodStillIsDoneAgain(t *testing.T) {
 }
 
 func TestAMachineThatAlwaysStandsStillFails(t *testing.T) {
-	r, steps := &report{TB: t}, 0
-	within(r, time.Second, "the answer came", func(w *Watch) time.Duration { steps++; return stoodStill(w, 3*time.Second) })
+	r, steps := &testReport{TB: t}, 0
+	within(r, time.Second, "the answer came", func(w *Watch) time.Duration { steps++; return pretendStall(w, 3*time.Second) })
 	if !r.failed || steps != attempts {
 		t.Errorf("failed %v after %d steps", r.failed, steps)
 	}
@@ -65,9 +65,9 @@ func TestAFailureCountsUnlessTheMachineStoodStill(t *testing.T) {
 		{still: 3 * time.Second, fails: attempts - 1, failed: false, steps: attempts},
 		{still: 3 * time.Second, fails: attempts, failed: true, steps: attempts},
 	} {
-		r, steps := &report{TB: t}, 0
+		r, steps := &testReport{TB: t}, 0
 		succeeds(r, time.Second, func(w *Watch) error {
-			stoodStill(w, c.still)
+			pretendStall(w, c.still)
 			if steps++; steps > c.fails {
 				return nil
 			}
@@ -80,7 +80,7 @@ func TestAFailureCountsUnlessTheMachineStoodStill(t *testing.T) {
 }
 
 // stoodStill makes a watch believe that it was not served for so long.
-func stoodStill(w *Watch, d time.Duration) time.Duration {
+func pretendStall(w *Watch, d time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = w.last.Add(-d)

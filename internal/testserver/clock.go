@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-//go:embed shim/clock.c
+//go:embed preload/clock.c
 var clockShim []byte
 
 // A Clock is the wall clock of servers, which a test can step while they run. It
 // works for programs in C on Linux; what asks the kernel past the C library, as
 // programs in Go do, is not deceived.
 type Clock struct {
-	t    testing.TB
-	file string
-	shim string
+	t       testing.TB
+	file    string
+	library string
 
 	mu  sync.Mutex // guards off
 	off time.Duration
@@ -31,21 +31,21 @@ func NewClock(t testing.TB) *Clock {
 	t.Helper()
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
-		absent(t, err)
+		skipOrFail(t, err)
 	}
 	dir, err := os.MkdirTemp("", "pawl-clock-") // not t.TempDir: a server of another user must get in
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	c := &Clock{t: t, file: filepath.Join(dir, "offset"), shim: filepath.Join(dir, "clock.so")}
+	c := &Clock{t: t, file: filepath.Join(dir, "offset"), library: filepath.Join(dir, "clock.so")}
 	source := filepath.Join(dir, "clock.c")
 	for path, data := range map[string][]byte{source: clockShim, c.file: make([]byte, 8)} {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), gcc, "-shared", "-fPIC", "-O2", "-o", c.shim, source, "-ldl").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), gcc, "-shared", "-fPIC", "-O2", "-o", c.library, source, "-ldl").CombinedOutput(); err != nil {
 		t.Fatalf("clock: %v\n%s", err, out)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {
@@ -91,6 +91,6 @@ func MariaDBOn(t testing.TB, c *Clock, args ...string) *Server {
 }
 
 func (c *Clock) on(spec Spec) Spec {
-	spec.Env = append(spec.Env, "LD_PRELOAD="+c.shim, "PAWL_CLOCK="+c.file)
+	spec.Env = append(spec.Env, "LD_PRELOAD="+c.library, "PAWL_CLOCK="+c.file)
 	return spec
 }

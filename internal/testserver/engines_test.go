@@ -22,7 +22,7 @@ func startIfInstalled(t *testing.T, spec Spec) *Server {
 }
 
 // throughAKill runs speak, kills the server, restarts it and runs speak again.
-func throughAKill(t *testing.T, s *Server, speak func(*line)) {
+func beforeAndAfterKill(t *testing.T, s *Server, speak func(*connection)) {
 	t.Helper()
 	speak(connect(t, s.Addr()))
 	s.Kill()
@@ -33,7 +33,7 @@ func throughAKill(t *testing.T, s *Server, speak func(*line)) {
 func TestRedisAnswersPING(t *testing.T) {
 	t.Parallel()
 	s := startIfInstalled(t, redis())
-	throughAKill(t, s, func(c *line) {
+	beforeAndAfterKill(t, s, func(c *connection) {
 		io.WriteString(c, "PING\r\n")
 		if answer, err := c.r.ReadString('\n'); err != nil || answer != "+PONG\r\n" {
 			t.Errorf("%q, %v", answer, err)
@@ -72,7 +72,7 @@ func TestRedisKeepsDataOnlyWhenAsked(t *testing.T) {
 func TestPostgreSQLAnswersAnSSLRequest(t *testing.T) {
 	t.Parallel()
 	s := startIfInstalled(t, postgreSQL())
-	throughAKill(t, s, func(c *line) {
+	beforeAndAfterKill(t, s, func(c *connection) {
 		request := binary.BigEndian.AppendUint32(nil, 8)
 		request = binary.BigEndian.AppendUint32(request, 80877103)
 		c.Write(request)
@@ -85,7 +85,7 @@ func TestPostgreSQLAnswersAnSSLRequest(t *testing.T) {
 func TestMariaDBGreets(t *testing.T) {
 	t.Parallel()
 	s := startIfInstalled(t, mariaDB())
-	throughAKill(t, s, func(c *line) {
+	beforeAndAfterKill(t, s, func(c *connection) {
 		var head [5]byte
 		if _, err := io.ReadFull(c.r, head[:]); err != nil || head[4] != 10 {
 			t.Fatalf("% x, %v; want protocol 10", head, err)
@@ -100,7 +100,7 @@ func TestMariaDBGreets(t *testing.T) {
 func TestEtcdIsHealthy(t *testing.T) {
 	t.Parallel()
 	s := startIfInstalled(t, etcd())
-	throughAKill(t, s, func(c *line) {
+	beforeAndAfterKill(t, s, func(c *connection) {
 		io.WriteString(c, "GET /health HTTP/1.1\r\nHost: etcd\r\nConnection: close\r\n\r\n")
 		response, err := http.ReadResponse(bufio.NewReader(c.r), nil)
 		if err != nil {
@@ -117,7 +117,7 @@ func TestEtcdIsHealthy(t *testing.T) {
 func TestZooKeeperAnswersSrvr(t *testing.T) {
 	t.Parallel()
 	s := startIfInstalled(t, zooKeeper())
-	throughAKill(t, s, func(c *line) {
+	beforeAndAfterKill(t, s, func(c *connection) {
 		io.WriteString(c, "srvr")
 		answer, err := io.ReadAll(c.r)
 		if err != nil || !strings.Contains(string(answer), "Mode: standalone") {

@@ -23,7 +23,7 @@ const etcdBuildLimit = 5 * time.Minute
 
 // unsynced has an etcd not wait for its disk. Its data outlives Kill and Restart all
 // the same, though not a power cut; a disk that stalls would cost elections.
-const unsynced = "--unsafe-no-fsync"
+const withoutFsync = "--unsafe-no-fsync"
 
 // NewEtcd starts an etcd as [Etcd] does, but a newer one than Debian's, and one that
 // does not wait for its disk unless "--unsafe-no-fsync=false" is given. It is built
@@ -41,7 +41,7 @@ func newEtcd(t testing.TB, args ...string) Spec {
 	if err != nil {
 		t.Skipf("optional server: etcd %s: %v", etcdVersion, err)
 	}
-	spec := etcd(append([]string{unsynced}, args...)...)
+	spec := etcd(append([]string{withoutFsync}, args...)...)
 	spec.Name, spec.Binary = "etcd-"+etcdVersion, File{binary}
 	return spec
 }
@@ -54,7 +54,7 @@ var builtEtcd = sync.OnceValues(func() (string, error) {
 	if _, err := os.Stat(filepath.Join(module, "go.mod")); err != nil {
 		return "", err // as in a binary that was built with -trimpath
 	}
-	cache, err := sidCache()
+	cache, err := debianCacheFolder()
 	if err != nil {
 		return "", err
 	}

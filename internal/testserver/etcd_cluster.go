@@ -45,7 +45,7 @@ func NewEtcds(t testing.TB, n int, reach Reach, args ...string) *EtcdCluster {
 		spec.Args = clusterArgs(i, ports[i], urls, args)
 		spec.Env = nil
 		if reach != nil {
-			spec.Env = []string{"HTTP_PROXY=" + switchboard(t, i, ports, reach)}
+			spec.Env = []string{"HTTP_PROXY=" + peerProxy(t, i, ports, reach)}
 		}
 		c.Members = append(c.Members, Start(t, spec))
 	}
@@ -73,13 +73,13 @@ func clusterArgs(i, port int, urls, args []string) func(*Server) []string {
 			"--listen-peer-urls", fmt.Sprintf("http://127.0.0.1:%d", port),
 			"--initial-advertise-peer-urls", urls[i],
 			"--initial-cluster", strings.Join(members, ","),
-			unsynced,
+			withoutFsync,
 		}, args...)
 	}
 }
 
 // switchboard starts the proxy that member from sends through and returns its URL.
-func switchboard(t testing.TB, from int, ports []int, reach Reach) string {
+func peerProxy(t testing.TB, from int, ports []int, reach Reach) string {
 	way := make(map[string]string, len(ports))
 	for to, port := range ports {
 		if to != from {

@@ -25,7 +25,7 @@ func (s *Server) launch() error {
 		return err
 	}
 	defer log.Close() // the process has its own handle
-	p, err := begin(s.command(log, s.binary, args...))
+	p, err := startProcess(s.command(log, s.binary, args...))
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Server) Run(ctx context.Context, program string, args ...string) error 
 		return err
 	}
 	defer log.Close()
-	p, err := begin(s.command(log, program, args...))
+	p, err := startProcess(s.command(log, program, args...))
 	if err != nil {
 		return err
 	}

@@ -13,10 +13,10 @@ import (
 // [Sid] for where it comes from.
 func MySQL(t testing.TB, args ...string) *Server {
 	t.Helper()
-	return Start(t, mySQL(Sid(t, "mysql-server-core"), args...))
+	return Start(t, mySQL(DebianUnstable(t, "mysql-server-core"), args...))
 }
 
-func mySQL(root Root, args ...string) Spec {
+func mySQL(root DebianRoot, args ...string) Spec {
 	const program = "usr/sbin/mysqld"
 	// What it would look for in the system's own folders.
 	folders := func(s *Server) []string {

@@ -10,7 +10,7 @@ import (
 
 // given holds the ports in use by the servers of this process, running or not: a
 // server that is down keeps its port for its restart.
-var given = struct {
+var usedPorts = struct {
 	mu    sync.Mutex // guards ports
 	ports map[int]bool
 }{ports: map[int]bool{}}
@@ -24,38 +24,38 @@ func FreePort(t testing.TB) int {
 	const first, last = 10_000, 32_767
 	for range 1000 {
 		port := first + rand.IntN(last-first+1)
-		if !take(port) {
+		if !reservePort(port) {
 			continue
 		}
-		if !free(port) {
-			giveBack(port)
+		if !canListen(port) {
+			releasePort(port)
 			continue
 		}
-		t.Cleanup(func() { giveBack(port) })
+		t.Cleanup(func() { releasePort(port) })
 		return port
 	}
 	t.Fatal("free port: a thousand that were tried are in use")
 	panic("not reached")
 }
 
-func take(port int) bool {
-	given.mu.Lock()
-	defer given.mu.Unlock()
-	if given.ports[port] {
+func reservePort(port int) bool {
+	usedPorts.mu.Lock()
+	defer usedPorts.mu.Unlock()
+	if usedPorts.ports[port] {
 		return false
 	}
-	given.ports[port] = true
+	usedPorts.ports[port] = true
 	return true
 }
 
-func giveBack(port int) {
-	given.mu.Lock()
-	defer given.mu.Unlock()
-	delete(given.ports, port)
+func releasePort(port int) {
+	usedPorts.mu.Lock()
+	defer usedPorts.mu.Unlock()
+	delete(usedPorts.ports, port)
 }
 
 // free reports whether a server could listen on port now.
-func free(port int) bool {
+func canListen(port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return false

@@ -17,7 +17,7 @@ type process struct {
 }
 
 // begin starts cmd. Who ends the process waits for exited.
-func begin(cmd *exec.Cmd) (*process, error) {
+func startProcess(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)
 	// Linux sends the parent death signal when the thread that made the child ends,

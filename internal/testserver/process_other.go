@@ -23,4 +23,4 @@ type user struct{}
 
 func pickUser([]string) (*user, error) { return nil, nil }
 
-func (*user) own(string) error { return nil }
+func (*user) chown(string) error { return nil }

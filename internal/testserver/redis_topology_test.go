@@ -25,7 +25,7 @@ func expect(t *testing.T, s *Server, want any, command ...string) {
 
 func expectRefusal(t *testing.T, s *Server, want string, command ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	answer, err := ask(ctx, s.Addr(), command...)
 	if said := refusal(""); !errors.As(err, &said) || string(said) != want {

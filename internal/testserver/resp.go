@@ -105,12 +105,12 @@ func must(t testing.TB, addr string, command ...string) any {
 }
 
 // settle is how long servers may take to agree with each other.
-const settle = time.Minute
+const agreeLimit = time.Minute
 
 // await asks until a state of several servers has come about.
 func await(t testing.TB, what string, look func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), settle)
+	ctx, cancel := context.WithTimeout(context.Background(), agreeLimit)
 	defer cancel()
 	for {
 		err := func() error {
@@ -123,7 +123,7 @@ func await(t testing.TB, what string, look func(ctx context.Context) error) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: not after %v: %v", what, settle, err)
+			t.Fatalf("%s: not after %v: %v", what, agreeLimit, err)
 		case <-time.After(10 * time.Millisecond): // servers tell nobody what they agree on
 		}
 	}

@@ -52,7 +52,7 @@ func Start(t testing.TB, spec Spec) *Server {
 	spec = spec.withDefaults()
 	binary, beside, err := spec.locate()
 	if err != nil {
-		absent(t, err)
+		skipOrFail(t, err)
 	}
 	const tries = 3
 	for try := 1; ; try++ {
@@ -61,7 +61,7 @@ func Start(t testing.TB, spec Spec) *Server {
 		if err == nil {
 			return s
 		}
-		if try == tries || !s.robbed() {
+		if try == tries || !s.portTaken() {
 			t.Fatalf("%s: %v", spec.Name, err)
 		}
 		t.Logf("%s: %v; a port was taken by another program, trying others", spec.Name, err)
@@ -69,7 +69,7 @@ func Start(t testing.TB, spec Spec) *Server {
 }
 
 // absent ends a test that something is missing for.
-func absent(t testing.TB, err error) {
+func skipOrFail(t testing.TB, err error) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("%v; nothing may be missing with CI=true", err)
@@ -183,7 +183,7 @@ func (s *Server) begin() error {
 		return err
 	}
 	s.t.Cleanup(s.close)
-	if err := s.user.own(s.dir); err != nil {
+	if err := s.user.chown(s.dir); err != nil {
 		return err
 	}
 	if s.spec.Prepare != nil {
@@ -198,12 +198,12 @@ func (s *Server) begin() error {
 
 // robbed reports whether the server has ended and one of its ports is in use
 // nevertheless.
-func (s *Server) robbed() bool {
+func (s *Server) portTaken() bool {
 	p := s.current()
 	if p == nil || !p.ended() {
 		return false
 	}
-	return slices.ContainsFunc(s.ports, func(port int) bool { return !free(port) })
+	return slices.ContainsFunc(s.ports, func(port int) bool { return !canListen(port) })
 }
 
 func (s *Server) current() *process {

@@ -14,7 +14,7 @@ import (
 
 func TestAServerServesUntilStopped(t *testing.T) {
 	t.Parallel()
-	s := Start(t, tiny(t, "tiny"))
+	s := Start(t, fakeServer(t, "tiny"))
 	expectAnswer(t, s, 1)
 	if host, _, _ := net.SplitHostPort(s.Addr()); host != "127.0.0.1" {
 		t.Errorf("serves on %s", host)
@@ -28,7 +28,7 @@ func TestTheServerAndItsFolderEndWithTheTest(t *testing.T) {
 	t.Parallel()
 	var s *Server
 	r := record(t, func(t testing.TB) {
-		s = Start(t, tiny(t, "tiny"))
+		s = Start(t, fakeServer(t, "tiny"))
 		if _, err := os.Stat(s.Dir()); err != nil {
 			t.Errorf("folder: %v", err)
 		}
@@ -44,7 +44,7 @@ func TestTheServerAndItsFolderEndWithTheTest(t *testing.T) {
 
 func TestAKilledServerRestartsInPlace(t *testing.T) {
 	t.Parallel()
-	s := Start(t, tiny(t, "tiny"))
+	s := Start(t, fakeServer(t, "tiny"))
 	port, dir, pid := s.Port(), s.Dir(), s.PID()
 	held := connect(t, s.Addr())
 	if _, _, err := held.ask(); err != nil {
@@ -67,7 +67,7 @@ func TestAKilledServerRestartsInPlace(t *testing.T) {
 
 func TestARunningServerIsStoppedByRestart(t *testing.T) {
 	t.Parallel()
-	s := Start(t, tiny(t, "tiny"))
+	s := Start(t, fakeServer(t, "tiny"))
 	exited := s.Exited()
 	s.Restart()
 	<-exited
@@ -79,7 +79,7 @@ func TestAServerThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no SIGTERM to ignore")
 	}
-	spec := tiny(t, "deaf")
+	spec := fakeServer(t, "deaf")
 	spec.StopLimit = 50 * time.Millisecond
 	s := Start(t, spec)
 	s.Stop()
@@ -94,7 +94,7 @@ func TestAPausedServerIsSilentUntilResumed(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes cannot be paused")
 	}
-	s := Start(t, tiny(t, "tiny"))
+	s := Start(t, fakeServer(t, "tiny"))
 	c := connect(t, s.Addr())
 	if _, _, err := c.ask(); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestAPausedServerIsSilentUntilResumed(t *testing.T) {
 	if _, _, err := c.ask(); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("a paused server: %v, want no answer", err)
 	}
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(testTimeout))
 	s.Resume()
 	if _, _, err := c.ask(); err != nil {
 		t.Fatalf("after resume: %v", err)
@@ -117,7 +117,7 @@ func TestAPausedServerCanBeStopped(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes cannot be paused")
 	}
-	s := Start(t, tiny(t, "tiny"))
+	s := Start(t, fakeServer(t, "tiny"))
 	s.Pause()
 	s.Stop()
 	expectDown(t, s)
@@ -153,7 +153,7 @@ func TestAMissingServerSkipsTheTestButNotInCI(t *testing.T) {
 
 func TestWhatMustBeBesideCountsAsMissing(t *testing.T) {
 	t.Setenv("CI", "")
-	spec := tiny(t, "tiny")
+	spec := fakeServer(t, "tiny")
 	spec.Beside = []File{{"pawl-no-such-program"}}
 	r := record(t, func(t testing.TB) { Start(t, spec) })
 	if !r.skipped {
@@ -164,7 +164,7 @@ func TestWhatMustBeBesideCountsAsMissing(t *testing.T) {
 func TestAFailedTestShowsTheEndOfTheLog(t *testing.T) {
 	t.Parallel()
 	r := record(t, func(t testing.TB) {
-		Start(t, tiny(t, "tiny"))
+		Start(t, fakeServer(t, "tiny"))
 		t.Errorf("a fault of the test")
 	})
 	if !strings.Contains(r.logged.String(), "serving, start 1") {
@@ -174,7 +174,7 @@ func TestAFailedTestShowsTheEndOfTheLog(t *testing.T) {
 
 func TestAServerThatCannotStartFailsTheTest(t *testing.T) {
 	t.Parallel()
-	r := record(t, func(t testing.TB) { Start(t, tiny(t, "broken")) })
+	r := record(t, func(t testing.TB) { Start(t, fakeServer(t, "broken")) })
 	for _, want := range []string{"exit status 3", "out of order"} {
 		if !r.failed || !strings.Contains(r.logged.String(), want) {
 			t.Errorf("failed %v, logged %q, want %q", r.failed, r.logged.String(), want)
@@ -184,7 +184,7 @@ func TestAServerThatCannotStartFailsTheTest(t *testing.T) {
 
 func TestAServerThatIsNeverReadyIsKilled(t *testing.T) {
 	t.Parallel()
-	spec := tiny(t, "tiny")
+	spec := fakeServer(t, "tiny")
 	spec.StartLimit = 200 * time.Millisecond
 	var exited <-chan struct{}
 	spec.Ready = func(_ context.Context, s *Server) error {
@@ -207,7 +207,7 @@ func TestAPortTakenByAnotherIsGivenUp(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("nothing tells whose port it is")
 	}
-	spec := tiny(t, "tiny")
+	spec := fakeServer(t, "tiny")
 	args := spec.Args
 	var taken []string
 	spec.Args = func(s *Server) []string {

@@ -30,7 +30,7 @@ func Serving(t testing.TB, ask func(context.Context) error) *Service {
 	s.stop = func() { cancel(); work.Wait() }
 	work.Go(func() {
 		for ctx.Err() == nil {
-			s.pass(once(ctx, ask))
+			s.add(measureOnce(ctx, ask))
 		}
 	})
 	t.Cleanup(s.stop)
@@ -38,7 +38,7 @@ func Serving(t testing.TB, ask func(context.Context) error) *Service {
 }
 
 // once asks once, rests a little, and returns what counts of the time it took.
-func once(ctx context.Context, ask func(context.Context) error) time.Duration {
+func measureOnce(ctx context.Context, ask func(context.Context) error) time.Duration {
 	begun := time.Now()
 	call, done := context.WithTimeout(ctx, 4*serviceTick)
 	err := ask(call)
@@ -53,7 +53,7 @@ func once(ctx context.Context, ask func(context.Context) error) time.Duration {
 	return min(time.Since(begun), serviceTick)
 }
 
-func (s *Service) pass(d time.Duration) {
+func (s *Service) add(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.served += d

@@ -42,7 +42,7 @@ func pickUser(names []string) (*user, error) {
 }
 
 // own gives the folder to u.
-func (u *user) own(dir string) error {
+func (u *user) chown(dir string) error {
 	if u == nil {
 		return nil
 	}

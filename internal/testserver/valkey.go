@@ -7,10 +7,10 @@ import "testing"
 // See [Sid] for where it comes from.
 func Valkey(t testing.TB, args ...string) *Server {
 	t.Helper()
-	return Start(t, valkey(Sid(t, "valkey-server"), args...))
+	return Start(t, valkey(DebianUnstable(t, "valkey-server"), args...))
 }
 
-func valkey(root Root, args ...string) Spec {
+func valkey(root DebianRoot, args ...string) Spec {
 	spec := redis(args...)
 	settings := spec.Args
 	spec.Name = "valkey"
