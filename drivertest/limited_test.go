@@ -19,7 +19,7 @@ var limitedEngines = []testEngine{
 			case <-ctx.Done():
 				return driver.Standing{}, ctx.Err()
 			}
-			look, cancel := context.WithTimeout(ctx, 0)
+			look, cancel := context.WithTimeout(ctx, time.Millisecond)
 			defer cancel()
 			st, err := s.Session.Await(look, c, last)
 			if err != nil && ctx.Err() == nil && look.Err() != nil {
