@@ -119,15 +119,15 @@ func (t *Claims[S]) End(c driver.Claim) {
 	}
 }
 
-// Forget removes all claims, because the store that had them is gone. They are not the
-// session's to end any more: a later session may have entered them again.
-func (t *Claims[S]) Forget() {
+// Clear removes all claims and wakes their Awaits, because the store has lost its data.
+// They are not the session's to end any more: a later session may have entered them again.
+func (t *Claims[S]) Clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id, p := range t.byID {
-		delete(t.byID, id)
+	for _, p := range t.byID {
 		p.Waiter.Wake()
 	}
+	clear(t.byID)
 }
 
 // Close refuses further calls, ends the Awaits under way and returns the claims that may

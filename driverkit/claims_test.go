@@ -139,7 +139,7 @@ func TestForgottenClaimsAreNotEndedByClose(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	claims.Forget()
+	claims.Clear()
 	if left := claims.Close(); len(left) != 0 {
 		t.Errorf("Close returns %v", left)
 	}
