@@ -119,6 +119,17 @@ func (t *Claims[S]) End(c driver.Claim) {
 	}
 }
 
+// Forget removes all claims, because the store that had them is gone. They are not the
+// session's to end any more: a later session may have entered them again.
+func (t *Claims[S]) Forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, p := range t.byID {
+		delete(t.byID, id)
+		p.Waiter.Wake()
+	}
+}
+
 // Close refuses further calls, ends the Awaits under way and returns the claims that may
 // still be in a line. It may be called again, for those that could not be ended.
 func (t *Claims[S]) Close() []driver.Claim {

@@ -27,7 +27,8 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	seen := w.wait(c)
+	seen := w.startWaiting(c)
+	defer w.stopWaiting(c)
 	for {
 		risen, changed := false, (<-chan struct{})(w.ready)
 		if seen != nil {
@@ -57,12 +58,12 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 // Watch reports departures from the name's lines, one for each time that a majority of
 // the nodes has reported one.
 func (e *Engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	if err := ctx.Err(); err != nil {
+	if err := e.sessions.Begin(ctx); err != nil {
 		return nil, err
 	}
 	w, err := e.watches.open(name)
 	if err != nil {
-		return nil, errClosed
+		return nil, err
 	}
 	select {
 	case <-w.ready:
@@ -72,9 +73,12 @@ func (e *Engine) Watch(ctx context.Context, name string) (<-chan struct{}, error
 	case <-time.After(maxPause): // go on with the nodes that are watched
 	}
 	departures, seen := make(chan struct{}, 1), w.snapshot()
-	if !e.tasks.start(func() { w.forward(ctx, seen, departures) }) {
+	if err := e.sessions.Go(func(engine context.Context) {
+		defer context.AfterFunc(engine, w.cancel)()
+		w.forward(ctx, seen, departures)
+	}); err != nil {
 		w.release()
-		return nil, errClosed
+		return nil, err
 	}
 	return departures, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
 
 // Enter asks the nodes and returns the answer of a majority. What the other nodes
@@ -109,11 +110,5 @@ func (s *session) undo(ctx context.Context, b *ballot) {
 		}
 		return func(error) {}
 	})
-	for range waiting {
-		select {
-		case <-answers:
-		case <-ctx.Done():
-			return
-		}
-	}
+	_ = nodes.Gather(ctx, answers, waiting, func(struct{}) time.Duration { return nodes.UntilAll })
 }

@@ -87,27 +87,17 @@ func (l *leaving) ask(node int) func(error) {
 // that the others get is over.
 func (l *leaving) wait(ctx context.Context) error {
 	sent := time.Now()
-	var grace <-chan time.Time
 	l.gone = len(l.errs) - l.asked
-	for range l.asked {
-		select {
-		case a := <-l.answers:
-			l.errs[a.node] = a.err
-			if a.err == nil {
-				l.ended++
-			} else if errors.Is(a.err, driver.ErrGone) {
-				l.gone++
-			}
-		case <-grace:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
+	return nodes.Gather(ctx, l.answers, l.asked, func(a nodeAnswer) time.Duration {
+		l.errs[a.node] = a.err
+		if a.err == nil {
+			l.ended++
+		} else if errors.Is(a.err, driver.ErrGone) {
+			l.gone++
 		}
-		if l.ended+l.gone >= l.majority && grace == nil {
-			timer := time.NewTimer(min(time.Since(sent)+minGrace, maxGrace))
-			defer timer.Stop()
-			grace = timer.C
+		if l.ended+l.gone < l.majority {
+			return nodes.UntilAll
 		}
-	}
-	return nil
+		return min(time.Since(sent)+minGrace, maxGrace)
+	})
 }

@@ -83,38 +83,30 @@ func (e *Engine) ask(ctx context.Context, q query, enough func([]NodeLine) bool)
 	answers, lines := make(chan answer, len(e.set.Nodes)), make([]NodeLine, len(e.set.Nodes))
 	for i, n := range e.set.Nodes {
 		lines[i] = NodeLine{Node: n.Name, Err: nodes.ErrPending}
-		if !e.tasks.start(func() { // ends soon after limited does
+		if err := e.sessions.Go(func(context.Context) { // ends soon after limited does
 			entries, err := q(limited, n.Engine)
 			if ctx.Err() == nil {
 				err = nodes.Timeout(err)
 			}
 			answers <- answer{i, NodeLine{n.Name, entries, err}}
-		}) {
-			answers <- answer{i, NodeLine{Node: n.Name, Err: errClosed}}
+		}); err != nil {
+			answers <- answer{i, NodeLine{Node: n.Name, Err: err}}
 		}
 	}
-	var grace <-chan time.Time
 	answered := 0
-	for range e.set.Nodes {
-		select {
-		case a := <-answers:
-			lines[a.node] = a.line
-			if a.line.Err == nil {
-				answered++
-			}
-		case <-grace:
-			return lines
+	_ = nodes.Gather(context.Background(), answers, len(lines), func(a answer) time.Duration { // ends by limited
+		lines[a.node] = a.line
+		if a.line.Err == nil {
+			answered++
 		}
 		switch {
 		case enough == nil || answered < e.set.Majority:
+			return nodes.UntilAll
 		case enough(lines):
-			return lines
-		case grace == nil:
-			timer := time.NewTimer(nodes.StragglerWait(e.set.MaxTTL))
-			defer timer.Stop()
-			grace = timer.C
+			return 0
 		}
-	}
+		return nodes.StragglerWait(e.set.MaxTTL)
+	})
 	return lines
 }
 

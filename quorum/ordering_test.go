@@ -281,3 +281,47 @@ func TestEnterOnASessionThatIsBeingClosedIsNotHeld(t *testing.T) {
 		}
 	})
 }
+
+// A node ends its session, as etcd or ZooKeeper may, and the answer to one Enter is late.
+func TestALateAnswerOfAnEndedNodeSessionDoesNotEndTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended [3]atomic.Bool
+		_, all := hookNodes(3, func(i int, op string, c *driver.Claim) error {
+			switch {
+			case op == "close":
+				ended[i].Store(false)
+			case op == "enter" && ended[i].Load():
+				if c.Name == "late" {
+					time.Sleep(100 * time.Millisecond)
+				}
+				return driver.ErrGone
+			}
+			return nil
+		})
+		e := open(t, all)
+		defer e.Close()
+		s := sessionOf(t, e, "s", time.Second)
+		synctest.Wait()
+		for i := range ended {
+			ended[i].Store(true)
+		}
+		late := make(chan struct{})
+		go func() { // in flight on the old node sessions
+			_, _ = s.Enter(t.Context(), mutex("aa", "late"))
+			close(late)
+		}()
+		synctest.Wait()
+		c := mutex("bb", "name")
+		_, err := s.Enter(t.Context(), c) // learns that the node sessions have ended
+		t.Log(err)
+		if st, err := s.Enter(t.Context(), c); err != nil || !st.Held { // on new node sessions
+			t.Fatal(st, err)
+		}
+		<-late
+		synctest.Wait()
+		out := make([]driver.Standing, 1)
+		if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || !out[0].Held {
+			t.Errorf("a claim of the new node sessions was ended by an answer of the old ones: %+v, %v", out[0], err)
+		}
+	})
+}

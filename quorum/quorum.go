@@ -2,25 +2,19 @@ package quorum
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
 
 // DefaultMaxTTL is the longest TTL of a session unless WithMaxTTL sets another.
 const DefaultMaxTTL = time.Minute
-
-// closeLimit bounds how long Engine.Close waits for nodes that do not answer.
-const closeLimit = 5 * time.Second
-
-var errClosed = errors.New("quorum: engine is closed")
 
 // A Node is one of the stores that vote.
 type Node struct {
@@ -45,13 +39,9 @@ type Engine struct {
 	features     driver.Features
 	proposer     proposer
 	secondRounds atomic.Uint64
-	tasks        *tasks
+	sessions     *driverkit.Sessions[*session]
 	repairer     *nodes.Repairer
 	watches      *watches
-
-	mu       sync.Mutex // guards what follows
-	sessions map[*session]struct{}
-	closed   bool
 }
 
 // New returns an engine on these nodes. Every process must name the same nodes, in any
@@ -69,13 +59,13 @@ func New(members []Node, opts ...Option) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{set: set, features: featuresOf(members), tasks: newTasks(), sessions: map[*session]struct{}{}}
+	e := &Engine{set: set, features: featuresOf(members), sessions: driverkit.NewSessions[*session]("quorum")}
 	for i := range all {
 		e.byName = append(e.byName, i)
 	}
 	slices.SortFunc(e.byName, func(a, b int) int { return strings.Compare(all[a].Name, all[b].Name) })
-	e.repairer = nodes.NewRepairer(e.tasks.ctx, set, e.tasks.start)
-	e.watches = newWatches(set, e.tasks)
+	e.repairer = nodes.NewRepairer(set, e.sessions.Go)
+	e.watches = newWatches(set, e.sessions.Go)
 	return e, nil
 }
 
@@ -106,15 +96,9 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 		return nil, fmt.Errorf("quorum: a TTL of %v is above the longest, %v: ask for less, or raise the longest (max-ttl) for all clients of these nodes: %w", o.TTL, e.set.MaxTTL, driver.ErrUnsupported)
 	}
 	s := newSession(e, o)
-	s.ended = func() { e.forget(s) }
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		_ = s.nodes.Close(ctx, nil) // no call was made
-		return nil, errClosed
+	if err := e.sessions.Add(o.ID, s); err != nil {
+		return nil, driver.Join(err, s.Close(ctx))
 	}
-	e.sessions[s] = struct{}{}
-	e.mu.Unlock()
 	if err := s.nodes.Join(ctx); err != nil {
 		_ = s.Close(ctx) // nothing was entered
 		return nil, err
@@ -122,33 +106,5 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	return s, nil
 }
 
-// forget removes a session that was closed.
-func (e *Engine) forget(s *session) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.sessions, s)
-}
-
 // Close ends all sessions and goroutines of the engine. The nodes' engines stay open.
-func (e *Engine) Close() error {
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		return nil
-	}
-	e.closed = true
-	var open []*session
-	for s := range e.sessions {
-		open = append(open, s)
-	}
-	e.mu.Unlock()
-	e.tasks.stop()
-	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
-	defer cancel()
-	var errs []error
-	for _, s := range open {
-		errs = append(errs, s.Close(ctx))
-	}
-	e.tasks.wait()
-	return driver.Join(errs...)
-}
+func (e *Engine) Close() error { return e.sessions.Close() }

@@ -12,9 +12,9 @@ import (
 // session is one client's claims, with a session at every node.
 type session struct {
 	e     *Engine
+	id    string
 	ttl   time.Duration
 	nodes *nodes.Sessions
-	ended func() // tells the engine that the session was closed
 
 	mu     sync.Mutex // guards what follows, the states in claims, and the unasked nodes of ballots
 	claims map[string]*claimState
@@ -22,7 +22,7 @@ type session struct {
 }
 
 func newSession(e *Engine, o driver.SessionOptions) *session {
-	return &session{e: e, ttl: o.TTL, nodes: nodes.Open(e.set, o, e.repairer.Wake), claims: map[string]*claimState{}}
+	return &session{e: e, id: o.ID, ttl: o.TTL, nodes: nodes.Open(e.set, o, e.repairer.Wake), claims: map[string]*claimState{}}
 }
 
 // TTL returns the TTL that the session was opened with.
@@ -47,7 +47,7 @@ func (s *session) Close(ctx context.Context) error {
 		}
 	}
 	s.mu.Unlock()
-	s.ended()
+	s.e.sessions.Remove(s.id, s)
 	return s.nodes.Close(ctx, func(ctx context.Context, at *nodes.Session) {
 		for _, c := range notEntered {
 			_ = at.Leave(ctx, c) // a claim that is not given back expires

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -8,14 +9,44 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// wait records a claim as waiting and returns the counts before its last Enter; nil:
-// that Enter was not watched.
-func (w *watch) wait(c driver.Claim) []uint64 {
+// forgetAfter is how long a claim is remembered that neither waits nor enters: its caller
+// gave up between the two, which nothing reports.
+const forgetAfter = 10 * time.Second
+
+// A waiter is a claim that waits for a name.
+type waiter struct {
+	seen     []uint64 // the counts before its last Enter; nil: that Enter was not watched
+	waiting  bool     // in Await
+	lastCall time.Time
+}
+
+// startWaiting records a claim in Await and returns the counts before its last Enter.
+func (w *watch) startWaiting(c driver.Claim) []uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	seen := w.seen[c.ID]
-	w.seen[c.ID] = seen
-	return seen
+	now := time.Now()
+	if now.Sub(w.swept) > forgetAfter {
+		w.swept = now
+		maps.DeleteFunc(w.waiters, func(_ string, x *waiter) bool {
+			return !x.waiting && now.Sub(x.lastCall) > forgetAfter
+		})
+	}
+	x := w.waiters[c.ID]
+	if x == nil {
+		x = &waiter{}
+		w.waiters[c.ID] = x
+	}
+	x.waiting, x.lastCall = true, now
+	return x.seen
+}
+
+// stopWaiting records that a claim is no longer in Await.
+func (w *watch) stopWaiting(c driver.Claim) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if x := w.waiters[c.ID]; x != nil {
+		x.waiting, x.lastCall = false, time.Now()
+	}
 }
 
 // entering records the counts before a waiting claim enters. Claims that only try are
@@ -27,8 +58,8 @@ func (ws *watches) entering(c driver.Claim) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, waits := w.seen[c.ID]; waits {
-		w.seen[c.ID] = slices.Clone(w.counts)
+	if x := w.waiters[c.ID]; x != nil {
+		x.seen, x.lastCall = slices.Clone(w.counts), time.Now()
 	}
 }
 
@@ -43,13 +74,13 @@ func (ws *watches) undoing(b *ballot) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	seen := w.seen[b.claim.ID]
-	if seen == nil {
+	x := w.waiters[b.claim.ID]
+	if x == nil || x.seen == nil {
 		return
 	}
 	for _, v := range b.all {
 		if v.granted() {
-			seen[v.node] = w.counts[v.node] + 1
+			x.seen[v.node] = w.counts[v.node] + 1
 		}
 	}
 }
@@ -59,7 +90,7 @@ func (ws *watches) held(c driver.Claim) {
 	if w := ws.find(c.Name); w != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.seen, c.ID)
+		delete(w.waiters, c.ID)
 		w.failures = 0
 	}
 }
@@ -69,7 +100,7 @@ func (ws *watches) forget(c driver.Claim) {
 	if w := ws.find(c.Name); w != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.seen, c.ID)
+		delete(w.waiters, c.ID)
 	}
 }
 

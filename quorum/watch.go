@@ -20,15 +20,15 @@ const maxPause = time.Second
 
 // watches is the watches of an engine, one for each name that this process waits for.
 type watches struct {
-	set   *nodes.Set
-	tasks *tasks
+	set *nodes.Set
+	run func(func(context.Context)) error // runs a function on a goroutine of the engine
 
 	mu  sync.Mutex // guards all; locked before a watch's mu
 	all map[string]*watch
 }
 
-func newWatches(set *nodes.Set, t *tasks) *watches {
-	return &watches{set: set, tasks: t, all: map[string]*watch{}}
+func newWatches(set *nodes.Set, run func(func(context.Context)) error) *watches {
+	return &watches{set: set, run: run, all: map[string]*watch{}}
 }
 
 // A watch counts the departures from one name's line at each node. A departure at one
@@ -40,11 +40,13 @@ type watch struct {
 	majority int
 	ready    chan struct{} // closed when a majority is watched
 
-	mu       sync.Mutex          // guards what follows
-	watched  int                 // nodes
-	counts   []uint64            // departures, by node
-	seen     map[string][]uint64 // by claim that waits: the counts before its last Enter; nil: that Enter was not watched
-	changed  chan struct{}       // closed and replaced when a count rises
+	mu       sync.Mutex         // guards what follows
+	watched  []bool             // by node
+	isReady  bool               // ready is closed
+	counts   []uint64           // departures, by node
+	waiters  map[string]*waiter // by claim ID
+	swept    time.Time          // when waiters that did not return were last deleted
+	changed  chan struct{}      // closed and replaced when a count rises
 	users    int
 	failures int // ballots of this process in a row that no claim won
 	idle     *time.Timer
@@ -72,12 +74,20 @@ func (ws *watches) open(name string) (*watch, error) {
 
 // start returns a new watch, whose context has ended if the engine is closed.
 func (ws *watches) start(name string) *watch {
-	w := &watch{majority: ws.set.Majority, counts: make([]uint64, len(ws.set.Nodes)), seen: map[string][]uint64{},
-		changed: make(chan struct{}), ready: make(chan struct{})}
-	w.ctx, w.cancel = context.WithCancel(ws.tasks.ctx)
+	n := len(ws.set.Nodes)
+	w := &watch{majority: ws.set.Majority, watched: make([]bool, n), counts: make([]uint64, n),
+		waiters: map[string]*waiter{}, changed: make(chan struct{}), ready: make(chan struct{})}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
 	for i, n := range ws.set.Nodes {
-		if source, ok := n.Engine.(driver.Watcher); ok {
-			ws.tasks.start(func() { w.follow(i, name, source) })
+		source, ok := n.Engine.(driver.Watcher)
+		if !ok {
+			continue
+		}
+		if err := ws.run(func(engine context.Context) {
+			defer context.AfterFunc(engine, w.cancel)()
+			w.follow(i, name, source)
+		}); err != nil {
+			w.cancel()
 		}
 	}
 	return w
@@ -115,11 +125,11 @@ func (w *watch) follow(i int, name string, source driver.Watcher) {
 	for w.ctx.Err() == nil {
 		departures, err := source.Watch(w.ctx, name)
 		if err == nil {
-			w.opened(i)
+			w.setWatched(i, true)
 			for range departures {
 				w.departed(i)
 			}
-			w.departed(i) // what is missed until the node is watched again is unknown
+			w.setWatched(i, false)
 		}
 		select {
 		case <-time.After(maxPause):
@@ -128,15 +138,22 @@ func (w *watch) follow(i int, name string, source driver.Watcher) {
 	}
 }
 
-// opened counts a node that is watched from now on. Claims that entered while a
-// majority was watched and this node was not may have missed a departure here.
-func (w *watch) opened(i int) {
+// setWatched records that a node is watched from now on, or is not any more. Departures
+// in the time without a watch are unknown, so that both count as one.
+func (w *watch) setWatched(i int, watched bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.watched++; w.watched == w.majority {
+	w.watched[i] = watched
+	w.departedLocked(i)
+	n := 0
+	for _, watched := range w.watched {
+		if watched {
+			n++
+		}
+	}
+	if n >= w.majority && !w.isReady {
+		w.isReady = true
 		close(w.ready)
-	} else if w.watched > w.majority {
-		w.departedLocked(i)
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// T5: with the holder's link black-holed at every tenth of the renewal cycle, its
-// context has ended when the rival's Lock returns, every time.
-func TestTheHolderIsToldBeforeTheRivalHolds(t *testing.T) {
+// The holder's link stops carrying data, at ten phases of the renewal cycle. Its context
+// must have ended each time when the rival's Lock returns.
+func TestTheLeaseEndsBeforeTheRivalHolds(t *testing.T) {
 	t.Parallel()
 	const (
 		ttl    = 2 * time.Second
@@ -67,7 +67,7 @@ func TestTheHolderIsToldBeforeTheRivalHolds(t *testing.T) {
 	wg.Wait()
 }
 
-// T9: those who share a name have one key, and it is another's when it was taken.
+// Claims that share a name have one key; if another client takes it, they have lost it.
 func TestReadersLoseANameWhoseKeyIsGoneOrTaken(t *testing.T) {
 	t.Parallel()
 	onEachClient(t, func(t *testing.T, one driver.Session, at *console) {
@@ -89,8 +89,7 @@ func TestReadersLoseANameWhoseKeyIsGoneOrTaken(t *testing.T) {
 	})
 }
 
-// T9
-func TestWhatHappensToTheKeyBehindOurBackIsALoss(t *testing.T) {
+func TestAKeyThatIsDeletedOrChangedIsALoss(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
 	s := testserver.Redis(t)
@@ -103,7 +102,7 @@ func TestWhatHappensToTheKeyBehindOurBackIsALoss(t *testing.T) {
 		"flushed":     {"FLUSHALL"},
 	} {
 		if about == "flushed" {
-			continue // last: it ends the others' too
+			continue // last: it also ends the others
 		}
 		t.Run(about, func(t *testing.T) {
 			l := lock(t, c.Mutex(about))
@@ -127,7 +126,7 @@ func TestWhatHappensToTheKeyBehindOurBackIsALoss(t *testing.T) {
 		at.do("FLUSHALL")
 		lost(t, l, ttl)
 		lost(t, r, ttl)
-		next := lock(t, c.Mutex("flushed")) // T10
+		next := lock(t, c.Mutex("flushed"))
 		if next.Fence() <= l.Fence() {
 			t.Errorf("token %d after %d: data loss must not take tokens back", next.Fence(), l.Fence())
 		}
@@ -139,7 +138,7 @@ func TestWhatHappensToTheKeyBehindOurBackIsALoss(t *testing.T) {
 	})
 }
 
-// T8: after Unlock nothing of ours touches the key any more.
+// After Unlock no call of pawl's touches the key.
 func TestRenewalNeverOutlivesUnlock(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
@@ -148,7 +147,7 @@ func TestRenewalNeverOutlivesUnlock(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 10 {
 		name := fmt.Sprint("name", i)
-		c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl)) // each has beats of its own
+		c := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl)) // each has its own beats
 		wg.Go(func() {
 			l, err := c.Mutex(name).Lock(t.Context())
 			if err != nil {
@@ -169,8 +168,7 @@ func TestRenewalNeverOutlivesUnlock(t *testing.T) {
 	wg.Wait()
 }
 
-// T11
-func TestAReaderDoesNotRenewADeadOne(t *testing.T) {
+func TestAReaderDoesNotRenewADeadReader(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
 	s, p := proxied(t)
@@ -205,7 +203,6 @@ func TestAReaderDoesNotRenewADeadOne(t *testing.T) {
 	mend(p)
 }
 
-// T12
 func TestANestedHoldEndsWithItsLastUnlock(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
@@ -235,7 +232,7 @@ func TestANestedHoldEndsWithItsLastUnlock(t *testing.T) {
 	}
 }
 
-// T23: the subscription is cut while somebody waits.
+// The subscription is cut while a client waits.
 func TestAWaiterOutlivesItsSubscription(t *testing.T) {
 	t.Parallel()
 	s, p := proxied(t)
@@ -272,7 +269,7 @@ func TestAWaiterOutlivesItsSubscription(t *testing.T) {
 	}
 }
 
-// T23: everything is gone while somebody waits.
+// All data are lost while a client waits.
 func TestAWaiterOutlivesAFlush(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
@@ -301,8 +298,8 @@ func TestAWaiterOutlivesAFlush(t *testing.T) {
 	lost(t, l, ttl)
 }
 
-// T25: a waiter gives up in the moment its turn comes.
-func TestACancelledWaiterPassesItsTurnOn(t *testing.T) {
+// A waiter gives up at the moment of its grant.
+func TestACancelledWaiterPassesItsGrantOn(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/goredis"
 )
 
-// moving is a slot with many keys that is moved to and fro while mutexes, readers,
+// moving is a slot with many keys that is moved back and forth while mutexes, readers,
 // writers and permits in it are used.
 type moving struct {
 	t       *testing.T
@@ -63,7 +63,7 @@ func newMoving(t *testing.T, library string) *moving {
 		}
 		own := goredisclient.NewClusterClient(&goredisclient.ClusterOptions{Addrs: m.s.Addrs()})
 		t.Cleanup(func() { _ = own.Close() })
-		e := goredis.New(own, redislock.Prefix(movePrefix))
+		e := goredis.New(own, redislock.WithPrefix(movePrefix))
 		t.Cleanup(func() { _ = e.Close() })
 		c := pawl.New(e, pawl.WithTTL(moveTTL))
 		t.Cleanup(func() { _ = c.Close() })
@@ -72,7 +72,7 @@ func newMoving(t *testing.T, library string) *moving {
 	return m
 }
 
-// tally counts units of one name, and fails when more are held than there are.
+// tally counts the units held of one name, and fails when they exceed the limit.
 type tally struct {
 	t     *testing.T
 	name  string
@@ -103,7 +103,7 @@ func (y *tally) left(l *pawl.Lease) {
 	delete(y.held, l)
 }
 
-// use takes and gives back one lock until ctx ends.
+// use takes and gives back one lock repeatedly until ctx ends.
 func (m *moving) use(ctx context.Context, begun time.Time, y *tally, need int, lock func(context.Context) (*pawl.Lease, error)) {
 	for ctx.Err() == nil {
 		from := time.Now()
@@ -133,9 +133,9 @@ func (m *moving) use(ctx context.Context, begun time.Time, y *tally, need int, l
 	}
 }
 
-// start lets everybody begin.
+// start starts the goroutines that use locks.
 func (m *moving) start(ctx context.Context, wg *sync.WaitGroup) {
-	for _, c := range m.clients { // first contact fails fast
+	for _, c := range m.clients { // the first call of a client is not retried
 		unlock(m.t, lock(m.t, c.Mutex("first")))
 	}
 	begun := time.Now()
@@ -160,8 +160,7 @@ func (m *moving) start(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-// move moves the slot to another node, some keys at a time, and returns how long
-// that took.
+// move moves the slot to another node, some keys at a time, and returns the time it took.
 func (m *moving) move() time.Duration {
 	begun := time.Now()
 	from, to := m.s.Owner(m.slot), m.s.Nodes[0]
@@ -176,7 +175,7 @@ func (m *moving) move() time.Duration {
 	return time.Since(begun)
 }
 
-// run moves the slot for as long as more says, and checks what must hold then.
+// run moves the slot while more returns true, and checks the result.
 func (m *moving) run(more func(moves int) bool) {
 	stood := stalltest.Start()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -188,7 +187,7 @@ func (m *moving) run(more func(moves int) bool) {
 	moves := 0
 	for before := m.holds.Load(); more(moves); moves++ {
 		longest = max(longest, m.move())
-		time.Sleep(500 * time.Millisecond) // what the locks do when the slot is at rest counts too
+		time.Sleep(500 * time.Millisecond) // locks are used between the moves too
 		now := m.holds.Load()
 		each, before = append(each, now-before), now
 	}
@@ -207,11 +206,11 @@ func (m *moving) run(more func(moves int) bool) {
 	if limit := longest + moveTTL + lost + time.Second; worst.took > limit {
 		m.t.Errorf("%s was waited for for %v, longer than a move and a TTL (%v)", worst.name, worst.took, limit)
 	}
-	m.nobodyIsThere()
+	m.nothingIsLeft()
 }
 
-// nobodyIsThere checks that no name is held or waited for by nobody.
-func (m *moving) nobodyIsThere() {
+// nothingIsLeft checks that no hold and no place in a line was left behind.
+func (m *moving) nothingIsLeft() {
 	c := m.clients[0]
 	for _, y := range m.tallies {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*moveTTL)
@@ -238,9 +237,9 @@ func (m *moving) nobodyIsThere() {
 	}
 }
 
-// A slot with many keys is moved while its names are in use: scripts are refused,
-// and would be cut short if they touched a key that is not there.
-func TestNobodyWaitsBehindNobodyAfterSlotsWereMoved(t *testing.T) {
+// A slot with many keys is moved while its names are in use: scripts are refused, and would
+// be interrupted if they touched a key that does not exist.
+func TestNoClaimIsLeftBehindAfterSlotsWereMoved(t *testing.T) {
 	t.Parallel()
 	for _, library := range []string{"rueidis", "go-redis"} {
 		t.Run(library, func(t *testing.T) {
@@ -250,7 +249,7 @@ func TestNobodyWaitsBehindNobodyAfterSlotsWereMoved(t *testing.T) {
 	}
 }
 
-// A move may take longer than a lease: before its keys are taken over, and behind.
+// A move may take longer than a lease, before and after the keys of the lock are moved.
 func TestHoldsOutliveAMoveThatTakesLongerThanALease(t *testing.T) {
 	t.Parallel()
 	for _, library := range []string{"rueidis", "go-redis"} {
@@ -262,7 +261,7 @@ func TestHoldsOutliveAMoveThatTakesLongerThanALease(t *testing.T) {
 	}
 }
 
-// holdsOutliveAMove moves the slot while its names are held, which is to end none of them.
+// holdsOutliveAMove moves the slot while its names are held; none may be lost.
 func (m *moving) holdsOutliveAMove(t *testing.T) (failed error) {
 	c := m.clients[0]
 	held := map[string]*pawl.Lease{}
@@ -306,15 +305,14 @@ func (m *moving) holdsOutliveAMove(t *testing.T) (failed error) {
 	return failed
 }
 
-// While a slot is moved, scripts run that know of one claim only: a beat of one whose
-// life is over does not revive it, and a Leave that comes twice does not end the hold
-// of the next.
-func TestWhileASlotIsMovedNobodyIsRevivedAndNothingOfAnotherEnds(t *testing.T) {
+// While a slot is moved, scripts run that read one claim only: a beat must not revive a
+// claim that has expired, and a repeated Leave must not end the next hold.
+func TestNoClaimIsRevivedOrEndedByMistakeWhileASlotIsMoved(t *testing.T) {
 	t.Parallel()
 	s := testserver.RedisCluster(t)
 	own := goredisclient.NewClusterClient(&goredisclient.ClusterOptions{Addrs: s.Addrs()})
 	t.Cleanup(func() { _ = own.Close() })
-	e := goredis.New(own, redislock.Prefix(movePrefix))
+	e := goredis.New(own, redislock.WithPrefix(movePrefix))
 	t.Cleanup(func() { _ = e.Close() })
 	session := func(id string, ttl time.Duration) driver.Session {
 		one, err := e.Open(t.Context(), driver.SessionOptions{ID: id, TTL: ttl})
@@ -329,6 +327,7 @@ func TestWhileASlotIsMovedNobodyIsRevivedAndNothingOfAnotherEnds(t *testing.T) {
 			t.Fatal(st, err)
 		}
 	}
+	const brief = 250 * time.Millisecond
 	lives, dies := session("lives", time.Minute), session("dies", brief)
 	before, next := exclusive(1, "mutex"), exclusive(2, "mutex")
 	enter(lives, before)
@@ -346,7 +345,7 @@ func TestWhileASlotIsMovedNobodyIsRevivedAndNothingOfAnotherEnds(t *testing.T) {
 		to = s.Nodes[1]
 	}
 	step := s.BeginMove(slot, to)
-	time.Sleep(brief * 6 / 5) // its lease ends
+	time.Sleep(brief * 6 / 5) // it expires
 	out := make([]driver.Standing, 2)
 	if err := dies.Beat(t.Context(), []driver.Claim{dead}, out[:1]); out[0].Held {
 		t.Errorf("a beat of a reader whose life was over: %+v, %v", out[0], err)
@@ -367,9 +366,9 @@ func TestWhileASlotIsMovedNobodyIsRevivedAndNothingOfAnotherEnds(t *testing.T) {
 	}
 }
 
-// TestSoakSlotsAreMovedToAndFro moves a slot thirty times, and on for as long as
-// PAWL_SOAK says.
-func TestSoakSlotsAreMovedToAndFro(t *testing.T) {
+// TestSoakSlotsAreMovedBackAndForth moves a slot thirty times, and for as long as PAWL_SOAK
+// says.
+func TestSoakSlotsAreMovedBackAndForth(t *testing.T) {
 	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
 	if err != nil {
 		t.Skip("PAWL_SOAK is not set")

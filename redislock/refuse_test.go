@@ -17,7 +17,7 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// T14: only the very value of a hold is ours.
+// Only an exact value is a hold of pawl's.
 func TestForeignValuesAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
@@ -42,7 +42,6 @@ func TestForeignValuesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// T33
 func TestAKeyOfAnotherTypeIsAClearErrorAndLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
@@ -72,7 +71,7 @@ func TestAFenceThatIsNoNumberIsAClearErrorAndLeftAlone(t *testing.T) {
 	at := newConsole(t, s.Addr())
 	c := open(t, "redis://"+s.Addr())
 	unlock(t, lock(t, c.Mutex("name")))
-	fence := at.do("RANDOMKEY") // it is all that a lock leaves
+	fence := at.do("RANDOMKEY") // the only key that a lock leaves
 	for _, value := range []string{"", "abc", "not a number, but longer than one"} {
 		at.do("SET", fence, value)
 		if _, err := c.Mutex("name").TryLock(t.Context()); err == nil || errors.Is(err, pawl.ErrHeld) || !strings.Contains(err.Error(), "not a number") {
@@ -84,7 +83,6 @@ func TestAFenceThatIsNoNumberIsAClearErrorAndLeftAlone(t *testing.T) {
 	}
 }
 
-// T31
 func TestScriptsThatWereFlushedAreSentAgain(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
@@ -107,7 +105,7 @@ func TestScriptsThatWereFlushedAreSentAgain(t *testing.T) {
 	}
 }
 
-// T31: a read-only replica, a master that may not write, one that is out of memory.
+// A read-only replica, a master without replicas, and one that is out of memory.
 func TestAServerThatRefusesWritesSaysSo(t *testing.T) {
 	t.Parallel()
 	t.Run("replica", func(t *testing.T) {
@@ -145,7 +143,7 @@ func TestAServerThatRefusesWritesSaysSo(t *testing.T) {
 	})
 }
 
-// expectRefused fails unless TryLock and Lock say why the store refuses.
+// expectRefused fails unless the errors of TryLock and Lock have the server's code.
 func expectRefused(t *testing.T, c *pawl.Client, code string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -194,7 +192,7 @@ func TestBadURLsAndCredentials(t *testing.T) {
 			t.Errorf("%s: %v, want ErrDenied and no password", url, err)
 		}
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never replies
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +230,6 @@ func TestBadURLsAndCredentials(t *testing.T) {
 	}
 }
 
-// The rights in docs/redis.md are enough.
 func TestTheRightsInTheDocumentationAreEnough(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/redis.md")
@@ -270,8 +267,8 @@ func TestTheRightsInTheDocumentationAreEnough(t *testing.T) {
 	}
 }
 
-// exercise uses everything once: holds of all kinds, also of many callers at once, a
-// handoff, a renewal, List, Evict, records, a watch.
+// exercise uses everything once: holds of all kinds, also of many concurrent callers, a
+// handoff, a renewal, List, Evict and records.
 func exercise(t *testing.T, a, b *pawl.Client, ttl time.Duration) {
 	t.Helper()
 	l := lock(t, a.Mutex("name"))

@@ -109,7 +109,7 @@ func (f *cluster) enlisted(t *testing.T, i int, id string) (driver.Session, driv
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := rueidis.New(client, redislock.Prefix(f.prefix))
+	e := rueidis.New(client, redislock.WithPrefix(f.prefix))
 	t.Cleanup(func() { e.Close() })
 	s := openSession(t, e, id, 20*time.Second)
 	v := s.(driver.Voter)

@@ -1,7 +1,6 @@
 package redlock_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,10 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/testserver"
-	"github.com/pawl-go/pawl/quorum"
-	"github.com/pawl-go/pawl/redislock"
-	"github.com/pawl-go/pawl/redislock/rueidis"
-	_ "github.com/pawl-go/pawl/redlock"
+	"github.com/pawl-go/pawl/redlock"
 )
 
 const lawsMaxTTL = "max-ttl=20s" // as long as the longest TTL in the suite
@@ -78,44 +74,34 @@ func lawsOn(t *testing.T, on []*testserver.Server) {
 	drivertest.Run(t, h)
 }
 
-// engineOnClients is an engine on clients that stay open.
-type engineOnClients struct {
-	*quorum.Engine
-	nodes []quorum.Node
-}
-
-func (l *engineOnClients) Close() error {
-	errs := []error{l.Engine.Close()}
-	for _, n := range l.nodes {
-		errs = append(errs, n.Engine.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // onClients returns a function that opens engines on two clients of each server.
 // Connections of its own for every engine would be most of a case's cost.
 func (f *cluster) onClients(t *testing.T) func(t *testing.T, side int, prefix string) driver.Engine {
 	t.Helper()
-	var clients [2][]redis.Client
+	var clients [2]map[string]redis.Client
 	for side := range clients {
-		for _, s := range f.servers {
-			c, err := redis.NewClient(small(s.Addr()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(c.Close)
-			clients[side] = append(clients[side], c)
-		}
+		clients[side] = f.clientsOf(t)
 	}
 	return func(t *testing.T, side int, prefix string) driver.Engine {
-		var nodes []quorum.Node
-		for i, c := range clients[side] {
-			nodes = append(nodes, quorum.Node{Name: f.servers[i].Addr(), Engine: rueidis.New(c, redislock.Prefix(prefix))})
-		}
-		e, err := quorum.New(nodes, quorum.WithMaxTTL(20*time.Second))
+		e, err := redlock.New(clients[side], redlock.WithPrefix(prefix), redlock.WithMaxTTL(20*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &engineOnClients{e, nodes}
+		return e
 	}
+}
+
+// clientsOf returns a client of each server, by its address.
+func (f *cluster) clientsOf(t *testing.T) map[string]redis.Client {
+	t.Helper()
+	clients := map[string]redis.Client{}
+	for _, s := range f.servers {
+		c, err := redis.NewClient(small(s.Addr()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		clients[s.Addr()] = c
+	}
+	return clients
 }

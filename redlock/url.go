@@ -25,21 +25,6 @@ const (
 	maxGrace = 250 * time.Millisecond
 )
 
-// An engine is a quorum with the engines of its servers, which it closes.
-type engine struct {
-	*quorum.Engine
-	nodes []*node
-}
-
-// Close ends the quorum and its connections.
-func (e *engine) Close() error {
-	errs := []error{e.Engine.Close()}
-	for _, n := range e.nodes {
-		errs = append(errs, n.Close())
-	}
-	return driver.Join(errs...)
-}
-
 // open opens the engine of a URL.
 func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	nodes, opts, err := parse(u)
@@ -50,12 +35,11 @@ func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	for _, n := range nodes {
 		all = append(all, quorum.Node{Name: n.name, Engine: n})
 	}
-	q, err := quorum.New(all, opts...)
+	e, err := newEngine(all, opts)
 	if err != nil {
 		return nil, driver.BadURL("%s", strings.TrimPrefix(err.Error(), "quorum: "))
 	}
-	e := &engine{q, nodes}
-	if err := e.connect(ctx); err != nil {
+	if err := connect(ctx, nodes); err != nil {
 		return nil, driver.Join(err, e.Close())
 	}
 	return e, nil
@@ -95,13 +79,13 @@ func parse(u *url.URL) (nodes []*node, opts []quorum.Option, err error) {
 // connect connects to the servers and returns soon after a majority is connected, or
 // when the URL turns out to be wrong. The other servers are connected when they answer;
 // the quorum then refuses two names of one server.
-func (e *engine) connect(ctx context.Context) error {
+func connect(ctx context.Context, nodes []*node) error {
 	type answer struct {
 		node, runID string
 		err         error
 	}
-	answers, start := make(chan answer, len(e.nodes)), time.Now()
-	for _, n := range e.nodes {
+	answers, start := make(chan answer, len(nodes)), time.Now()
+	for _, n := range nodes {
 		n.tasks.Go(func() { // ends soon after ctx has ended or the node was closed
 			id, err := n.runID(ctx)
 			answers <- answer{n.name, id, err}
@@ -109,8 +93,8 @@ func (e *engine) connect(ctx context.Context) error {
 	}
 	var grace <-chan time.Time
 	var errs []error
-	connected, byRunID, majority := 0, map[string]string{}, len(e.nodes)/2+1
-	for range e.nodes {
+	connected, byRunID, majority := 0, map[string]string{}, len(nodes)/2+1
+	for range nodes {
 		select {
 		case a := <-answers:
 			if errors.Is(a.err, driver.ErrURL) {
@@ -137,5 +121,5 @@ func (e *engine) connect(ctx context.Context) error {
 	if connected >= majority {
 		return nil
 	}
-	return fmt.Errorf("redlock: %d of %d servers were reached, %d are needed: %w", connected, len(e.nodes), majority, driver.Join(errs...))
+	return fmt.Errorf("redlock: %d of %d servers were reached, %d are needed: %w", connected, len(nodes), majority, driver.Join(errs...))
 }

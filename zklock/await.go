@@ -7,135 +7,123 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
-// trust is how long a watch is trusted that does not fire. ZooKeeper loses no event
-// of a session; should a client do so, this is what it costs.
-const trust = time.Minute
+// recheckInterval is how long watches that do not fire are trusted. ZooKeeper loses no
+// event of a session; a client that loses one finds out after this time.
+const recheckInterval = time.Minute
 
-// Await waits for the watches that Enter has set. Where these say all, the turn
-// costs no question, and nor does the wait.
+// Await waits for the watches that Enter has set. Neither the wait nor a turn that the
+// events show costs a request.
 func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) (driver.Standing, error) {
 	if err := s.begin(ctx); err != nil {
 		return driver.Standing{}, err
 	}
-	timer := time.NewTimer(s.trust)
+	timer := time.NewTimer(s.recheck)
 	defer timer.Stop()
 	for {
-		sp, v := s.viewOf(c)
-		if sp == nil {
+		cs, w := s.waitStateOf(c)
+		if cs == nil {
 			return driver.Standing{Gone: true}, nil
 		}
-		if v == nil {
-			st, err := s.look(ctx, sp)
+		if w == nil {
+			st, err := s.refresh(ctx, cs)
 			if st.Gone {
-				s.forget(sp)
+				s.forget(cs)
 			}
 			if err != nil || st.Held || st.Gone {
 				return st, err
 			}
 			continue
 		}
-		over, err := s.wait(ctx, v, timer)
+		timedOut, err := s.waitForEvent(ctx, w, timer)
 		held := false
 		switch {
 		case err != nil:
-		case over:
-			var same bool
-			if same, err = s.stands(ctx, v); err == nil && !same {
-				s.unsee(sp, v)
-			}
-			timer.Reset(s.trust)
-		case v.sum != nil:
-			held, _, err = s.advance(ctx, sp, v)
+		case timedOut:
+			err = s.recheckBlockers(ctx, cs, w)
+			timer.Reset(s.recheck)
+		case w.group != nil:
+			held, _, err = s.advanceGroup(ctx, cs, w)
 		default:
-			held = s.granted(sp, v)
+			held = s.holdByEvent(cs, w)
 		}
 		if err != nil {
 			return driver.Standing{}, err
 		}
 		if held {
-			return s.held(sp), nil
+			return s.heldStanding(cs), nil
 		}
 	}
 }
 
-// stands reports whether all that a claim waits for is as it was when the watches
-// were set, although none has fired.
-func (s *session) stands(ctx context.Context, v *view) (bool, error) {
-	for _, w := range v.wait {
-		var there bool
+// recheckBlockers has a claim read its line unless all its blockers are as they were when
+// their watches were set.
+func (s *session) recheckBlockers(ctx context.Context, cs *claimState, w *waitState) error {
+	for _, watch := range w.blockers {
+		var exists bool
 		var stat *zk.Stat
-		err := s.l.do(ctx, s.f, func(c *zk.Conn) (err error) {
-			there, stat, err = c.Exists(w.key.path)
+		err := s.zs.Call(ctx, func(c *zk.Conn) (err error) {
+			exists, stat, err = c.Exists(watch.Key.Path)
 			return err
 		})
-		if err != nil || !there || stat.Czxid != w.stat.Czxid || stat.Cversion != w.stat.Cversion {
-			return false, err
+		if err != nil {
+			return err
+		}
+		if !exists || stat.Czxid != watch.Stat.Czxid || stat.Cversion != watch.Stat.Cversion {
+			s.clearWaiting(cs, w)
+			return nil
 		}
 	}
-	return true, nil
+	return nil
 }
 
-// viewOf returns the spot of a claim and its view, if it has one.
-func (s *session) viewOf(c driver.Claim) (*spot, *view) {
+// waitStateOf returns the state of a claim that is in line, and what it waits for.
+func (s *session) waitStateOf(c driver.Claim) (*claimState, *waitState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sp := s.spots[c.ID]
-	if sp == nil || sp.claim.Try != c.Try || sp.node == "" {
+	cs := s.claims[c.ID]
+	if cs == nil || cs.claim.Try != c.Try || cs.node == "" {
 		return nil, nil
 	}
-	return sp, sp.view
+	return cs, cs.waiting
 }
 
-// wait returns when a watch has fired or, over, when the pause is.
-func (s *session) wait(ctx context.Context, v *view, timer *time.Timer) (over bool, err error) {
-	turn := make(chan struct{}, 1)
-	watches := append([]*watch{v.desk}, v.wait...)
-	s.l.mu.Lock()
-	for _, w := range watches {
-		w.tellLocked(turn)
-	}
-	s.l.mu.Unlock()
-	defer func() {
-		s.l.mu.Lock()
-		defer s.l.mu.Unlock()
-		for _, w := range watches {
-			w.untellLocked(turn)
-		}
-	}()
+// waitForEvent returns when a watch has fired or the timer has.
+func (s *session) waitForEvent(ctx context.Context, w *waitState, timer *time.Timer) (timedOut bool, err error) {
+	fired := make(chan struct{}, 1)
+	defer s.zs.Notify(fired, append([]*zkstore.Watch{w.evictWatch}, w.blockers...))()
 	select {
-	case <-turn:
+	case <-fired:
 	case <-timer.C:
-		over = true
+		timedOut = true
 	case <-s.lost:
 		return false, driver.ErrGone
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-	return over, s.begin(ctx)
+	return timedOut, s.begin(ctx)
 }
 
-// granted reports whether the watches of a view alone say that the claim holds:
-// all there was ahead of it is gone, or the exclusive one right ahead of it has
-// left from a hold, and nobody of this life had been evicted by then. Events come
-// in the order in which things happened.
-func (s *session) granted(sp *spot, v *view) bool {
-	s.l.mu.Lock()
-	fired := v.desk.over()
-	var why zk.EventType
-	if len(v.wait) == 1 && v.wait[0].over() {
-		why = v.wait[0].why
+// holdByEvent reports whether the event alone says that the claim holds: the only claim
+// ahead of it is gone, or the exclusive one right ahead has left from a hold, and no claim
+// of this ZooKeeper session had been evicted by then. The evict watch is looked at last:
+// events arrive in the order of their causes.
+func (s *session) holdByEvent(cs *claimState, w *waitState) bool {
+	var cause zk.EventType
+	if len(w.blockers) == 1 {
+		cause = w.blockers[0].Cause()
 	}
-	s.l.mu.Unlock()
+	evicted := w.evictWatch.HasFired()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sp.view == v {
-		sp.view = nil // it must look, or holds
+	if cs.waiting == w {
+		cs.waiting = nil // it holds, or must read its line
 	}
-	if fired || !(why == zk.EventNodeDeleted && v.sole || why == zk.EventNodeDataChanged && v.next) {
+	if evicted || !(cause == zk.EventNodeDeleted && w.sole || cause == zk.EventNodeDataChanged && w.adjacent) {
 		return false
 	}
-	sp.held, sp.hinted, sp.ahead = true, why == zk.EventNodeDataChanged, 0
+	cs.held, cs.heldUnverified, cs.ahead = true, cause == zk.EventNodeDataChanged, 0
 	return true
 }

@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
-
-const opExists = 3 // as ZooKeeper numbers it
 
 // counting returns an engine whose requests are counted.
 func counting(t *testing.T, path string) (*Engine, *counter) {
 	n := &counter{}
-	return connect(t, []string{one(t)}, Path(path), Dial(n.dial)), n
+	return connect(t, []string{oneServer(t)}, WithPath(path), WithDialer(n.dial)), n
 }
 
 func (n *counter) expect(t *testing.T, what string, want int) {
@@ -45,7 +44,7 @@ func TestAFreeLockCostsOneRequestAndItsReleaseOne(t *testing.T) {
 	}
 }
 
-func TestAHandoverCostsTheNextNothing(t *testing.T) {
+func TestAHandoverCostsTheNextHolderNothing(t *testing.T) {
 	t.Parallel()
 	e, n := counting(t, pathOf(t))
 	s := open(t, e, time.Minute)
@@ -55,11 +54,11 @@ func TestAHandoverCostsTheNextNothing(t *testing.T) {
 		cs[i] = mutex()
 	}
 	hold(t, s, cs[0])
-	stand(t, s, cs[1]) // makes the desk
+	stand(t, s, cs[1]) // creates the evict node
 	n.take()
 	for _, c := range cs[2:] {
 		stand(t, s, c)
-		n.expect(t, "standing in a busy line", 3) // enter, read who is ahead, and watch the one right ahead
+		n.expect(t, "standing in a busy line", 3) // enter, read the line, and watch the claim right ahead
 	}
 	for i, c := range cs[:waiting] {
 		leave(t, s, c)
@@ -74,7 +73,7 @@ func TestAWaitCostsItsBeatsAlone(t *testing.T) {
 	path := pathOf(t)
 	e, n := counting(t, path)
 	const ttl = 2 * time.Second
-	holder, waiter := open(t, connect(t, []string{one(t)}, Path(path)), time.Minute), open(t, e, ttl)
+	holder, waiter := open(t, connect(t, []string{oneServer(t)}, WithPath(path)), time.Minute), open(t, e, ttl)
 	a, b := mutex(), mutex()
 	hold(t, holder, a)
 	stand(t, waiter, b)
@@ -104,27 +103,27 @@ func TestAWatchThatDoesNotFireIsNotTrustedForEver(t *testing.T) {
 	t.Parallel()
 	e, n := counting(t, pathOf(t))
 	s := open(t, e, time.Minute)
-	s.trust = 20 * time.Millisecond
+	s.recheck = 20 * time.Millisecond
 	a, b := mutex(), mutex()
 	hold(t, s, a)
 	stand(t, s, b)
 	n.take()
+	s.mu.Lock()
+	set := s.claims[b.ID].waiting.blockers[0]
+	s.claims[b.ID].waiting.blockers[0] = &zkstore.Watch{Key: set.Key, Stat: set.Stat} // never fires
+	s.mu.Unlock()
 	held := make(chan driver.Standing, 1)
 	go func() { held <- turn(t, s, b) }() // ends with a's Leave
-	time.Sleep(10 * s.trust)
+	time.Sleep(10 * s.recheck)
 	if total, ops := n.take(); total == 0 || total != ops[opExists] {
 		t.Errorf("while all was well it sent %v", ops)
 	}
-	_, v := s.viewOf(b)
-	s.l.mu.Lock()
-	delete(s.l.watches, v.wait[0].key) // whose event nobody will hear of
-	s.l.mu.Unlock()
 	leave(t, s, a)
 	<-held
 }
 
 // A waiter that gives up is not a holder that leaves: the next must look.
-func TestTheTurnBehindAWaiterThatLeftCostsOneLook(t *testing.T) {
+func TestTheTurnBehindAWaiterThatLeftCostsOneRead(t *testing.T) {
 	t.Parallel()
 	e, n := counting(t, pathOf(t))
 	s := open(t, e, time.Minute)
@@ -136,14 +135,14 @@ func TestTheTurnBehindAWaiterThatLeftCostsOneLook(t *testing.T) {
 	n.take()
 	done := make(chan driver.Standing)
 	go func() { done <- turn(t, s, c) }()
-	expectEvents(t, s, func() bool { // it has looked, and watches the holder
+	expectEvents(t, s, func() bool { // it has read the line, and watches the holder
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		sp := s.spots[c.ID]
-		return sp.view != nil && sp.view.sole
+		cs := s.claims[c.ID]
+		return cs.waiting != nil && cs.waiting.sole
 	})
 	if got, ops := n.take(); got > 2 { // the line, and a watch unless there is one
-		t.Errorf("a look costs %d requests %v", got, ops)
+		t.Errorf("reading the line costs %d requests %v", got, ops)
 	}
 	leave(t, s, a)
 	n.expect(t, "releasing", 1)
@@ -173,11 +172,11 @@ func TestATryCostsTwoRequestsOnAFreeNameAndFourOnABusyOne(t *testing.T) {
 	n.take()
 	c := tries(mutex())
 	hold(t, s, c)
-	n.expect(t, "trying a free name", 2) // look, and enter if nobody has come since
+	n.expect(t, "trying a free name", 2) // read the line, and enter if no claim has come since
 	if st := enter(t, s, tries(mutex())); st.Held || st.Holder == nil || st.Holder.ID != c.ID {
 		t.Errorf("a busy name: %+v", st)
 	}
-	n.expect(t, "trying a busy name", 4) // look, catch up, look again, ask who it is
+	n.expect(t, "trying a busy name", 4) // read the line, catch up, read again, and read the holder
 }
 
 func TestABeatCostsOneRequestForAnyNumberOfClaims(t *testing.T) {

@@ -9,9 +9,11 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
-// Enter stands in line, or holds: on a name that is free, in one round trip.
+// Enter stands in line, or holds: on a free name in one round trip.
 func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	all, err := s.enter(ctx, []driver.Claim{c})
 	if err != nil {
@@ -20,8 +22,8 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	return all[0], nil
 }
 
-// EnterAll enters every claim in one Multi; if one that does not queue cannot be
-// held, or one is refused, none stays.
+// EnterAll enters every claim in one Multi. If a claim that does not queue cannot be held,
+// or one is refused, none stays.
 func (s *session) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
 	if len(cs) == 0 {
 		return nil, ctx.Err()
@@ -29,196 +31,201 @@ func (s *session) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Sta
 	return s.enter(ctx, cs)
 }
 
-// An arrival is one claim on its way into its line.
-type arrival struct {
+// An entering claim is on its way into its line.
+type entering struct {
 	driver.Claim
-	sp      *spot
-	lower   []string // paths of its lower tries, to be ended by the same Multi
-	version int32    // what the container's must be; -1: whatever it is
-	made    int64    // the container that version is of
-	came    uint32   // how many had come to it, as comers counts
-	known   bool     // it stands in line from an earlier Enter
+	state     *claimState
+	lower     []string // paths of its lower tries, which the same Multi deletes
+	inLine    bool     // it is in line from an earlier Enter
+	version   int32    // what the container's version must be; -1: any
+	container int64    // the zxid that created the container of that version
+	creations uint32   // of that container, see creationsOf
 }
 
 func (s *session) enter(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
-	if err := s.giveWay(ctx); err != nil {
+	if err := s.waitForVerification(ctx); err != nil {
 		return nil, err
 	}
-	sent := now()
+	sent := driverkit.Now()
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	for {
-		as, gone, err := s.arrive(ctx, cs)
+		all, gone, err := s.register(ctx, cs)
 		if gone != nil || err != nil {
 			return gone, err
 		}
-		out, again, err := s.attempt(ctx, as)
+		out, again, err := s.attempt(ctx, all)
 		if again {
-			continue // the line has changed; nothing was done
+			continue // the line has changed and nothing was done
 		}
 		if err == nil {
-			s.promise(sent, out)
+			s.setValid(sent, out)
 		}
 		return out, err
 	}
 }
 
-// attempt goes through one round: look where looking is needed, join, and see how
-// they stand.
-func (s *session) attempt(ctx context.Context, as []*arrival) (out []driver.Standing, again bool, err error) {
-	fresh := slices.DeleteFunc(slices.Clone(as), func(a *arrival) bool { return a.known })
-	if out, err := s.survey(ctx, as, fresh); out != nil || err != nil {
-		s.abandon(fresh)
-		return out, false, err
+// attempt reads the lines where that is needed, inserts the claims that are not in line,
+// and finds their standings.
+func (s *session) attempt(ctx context.Context, all []*entering) (out []driver.Standing, again bool, err error) {
+	isInLine := func(a *entering) bool { return a.inLine }
+	fresh := slices.DeleteFunc(slices.Clone(all), isInLine)
+	if out, err := s.precheck(ctx, all, fresh); out != nil || err != nil {
+		return s.refuse(ctx, all, fresh, out, err)
 	}
-	fresh = slices.DeleteFunc(fresh, func(a *arrival) bool { return a.known })
-	var stats []*zk.Stat
+	fresh = slices.DeleteFunc(fresh, isInLine)
+	var containers []*zk.Stat
 	if len(fresh) > 0 {
-		if stats, again, err = s.join(ctx, fresh); again || err != nil {
+		if containers, again, err = s.insert(ctx, fresh); again || err != nil {
 			return nil, again, err
 		}
 	}
-	out = make([]driver.Standing, len(as))
-	for i, a := range as {
-		if j := slices.Index(fresh, a); j >= 0 {
-			if s.sure(a, stats[j]) {
-				out[i] = s.held(a.sp)
-				continue
-			}
+	out = make([]driver.Standing, len(all))
+	for i, a := range all {
+		if j := slices.Index(fresh, a); j >= 0 && s.isHeldByReply(a, containers[j]) {
+			out[i] = s.heldStanding(a.state)
+			continue
 		}
-		if a.known {
-			// One that is entered again is told how it stands now, and not as a server
-			// knows it that is behind: its caller may know of somebody who has left.
+		if a.inLine {
+			// A repeated Enter is answered with the present standing, not with that of a
+			// server which is behind: its caller may know of a claim that has left.
 			err = s.catchUp(ctx)
 		}
 		if err != nil {
 			break
 		}
-		if out[i], err = s.look(ctx, a.sp); err != nil {
+		if out[i], err = s.refresh(ctx, a.state); err != nil {
 			break
 		}
-		if out[i].Gone { // evicted since an earlier Enter, or just now: it comes anew
-			s.forget(a.sp)
+		if out[i].Gone { // evicted since an earlier Enter, or just now: it enters anew
+			s.forget(a.state)
 			return nil, true, nil
 		}
 	}
 	if errors.Is(err, driver.ErrUnreachable) || err != nil && ctx.Err() != nil {
-		return nil, false, err // they keep their places, where the same Enter finds them, or a Leave
+		return nil, false, err // they keep their places, where the same Enter or a Leave finds them
 	}
-	if err != nil || slices.ContainsFunc(as, func(a *arrival) bool { return !a.Queue && !a.sp.isHeld(s) }) {
-		return s.undo(ctx, as, out, err)
+	if err != nil || slices.ContainsFunc(all, func(a *entering) bool { return !a.Queue && !s.isHeld(a.state) }) {
+		if err := s.rollback(ctx, all, err); err != nil {
+			return nil, false, err
+		}
+		for i := range out {
+			out[i].Held, out[i].Token = false, 0
+		}
+		return out, false, nil
 	}
 	return out, false, nil
 }
 
-// sure reports whether a claim holds by the answer to its Multi alone.
-func (s *session) sure(a *arrival, container *zk.Stat) bool {
-	if !a.holds(container) {
+// refuse answers as precheck does, once nothing of the claims is in line any more. Where a
+// higher try has come, or the outcome is unknown, what is in line stays there.
+func (s *session) refuse(ctx context.Context, all, fresh []*entering, out []driver.Standing, err error) ([]driver.Standing, bool, error) {
+	s.discardUnsent(fresh)
+	refused := err == nil || errors.Is(err, driver.ErrLimit)
+	if refused && !slices.ContainsFunc(out, func(st driver.Standing) bool { return st.Gone }) {
+		inLine := slices.DeleteFunc(slices.Clone(all), func(a *entering) bool { return !a.inLine && len(a.lower) == 0 })
+		err = s.rollback(ctx, inLine, err)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return out, false, nil
+}
+
+// rollback ends what is in line of claims of which one was refused, with err or without,
+// and returns err.
+func (s *session) rollback(ctx context.Context, all []*entering, err error) error {
+	for _, a := range all {
+		lerr := s.leave(ctx, a.state)
+		switch {
+		case lerr == nil, errors.Is(lerr, driver.ErrGone):
+		case err != nil:
+			return fmt.Errorf("%w (ending a claim that was refused: %w)", lerr, err)
+		default:
+			return lerr
+		}
+	}
+	return err
+}
+
+// isHeldByReply reports whether a claim holds by the reply to its Multi: it is alone in its
+// line, or no claim has come since the line was seen to have room. The container's version,
+// on which the Multi depends, shows only claims that entered by a Multi; an older pawl's
+// may not have.
+func (s *session) isHeldByReply(a *entering, container *zk.Stat) bool {
+	alone := container.NumChildren == 1
+	if !alone && (a.version < 0 || container.Czxid != a.container || creationsOf(container) != a.creations+2) {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.sp.held, a.sp.ahead = true, -1
-	if container.NumChildren == 1 {
-		a.sp.ahead = 0
+	a.state.held, a.state.ahead = true, -1
+	if alone {
+		a.state.ahead = 0
 	}
 	return true
 }
 
-// holds reports that of a claim which is alone in its line, or before which nobody has
-// come since it was seen to have room. The version says that of those who came by a
-// Multi, and refuses ours; not all do.
-func (a *arrival) holds(container *zk.Stat) bool {
-	return container.NumChildren == 1 || a.version >= 0 && container.Czxid == a.made && comers(container) == a.came+2
-}
-
-// undo ends what entered where one was refused, or could not be held.
-func (s *session) undo(ctx context.Context, as []*arrival, out []driver.Standing, err error) ([]driver.Standing, bool, error) {
-	for _, a := range as {
-		if lerr := s.leave(ctx, a.sp); lerr != nil && !errors.Is(lerr, driver.ErrGone) {
-			return nil, false, fmt.Errorf("%w (taking back a claim that was refused: %w)", lerr, err)
-		}
-	}
-	for i := range out {
-		out[i].Held, out[i].Token = false, 0
-	}
-	return out, false, err
-}
-
-// arrive finds or makes the spots of the claims, and waits for an Enter of theirs
-// that its caller gave up. It returns standings if one of them is over.
-func (s *session) arrive(ctx context.Context, cs []driver.Claim) ([]*arrival, []driver.Standing, error) {
-	as := make([]*arrival, len(cs))
+// register finds or makes the states of the claims, and waits for an earlier Enter of
+// theirs that its caller gave up. It returns standings if a higher try is known.
+func (s *session) register(ctx context.Context, cs []driver.Claim) ([]*entering, []driver.Standing, error) {
+	all := make([]*entering, len(cs))
 	for i, c := range cs {
-		for {
+		for all[i] == nil {
 			s.mu.Lock()
-			sp := s.spots[c.ID]
-			if sp == nil {
-				sp = &spot{claim: c, unsure: c.Try > 1} // a lower try may be anywhere
-				s.spots[c.ID] = sp
+			state := s.claims[c.ID]
+			if state == nil {
+				state = &claimState{claim: c, mayExist: c.Try > 1} // a lower try may be in line
+				s.claims[c.ID] = state
 			}
-			entered := sp.entered
+			pending, higher := state.entering, state.claim.Try > c.Try
+			if pending == nil && !higher {
+				all[i] = s.beginEnterLocked(c, state)
+			}
+			s.mu.Unlock()
 			switch {
-			case entered != nil:
-			case sp.claim.Try > c.Try:
-				s.mu.Unlock()
+			case pending != nil:
+				select {
+				case <-pending:
+				case <-ctx.Done():
+					return nil, nil, zkstore.ContextError(ctx)
+				}
+			case higher:
 				out := make([]driver.Standing, len(cs))
 				out[i].Gone = true
 				return nil, out, nil
-			default:
-				as[i] = &arrival{Claim: c, sp: sp, version: -1}
-				if sp.claim.Try < c.Try {
-					s.replaceLocked(as[i])
-				}
-				as[i].known = sp.node != ""
-			}
-			s.mu.Unlock()
-			if entered == nil {
-				break
-			}
-			select {
-			case <-entered:
-			case <-ctx.Done():
-				return nil, nil, unanswered(ctx)
 			}
 		}
 	}
-	return as, nil, nil
+	return all, nil, nil
 }
 
-// replaceLocked makes a spot that of a higher try.
-func (s *session) replaceLocked(a *arrival) {
-	sp := a.sp
-	if sp.node != "" {
-		a.lower = append(a.lower, s.e.linePath(sp.claim.Name)+"/"+sp.node)
-	}
-	*sp = spot{claim: a.Claim, unsure: true}
-}
-
-// abandon forgets spots of claims that were not sent.
-func (s *session) abandon(as []*arrival) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, a := range as {
-		if sp := a.sp; s.spots[a.ID] == sp && sp.node == "" && sp.entered == nil && !sp.unsure {
-			delete(s.spots, a.ID)
+// beginEnterLocked makes a state that of the claim's try, which replaces a lower one.
+func (s *session) beginEnterLocked(c driver.Claim, state *claimState) *entering {
+	a := &entering{Claim: c, state: state, version: -1}
+	if state.claim.Try < c.Try {
+		if state.node != "" {
+			a.lower = append(a.lower, s.e.linePath(state.claim.Name)+"/"+state.node)
 		}
+		*state = claimState{claim: c, mayExist: true}
 	}
+	a.inLine = state.node != ""
+	return a
 }
 
-// promise says for how long the claims live. Mostly they live by what the session
-// was promised, which the core knows; after an irregular beat it is told.
-func (s *session) promise(sent instant, out []driver.Standing) {
-	until := s.until()
+// setValid says for how long the claims live. Usually they live by what the session was
+// promised, which the core knows; after a late beat they live shorter.
+func (s *session) setValid(sent driverkit.Instant, out []driver.Standing) {
+	until := s.zs.ValidUntil()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.assumed.add(s.ttl) <= until {
+	if s.assumedFrom.Add(s.ttl) <= until {
 		return
 	}
 	for i := range out {
 		if !out[i].Gone {
-			out[i].Valid = max(1, until.sub(sent))
+			out[i].Valid = max(1, until.Sub(sent))
 		}
 	}
 }

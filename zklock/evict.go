@@ -10,76 +10,72 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Evict breaks exactly the claim that x shows. One that waits is told by its desk,
-// in the same step: it must not take the next event for its turn.
+// Evict breaks exactly the claim that x shows. A waiting one is told by its evict node, in
+// the same Multi: it must not take the next event for its turn.
 func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	if err := e.check(ctx); err != nil {
 		return err
 	}
-	if err := e.witness(ctx, e.main, nil); err != nil {
+	if err := e.barrier(ctx, e.main); err != nil {
 		return err
 	}
-	n, all, err := e.readOf(ctx, e.main, nil, x.Name, x.ID)
+	n, all, err := e.readOf(ctx, e.main, x.Name, x.ID)
 	if err != nil {
 		return err
 	}
 	for _, c := range all {
-		held := n.judge(n.at(c.node)).held
+		held := n.place(n.index(c.name)).held
 		if c.Try != x.Try || held != x.Held || held && uint64(c.stat.Czxid) != x.Fence || !held && x.Fence != 0 {
 			continue
 		}
-		return e.evict(ctx, n.path+"/"+c.node, uint64(c.stat.EphemeralOwner), held)
+		path := n.path + "/" + c.name
+		if held {
+			_, err := e.multi(ctx, &zk.DeleteRequest{Path: path, Version: -1})
+			return goneIfNoNode(err)
+		}
+		return e.evictWaiter(ctx, path, uint64(c.stat.EphemeralOwner))
 	}
 	return fmt.Errorf("lock %q: %w", x.Name, driver.ErrGone)
 }
 
-// evict ends a node, and tells the desk of its life unless it holds. That there is
-// no desk, so that the claim has not begun to wait, is part of the step too: by
-// the time of another it may have.
-func (e *Engine) evict(ctx context.Context, path string, life uint64, held bool) error {
+// evictWaiter deletes a waiting claim's node and writes to the evict node of its ZooKeeper
+// session. Where there is no evict node, because the claim has not begun to wait, the Multi
+// depends on that too: the claim may have begun by the time of a second request.
+func (e *Engine) evictWaiter(ctx context.Context, path string, zkSession uint64) error {
 	remove := &zk.DeleteRequest{Path: path, Version: -1}
-	desk := e.deskPath(life)
-	tell := []any{remove, &zk.SetDataRequest{Path: desk, Version: -1}}
-	none := []any{remove,
-		&zk.CreateRequest{Path: desk, Acl: e.acl(), Flags: zk.FlagEphemeral},
-		&zk.DeleteRequest{Path: desk, Version: -1},
-	}
-	if held {
-		tell = tell[:1]
-	}
+	evictNode := e.evictNodePath(zkSession)
 	for {
-		at, err := e.multi(ctx, tell)
-		if !errors.Is(err, zk.ErrNoNode) {
-			return err
+		failed, err := e.multi(ctx, remove, &zk.SetDataRequest{Path: evictNode, Version: -1})
+		if !errors.Is(err, zk.ErrNoNode) || failed == 0 {
+			return goneIfNoNode(err)
 		}
-		if at == 0 {
-			return driver.ErrGone
-		}
-		at, err = e.multi(ctx, none)
+		failed, err = e.multi(ctx, remove,
+			&zk.CreateRequest{Path: evictNode, Acl: e.acl(), Flags: zk.FlagEphemeral},
+			&zk.DeleteRequest{Path: evictNode, Version: -1},
+		)
 		switch {
-		case errors.Is(err, zk.ErrNodeExists): // it has come
-		case !errors.Is(err, zk.ErrNoNode):
-			return err
-		case at == 0:
-			return driver.ErrGone
+		case errors.Is(err, zk.ErrNodeExists): // it exists by now
+		case !errors.Is(err, zk.ErrNoNode), failed == 0:
+			return goneIfNoNode(err)
 		default:
-			if err := e.makePath(ctx, e.main, nil, e.desks); err != nil {
+			if err := e.createPath(ctx, e.main, e.evictions); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// multi sends a Multi that belongs to no session, and says which part of it failed.
-func (e *Engine) multi(ctx context.Context, ops []any) (at int, err error) {
+// multi sends a Multi that belongs to no session. For ErrNoNode it returns which of its
+// operations failed.
+func (e *Engine) multi(ctx context.Context, ops ...any) (failed int, err error) {
 	var res []zk.MultiResponse
-	err = e.main.do(ctx, nil, func(c *zk.Conn) error {
+	err = e.main.Call(ctx, func(c *zk.Conn) error {
 		got, err := c.Multi(ops...)
 		res = got
 		return err
 	})
-	if !errors.Is(err, zk.ErrNoNode) { // which may be that ctx has ended, and res the call's own
+	if !errors.Is(err, zk.ErrNoNode) { // where ctx has ended, res may still be written
 		return 0, err
 	}
-	return failed(res), err
+	return failedOp(res), err
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A waiter that had no desk yet when its eviction began has one when it is carried
-// out: it must be told all the same, or it takes the next event for its turn.
-func TestAWaiterThatSitsDownWhileItIsEvictedIsTold(t *testing.T) {
+// A waiter had no evict node when its eviction began, and has one when the eviction is
+// carried out: it must be told, or it takes the next event for its turn.
+func TestAWaiterIsToldOfAnEvictionThatBeganBeforeItsEvictNode(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	plain := connect(t, []string{one(t)}, Path(path))
+	plain := connect(t, []string{oneServer(t)}, WithPath(path))
 	holder, waiter := mutex(), mutex()
 	a := open(t, plain, time.Minute)
 	hold(t, a, holder)
 
-	enters := newPauser(1, opCreate) // before it makes its desk
-	late := connect(t, []string{one(t)}, Path(path), Dial(enters.dial))
+	enters := newPauser(1, opCreate) // before it creates its evict node
+	late := connect(t, []string{oneServer(t)}, WithPath(path), WithDialer(enters.dial))
 	s := open(t, late, time.Minute)
 	entered := make(chan driver.Standing, 1)
 	go func() {
@@ -30,8 +30,8 @@ func TestAWaiterThatSitsDownWhileItIsEvictedIsTold(t *testing.T) {
 	}()
 	<-enters.stopped
 
-	evicts := newPauser(3, opMulti, opDelete) // the first is a witness, the second finds no desk
-	admin := connect(t, []string{one(t)}, Path(path), Dial(evicts.dial))
+	evicts := newPauser(3, opMulti, opDelete) // the first is a barrier, the second finds no evict node
+	admin := connect(t, []string{oneServer(t)}, WithPath(path), WithDialer(evicts.dial))
 	evicted := make(chan error, 1)
 	x := listed(t, plain, "job")[1]
 	go func() { evicted <- admin.Evict(t.Context(), x) }()

@@ -13,7 +13,7 @@ import (
 // A fault is what is done to an ensemble.
 type fault struct {
 	name string
-	run  func(*testing.T, *ground)
+	run  func(*testing.T, *faultyEnsemble)
 }
 
 // TestFaultsOfServersOnThreeNodes breaks one ensemble in one way after the other.
@@ -40,7 +40,7 @@ func breakInTurn(t *testing.T, faults []fault) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	g := newGround(t)
+	g := newFaultyEnsemble(t)
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
 			g.Await()
@@ -50,7 +50,7 @@ func breakInTurn(t *testing.T, faults []fault) {
 }
 
 // kept takes a lock that must survive what is to come.
-func kept(t *testing.T, g *ground, path string) *pawl.Lease {
+func kept(t *testing.T, g *faultyEnsemble, path string) *pawl.Lease {
 	t.Helper()
 	l, err := g.client(t, path).Mutex("kept", pawl.WithTTL(30*time.Second)).Lock(t.Context())
 	if err != nil {
@@ -59,10 +59,10 @@ func kept(t *testing.T, g *ground, path string) *pawl.Lease {
 	return l
 }
 
-func leaderKilled(t *testing.T, g *ground) {
+func leaderKilled(t *testing.T, g *faultyEnsemble) {
 	path := pathOf(t)
-	a := newArena(t)
-	a.play(g.client(t, path), g.client(t, path), g.client(t, path))
+	a := newExclusionTest(t)
+	a.contend(g.client(t, path), g.client(t, path), g.client(t, path))
 	long := kept(t, g, path)
 	a.expect("before", 5, patience, g)
 	leader := g.Leader()
@@ -77,12 +77,12 @@ func leaderKilled(t *testing.T, g *ground) {
 	}
 }
 
-func leaderStopped(t *testing.T, g *ground) {
+func leaderStopped(t *testing.T, g *faultyEnsemble) {
 	path := pathOf(t)
 	leader := g.Leader()
-	a := newArena(t)
+	a := newExclusionTest(t)
 	// One is connected to the leader, and can go elsewhere when that is silent.
-	a.play(g.client(t, path, leader, (leader+1)%3), g.client(t, path), g.client(t, path))
+	a.contend(g.client(t, path, leader, (leader+1)%3), g.client(t, path), g.client(t, path))
 	long := kept(t, g, path)
 	a.expect("before", 5, patience, g)
 	g.Nodes[leader].Pause()
@@ -97,18 +97,18 @@ func leaderStopped(t *testing.T, g *ground) {
 }
 
 // One that is entered again must not be told what a follower knows that is behind:
-// that somebody is ahead of it of whom its caller knows that it has left.
-func followerBehind(t *testing.T, g *ground) {
+// that a claim is ahead of it which its caller knows to have left.
+func followerBehind(t *testing.T, g *faultyEnsemble) {
 	path := pathOf(t)
 	leader := g.Leader()
 	follower := (leader + 1) % 3
-	a := open(t, connect(t, []string{g.Nodes[leader].Addr()}, Path(path)), 30*time.Second)
-	b := open(t, connect(t, []string{g.Nodes[follower].Addr()}, Path(path)), 30*time.Second)
+	a := open(t, connect(t, []string{g.Nodes[leader].Addr()}, WithPath(path)), 30*time.Second)
+	b := open(t, connect(t, []string{g.Nodes[follower].Addr()}, WithPath(path)), 30*time.Second)
 	ca, cb := mutex(), mutex()
 	hold(t, a, ca)
 	stand(t, b, cb)
-	for _, way := range append(g.ways[[2]int{follower, leader}], g.ways[[2]int{leader, follower}]...) {
-		way.Delay(faultproxy.Both, 300*time.Millisecond)
+	for _, link := range append(g.links[[2]int{follower, leader}], g.links[[2]int{leader, follower}]...) {
+		link.Delay(faultproxy.Both, 300*time.Millisecond)
 	}
 	defer g.heal()
 	leave(t, a, ca)
@@ -119,25 +119,25 @@ func followerBehind(t *testing.T, g *ground) {
 
 // The client's link to the follower is good, and the follower answers pings and
 // reads: only that nothing is committed any more tells it.
-func followerCut(t *testing.T, g *ground) {
+func followerCut(t *testing.T, g *faultyEnsemble) {
 	path := pathOf(t)
 	leader := g.Leader()
 	follower, third := (leader+1)%3, (leader+2)%3
-	all := duels(t, g, path, 6, follower, leader, third)
+	all := startContests(t, g, path, 6, follower, leader, third)
 	waiter := make(chan error, 1)
 	stuck := g.client(t, path, follower)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	go func() {
-		l, err := stuck.Mutex("duel/0").Lock(ctx)
+		l, err := stuck.Mutex("contest/0").Lock(ctx)
 		if err == nil {
 			err = l.Unlock()
 		}
 		waiter <- err
 	}()
-	standing(t, connect(t, g.Addrs(), Path(path)), "duel/0", 3)
+	awaitLength(t, connect(t, g.Addrs(), WithPath(path)), "contest/0", 3)
 	g.cut(follower, leader)
-	fight(t, all, g, leader, third)
+	finishContests(t, all, g, leader, third)
 	g.heal()
 	g.Await()
 	if err := <-waiter; err != nil { // it stood in line on the follower all the time
@@ -145,24 +145,24 @@ func followerCut(t *testing.T, g *ground) {
 	}
 }
 
-func leaderCut(t *testing.T, g *ground) {
+func leaderCut(t *testing.T, g *faultyEnsemble) {
 	path := pathOf(t)
 	leader := g.Leader()
 	one, two := (leader+1)%3, (leader+2)%3
-	all := duels(t, g, path, 4, leader, one, two)
+	all := startContests(t, g, path, 4, leader, one, two)
 	g.cut(leader, one)
 	g.cut(leader, two)
 	g.Leader(one, two)
-	fight(t, all, g, one, two) // from when there is a majority again
+	finishContests(t, all, g, one, two) // from when there is a majority again
 	g.heal()
 	g.Await()
 }
 
-func majorityLost(t *testing.T, g *ground) {
+func majorityLost(t *testing.T, g *faultyEnsemble) {
 	path := pathOf(t)
-	a := newArena(t)
+	a := newExclusionTest(t)
 	c := g.client(t, path)
-	a.play(c, g.client(t, path))
+	a.contend(c, g.client(t, path))
 	a.expect("before", 5, patience, g)
 	held, err := c.Mutex("held").Lock(t.Context())
 	if err != nil {
@@ -186,10 +186,10 @@ func majorityLost(t *testing.T, g *ground) {
 	a.expect("the majority came back", 10, 2*faultTTL, g)
 }
 
-func allRestarted(t *testing.T, g *ground) {
+func allRestarted(t *testing.T, g *faultyEnsemble) {
 	path := pathOf(t)
-	a := newArena(t)
-	a.play(g.client(t, path), g.client(t, path))
+	a := newExclusionTest(t)
+	a.contend(g.client(t, path), g.client(t, path))
 	long := kept(t, g, path)
 	a.expect("before", 5, patience, g)
 	for _, n := range g.Nodes {

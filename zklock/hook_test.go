@@ -17,7 +17,7 @@ import (
 // user makes a connection as a user does, with a hook.
 func user(t *testing.T, addr string, timeout time.Duration, hook *Hook) *zk.Conn {
 	t.Helper()
-	conn, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogInfo(false), zk.WithLogger(silent{}), hook.Option)
+	conn, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogInfo(false), zk.WithLogger(quiet{}), hook.Option)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,8 +27,8 @@ func user(t *testing.T, addr string, timeout time.Duration, hook *Hook) *zk.Conn
 
 func TestAConnectionOfAnotherHookIsRefused(t *testing.T) {
 	t.Parallel()
-	hook := Hooks()
-	user(t, one(t), 10*time.Second, hook)
+	hook := NewHook()
+	user(t, oneServer(t), 10*time.Second, hook)
 	if _, err := New(raw(t), hook); err == nil {
 		t.Error("an engine was made on a connection that its hook does not see")
 	}
@@ -37,35 +37,10 @@ func TestAConnectionOfAnotherHookIsRefused(t *testing.T) {
 	}
 }
 
-// Between the end of a connection and the library's word on it there is none, and yet
-// it is the hook's.
-func TestAConnectionThatHasJustEndedIsNotTakenForAnothers(t *testing.T) {
-	t.Parallel()
-	hook := Hooks()
-	conn := user(t, one(t), 10*time.Second, hook)
-	if _, _, err := conn.Exists("/"); err != nil { // it has a session
-		t.Fatal(err)
-	}
-	l := hook.l
-	l.mu.Lock()
-	tap := l.tap
-	l.tap, l.up = nil, false
-	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if err := l.hooked(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("without a connection: %v", err)
-	}
-	tap.Close()
-	if err := l.hooked(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestAConnectionWithAnotherDialerIsRefused(t *testing.T) {
 	t.Parallel()
-	hook := Hooks()
-	conn, _, err := zk.Connect([]string{one(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(silent{}),
+	hook := NewHook()
+	conn, _, err := zk.Connect([]string{oneServer(t)}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet{}),
 		hook.Option, zk.WithDialer(net.DialTimeout))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +49,7 @@ func TestAConnectionWithAnotherDialerIsRefused(t *testing.T) {
 	if _, _, err := conn.Exists("/"); err != nil { // it has a session
 		t.Fatal(err)
 	}
-	e, err := New(conn, hook, Path(pathOf(t)))
+	e, err := New(conn, hook, WithPath(pathOf(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,12 +59,12 @@ func TestAConnectionWithAnotherDialerIsRefused(t *testing.T) {
 	}
 }
 
-// Sessions on one connection live by one life, and a claim may have moved to another
+// Sessions on one connection share a ZooKeeper session, and a claim may have moved to another
 // of them with a higher try.
 func TestALateLeaveInAnotherSessionOfTheConnectionEndsNothing(t *testing.T) {
 	t.Parallel()
-	hook := Hooks()
-	e, err := New(user(t, one(t), 10*time.Second, hook), hook, Path(pathOf(t)))
+	hook := NewHook()
+	e, err := New(user(t, oneServer(t), 10*time.Second, hook), hook, WithPath(pathOf(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,16 +83,16 @@ func TestALateLeaveInAnotherSessionOfTheConnectionEndsNothing(t *testing.T) {
 
 func TestTheUsersConnectionOutlivesTheEngine(t *testing.T) {
 	t.Parallel()
-	hook := Hooks()
+	hook := NewHook()
 	dialed, events := make(chan string, 10), make(chan zk.Event, 100)
 	hook.Dial = func(network, addr string, timeout time.Duration) (net.Conn, error) {
 		dialed <- addr
 		return net.DialTimeout(network, addr, timeout)
 	}
 	hook.Event = func(ev zk.Event) { events <- ev }
-	conn := user(t, one(t), 10*time.Second, hook)
+	conn := user(t, oneServer(t), 10*time.Second, hook)
 	path := pathOf(t)
-	e, err := New(conn, hook, Path(path))
+	e, err := New(conn, hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +113,7 @@ func TestTheUsersConnectionOutlivesTheEngine(t *testing.T) {
 	if _, _, err := conn.Exists("/"); err != nil {
 		t.Errorf("the connection after the engine's Close: %v", err)
 	}
-	expectLine(t, connect(t, []string{one(t)}, Path(path)))
+	expectLine(t, connect(t, []string{oneServer(t)}, WithPath(path)))
 	if len(dialed) == 0 || len(events) == 0 {
 		t.Errorf("the user's own dialer was called %d times and callback %d times", len(dialed), len(events))
 	}
@@ -146,8 +121,8 @@ func TestTheUsersConnectionOutlivesTheEngine(t *testing.T) {
 
 func TestALongerTTLThanTheConnectionHasIsRefused(t *testing.T) {
 	t.Parallel()
-	hook := Hooks()
-	e, err := New(user(t, one(t), 4*time.Second, hook), hook, Path(pathOf(t)))
+	hook := NewHook()
+	e, err := New(user(t, oneServer(t), 4*time.Second, hook), hook, WithPath(pathOf(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,23 +143,23 @@ func TestALongerTTLThanTheConnectionHasIsRefused(t *testing.T) {
 	}
 }
 
-// The connection's life ends and the library begins a new one by itself: claims
+// The connection's ZooKeeper session ends and the library begins a new one by itself: claims
 // of the old are lost, and new sessions live in the new.
-func TestANewLifeOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
+func TestANewZooKeeperSessionOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	p := faultproxy.New(t, one(t))
-	hook := Hooks()
+	p := faultproxy.New(t, oneServer(t))
+	hook := NewHook()
 	conn := user(t, p.Addr(), 3*time.Second, hook)
-	e, err := New(conn, hook, Path(path))
+	e, err := New(conn, hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	direct := connect(t, []string{one(t)}, Path(path))
+	direct := connect(t, []string{oneServer(t)}, WithPath(path))
 	a, b := open(t, e, 100*time.Millisecond), open(t, e, 100*time.Millisecond)
-	a.dog.Stop()
-	b.dog.Stop()
+	a.expiryTimer.Stop()
+	b.expiryTimer.Stop()
 	ca, cb := mutex(), mutex()
 	hold(t, a, ca)
 	stand(t, b, cb)
@@ -196,15 +171,15 @@ func TestANewLifeOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
 		select {
 		case <-s.Lost():
 		case <-time.After(patience):
-			t.Fatal("a session of the old life was not told")
+			t.Fatal("a session of the old ZooKeeper session was not told")
 		}
 		if _, err := s.Enter(t.Context(), mutex()); !errors.Is(err, driver.ErrGone) {
 			t.Errorf("Enter: %v, not ErrGone", err)
 		}
 	}
 	fresh := open(t, e, 100*time.Millisecond)
-	if fresh.f == a.f {
-		t.Error("the new session lives by the old life")
+	if fresh.zs == a.zs {
+		t.Error("the new session lives by the old ZooKeeper session")
 	}
 	c := mutex()
 	hold(t, fresh, c)
@@ -216,14 +191,14 @@ func TestANewLifeOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {
 func TestWhatASessionLeftOnTheUsersConnectionIsEndedLater(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	p := faultproxy.New(t, one(t))
-	hook := Hooks()
-	e, err := New(user(t, p.Addr(), 20*time.Second, hook), hook, Path(path))
+	p := faultproxy.New(t, oneServer(t))
+	hook := NewHook()
+	e, err := New(user(t, p.Addr(), 20*time.Second, hook), hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	direct := connect(t, []string{one(t)}, Path(path))
+	direct := connect(t, []string{oneServer(t)}, WithPath(path))
 	s := open(t, e, time.Second)
 	hold(t, s, mutex())
 	stand(t, s, mutex())
@@ -241,16 +216,16 @@ func TestWhatASessionLeftOnTheUsersConnectionIsEndedLater(t *testing.T) {
 	expectEvents(t, s, func() bool { return len(listed(t, direct, "job")) == 0 })
 }
 
-// An Enter is given up while the request for its desk is on the way, and its session
-// is closed: the desk must not outlive it on a connection that goes on.
-func TestADeskThatIsMadeLateDoesNotOutliveItsSession(t *testing.T) {
+// An Enter is given up while the request for its evict node is on the way, and its session
+// is closed: the evict node must not outlive it on a connection that goes on.
+func TestAnEvictNodeThatIsCreatedLateDoesNotOutliveItsSession(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	plain := connect(t, []string{one(t)}, Path(path))
+	plain := connect(t, []string{oneServer(t)}, WithPath(path))
 	hold(t, open(t, plain, time.Minute), mutex())
-	p, hook := newPauser(1, opCreate), Hooks()
+	p, hook := newPauser(1, opCreate), NewHook()
 	hook.Dial = p.dial
-	e, err := New(user(t, one(t), 10*time.Second, hook), hook, Path(path))
+	e, err := New(user(t, oneServer(t), 10*time.Second, hook), hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,20 +248,20 @@ func TestADeskThatIsMadeLateDoesNotOutliveItsSession(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	left, err := plain.tree(t.Context(), plain.desks)
+	left, err := plain.tree(t.Context(), plain.evictions)
 	if err != nil || len(left) != 1 {
-		t.Errorf("below %s is %v, %v, not nothing", plain.desks, left, err)
+		t.Errorf("below %s is %v, %v, not nothing", plain.evictions, left, err)
 	}
 }
 
-// With its connection the user ends all locks on it, at once: whoever holds one must
+// With its connection the user ends all locks on it, at once: a holder must
 // know before another can.
 func TestTheUsersOwnCloseIsToldBeforeAnotherHolds(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	hook := Hooks()
-	conn := user(t, one(t), 20*time.Second, hook)
-	e, err := New(conn, hook, Path(path))
+	hook := NewHook()
+	conn := user(t, oneServer(t), 20*time.Second, hook)
+	e, err := New(conn, hook, WithPath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +272,7 @@ func TestTheUsersOwnCloseIsToldBeforeAnotherHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	direct := connect(t, []string{one(t)}, Path(path))
+	direct := connect(t, []string{oneServer(t)}, WithPath(path))
 	rival := open(t, direct, time.Minute)
 	next := mutex()
 	stand(t, rival, next)

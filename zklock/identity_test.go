@@ -26,7 +26,7 @@ func reaping(t *testing.T) *testserver.Server {
 }
 
 // reaped waits until the server has removed the container of a name. It beats for
-// the life of the sessions, not for their claims: as one whose beats are lost.
+// the sessions, not for their claims: as a client whose beats are lost.
 func reaped(t *testing.T, e *Engine, name string, alive ...*session) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(5 * time.Millisecond) {
@@ -36,7 +36,7 @@ func reaped(t *testing.T, e *Engine, name string, alive ...*session) {
 			}
 		}
 		var there bool
-		err := e.main.do(t.Context(), nil, func(c *zk.Conn) (err error) {
+		err := e.main.Call(t.Context(), func(c *zk.Conn) (err error) {
 			there, _, err = c.Exists(e.linePath(name))
 			return err
 		})

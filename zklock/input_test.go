@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// dead returns an address on which nobody listens.
+// dead returns an address without a listener.
 func dead(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -79,7 +79,7 @@ func TestAHostThatHasNoAddressFailsByItself(t *testing.T) {
 func TestADeadServerAmongThreeDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	for range 4 { // they are tried in any order
-		e := connect(t, []string{dead(t), one(t), dead(t)}, Path(pathOf(t)))
+		e := connect(t, []string{dead(t), oneServer(t), dead(t)}, WithPath(pathOf(t)))
 		hold(t, open(t, e, time.Minute), mutex())
 	}
 }
@@ -87,16 +87,16 @@ func TestADeadServerAmongThreeDoesNoHarm(t *testing.T) {
 func TestAWrongPasswordIsDenied(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	addr := []string{one(t)}
-	e := connect(t, addr, Path(path), Digest("ana", "right"), CreatorOnly())
+	addr := []string{oneServer(t)}
+	e := connect(t, addr, WithPath(path), WithDigest("ana", "right"), WithCreatorOnly())
 	s := open(t, e, time.Minute)
 	hold(t, s, mutex())
 	for name, opts := range map[string][]Option{
-		"another password": {Digest("ana", "secret-wrong")},
-		"another user":     {Digest("bob", "right")},
+		"another password": {WithDigest("ana", "secret-wrong")},
+		"another user":     {WithDigest("bob", "right")},
 		"no user":          {},
 	} {
-		_, err := Connect(t.Context(), addr, append(opts, Path(path))...)
+		_, err := Connect(t.Context(), addr, append(opts, WithPath(path))...)
 		if !errors.Is(err, driver.ErrDenied) {
 			t.Errorf("%s: %v, not ErrDenied", name, err)
 		}
@@ -104,11 +104,11 @@ func TestAWrongPasswordIsDenied(t *testing.T) {
 			t.Errorf("%s: the error shows the password: %v", name, err)
 		}
 	}
-	same := connect(t, addr, Path(path), Digest("ana", "right"), CreatorOnly())
+	same := connect(t, addr, WithPath(path), WithDigest("ana", "right"), WithCreatorOnly())
 	if st := enter(t, open(t, same, time.Minute), tries(mutex())); st.Held || st.Holder == nil {
 		t.Errorf("the same user: %+v", st)
 	}
-	// Nobody else sees what it made, be it ever so deep.
+	// No other user sees what it created, at any depth.
 	conn := raw(t)
 	for _, p := range []string{e.root, e.lines, e.linePath("job")} {
 		if _, _, err := conn.Children(p); !errors.Is(err, zk.ErrNoAuth) {
@@ -124,7 +124,7 @@ func TestAPathWithoutPermissionIsDeniedAndLeftAlone(t *testing.T) {
 	if _, err := conn.Create(path, []byte("theirs"), 0, zk.WorldACL(zk.PermRead)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Connect(t.Context(), []string{one(t)}, Path(path+"/locks"))
+	_, err := Connect(t.Context(), []string{oneServer(t)}, WithPath(path+"/locks"))
 	if !errors.Is(err, driver.ErrDenied) {
 		t.Errorf("%v, not ErrDenied", err)
 	}
@@ -156,10 +156,10 @@ func TestAURLOpensAnEngine(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
 	for _, store := range []string{
-		"zk://" + one(t) + path + "?ttl=5s",
-		"zk://" + dead(t) + "," + one(t) + path + "/",
-		"zk://ana:pa%20ss@" + one(t) + path + "/creators?acl=creator",
-		"zk://" + one(t) + path + "?prefix=team%2Fa",
+		"zk://" + oneServer(t) + path + "?ttl=5s",
+		"zk://" + dead(t) + "," + oneServer(t) + path + "/",
+		"zk://ana:pa%20ss@" + oneServer(t) + path + "/creators?acl=creator",
+		"zk://" + oneServer(t) + path + "?prefix=team%2Fa",
 	} {
 		c, err := pawl.Open(t.Context(), store)
 		if err != nil {
@@ -195,7 +195,7 @@ func TestPrefixesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
 	for _, prefix := range []string{"", "a", "b", "lines", "records", "desks", "a/b", "."} {
-		e := connect(t, []string{one(t)}, Path(path), Prefix(prefix))
+		e := connect(t, []string{oneServer(t)}, WithPath(path), WithPrefix(prefix))
 		s := open(t, e, time.Minute)
 		c := mutex()
 		hold(t, s, c)
@@ -238,23 +238,23 @@ func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
 func TestBadOptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]Option{
-		"no path":             {Path("")},
-		"relative":            {Path("a")},
-		"the root":            {Path("/")},
-		"a slash at the end":  {Path("/a/")},
-		"a control character": {Path("/a\x01b")},
-		"nobody's ACL":        {CreatorOnly()},
+		"no path":               {WithPath("")},
+		"relative":              {WithPath("a")},
+		"the root":              {WithPath("/")},
+		"a slash at the end":    {WithPath("/a/")},
+		"a control character":   {WithPath("/a\x01b")},
+		"an ACL without a user": {WithCreatorOnly()},
 	} {
-		if _, err := Connect(t.Context(), []string{one(t)}, opts...); err == nil || errors.Is(err, driver.ErrUnreachable) {
+		if _, err := Connect(t.Context(), []string{oneServer(t)}, opts...); err == nil || errors.Is(err, driver.ErrUnreachable) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	if _, err := Connect(t.Context(), nil); err == nil {
 		t.Error("no servers are taken for some")
 	}
-	hook := Hooks()
-	conn := user(t, one(t), 10*time.Second, hook)
-	if _, err := New(conn, hook, Digest("ana", "x")); err == nil {
+	hook := NewHook()
+	conn := user(t, oneServer(t), 10*time.Second, hook)
+	if _, err := New(conn, hook, WithDigest("ana", "x")); err == nil {
 		t.Error("a user is taken for a connection that is made already")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
 // TestSoakLawsOnOneNode runs the suite again and again for as long as PAWL_SOAK says.
@@ -24,21 +25,23 @@ func TestSoakLawsOnOneNode(t *testing.T) {
 	}
 	rounds := 0
 	for begun := time.Now(); time.Since(begun) < d && !t.Failed(); rounds++ {
-		t.Run(fmt.Sprint("round ", rounds), func(t *testing.T) { lawsOn(t, []string{one(t)}) })
+		t.Run(fmt.Sprint("round ", rounds), func(t *testing.T) { lawsOn(t, []string{oneServer(t)}) })
 	}
 	t.Logf("%d rounds", rounds)
 }
 
 func TestLawsOnThreeNodes(t *testing.T) {
 	t.Parallel()
-	lawsOn(t, three(t))
+	lawsOn(t, threeServers(t))
 }
 
 func lawsOn(t *testing.T, servers []string) {
 	drivertest.Run(t, drivertest.Harness{
-		Open:   func(t *testing.T) driver.Engine { return connect(t, servers, Path(pathOf(t))) },
-		Peer:   func(t *testing.T, e driver.Engine) driver.Engine { return connect(t, servers, Path(e.(*Engine).path)) },
-		Crash:  func(s driver.Session) { s.(*session).l.crash() },
+		Open: func(t *testing.T) driver.Engine { return connect(t, servers, WithPath(pathOf(t))) },
+		Peer: func(t *testing.T, e driver.Engine) driver.Engine {
+			return connect(t, servers, WithPath(e.(*Engine).path))
+		},
+		Crash:  func(s driver.Session) { s.(*session).conn.Kill() },
 		Clean:  func(t *testing.T, e driver.Engine) error { return e.(*Engine).clean(t) },
 		MinTTL: 2 * time.Second,
 	})
@@ -48,7 +51,7 @@ func lawsOn(t *testing.T, servers []string) {
 // all sessions of one have the same TTL.
 func TestLawsOnAConnectionOfTheUsers(t *testing.T) {
 	t.Parallel()
-	addr := one(t)
+	addr := oneServer(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open:   func(t *testing.T) driver.Engine { return pair(t, addr, pathOf(t)) },
 		Peer:   func(t *testing.T, e driver.Engine) driver.Engine { return pair(t, addr, e.(*twoConns).path) },
@@ -68,7 +71,7 @@ type twoConns struct {
 const briefly = 2 * time.Second
 
 func pair(t *testing.T, addr, path string) *twoConns {
-	return &twoConns{on(t, addr, 3*time.Minute, Path(path)), on(t, addr, timeoutFor(briefly), Path(path))}
+	return &twoConns{on(t, addr, 3*time.Minute, WithPath(path)), on(t, addr, zkstore.TimeoutFor(briefly), WithPath(path))}
 }
 
 func (p *twoConns) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
@@ -92,8 +95,8 @@ func (p *twoConns) Close() error {
 // on returns an engine on a connection of the test's own.
 func on(t testing.TB, addr string, timeout time.Duration, opts ...Option) *Engine {
 	t.Helper()
-	hook := Hooks()
-	conn, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogInfo(false), zk.WithLogger(silent{}), hook.Option)
+	hook := NewHook()
+	conn, _, err := zk.Connect([]string{addr}, timeout, zk.WithLogInfo(false), zk.WithLogger(quiet{}), hook.Option)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,29 +130,21 @@ func connect(t testing.TB, servers []string, opts ...Option) *Engine {
 	return e
 }
 
-// crash cuts a client off for good, as its death would.
-func (l *link) crash() {
-	l.mu.Lock()
-	l.refuse = true
-	l.mu.Unlock()
-	l.cut()
-}
-
 // clean reports what is left beside empty containers, which the servers remove,
 // and the nodes that all names share.
 func (e *Engine) clean(t testing.TB) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := e.witness(ctx, e.main, nil); err != nil {
+	if err := e.barrier(ctx, e.main); err != nil {
 		return err
 	}
 	for {
 		left, err := e.left(ctx)
-		if left == "" || !strings.HasPrefix(left, e.desks+"/") || ctx.Err() != nil {
+		if left == "" || !strings.HasPrefix(left, e.evictions+"/") || ctx.Err() != nil {
 			return err
 		}
-		time.Sleep(10 * time.Millisecond) // a session that ended by itself clears its desk last
+		time.Sleep(10 * time.Millisecond) // a session that ended by itself removes its evict node last
 	}
 }
 
@@ -161,7 +156,7 @@ func (e *Engine) left(ctx context.Context) (path string, err error) {
 	}
 	for path, stat := range all {
 		switch {
-		case path == e.root, path == e.lines, path == e.records, path == e.desks:
+		case path == e.root, path == e.lines, path == e.records, path == e.evictions:
 		case stat.NumChildren == 0 && strings.HasPrefix(path, e.lines+"/"): // that it is a container is another test's business
 		default:
 			return path, fmt.Errorf("%s is left: %+v", path, *stat)
@@ -175,7 +170,7 @@ func (e *Engine) tree(ctx context.Context, path string) (map[string]*zk.Stat, er
 	all := map[string]*zk.Stat{}
 	var nodes []string
 	var stat *zk.Stat
-	err := e.main.do(ctx, nil, func(c *zk.Conn) (err error) {
+	err := e.main.Call(ctx, func(c *zk.Conn) (err error) {
 		nodes, stat, err = c.Children(path)
 		return err
 	})

@@ -70,7 +70,7 @@ func TestTheClaimOfAnotherRecipeIsAClearErrorAndLeftAlone(t *testing.T) {
 
 func TestANodeThatCannotHaveALineIsAClearError(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
 	conn := raw(t)
 	if _, err := conn.Create(e.linePath("job"), []byte("theirs"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
@@ -86,17 +86,17 @@ func TestANodeThatCannotHaveALineIsAClearError(t *testing.T) {
 	}
 }
 
-// helix PR#44: the one ahead went between the list and the watch on it, and nobody
+// helix PR#44: the claim ahead left between the list and the watch on it, and nothing
 // was left to tell.
 func TestAPredecessorThatGoesBeforeItIsWatchedIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	plain := connect(t, []string{one(t)}, Path(path))
+	plain := connect(t, []string{oneServer(t)}, WithPath(path))
 	s := open(t, plain, time.Minute)
 	ahead, c := mutex(), mutex()
 	hold(t, s, ahead)
-	watches := newPauser(3, opGetData) // the first two are for its desk
-	late := open(t, connect(t, []string{one(t)}, Path(path), Dial(watches.dial)), time.Minute)
+	watches := newPauser(3, opGetData) // the first two are for its evict node
+	late := open(t, connect(t, []string{oneServer(t)}, WithPath(path), WithDialer(watches.dial)), time.Minute)
 	entered := make(chan driver.Standing, 1)
 	go func() {
 		st, err := late.Enter(t.Context(), c)
@@ -109,7 +109,7 @@ func TestAPredecessorThatGoesBeforeItIsWatchedIsNotWaitedFor(t *testing.T) {
 	leave(t, s, ahead)
 	close(watches.goOn)
 	if st := <-entered; !st.Held {
-		t.Errorf("%+v; nobody is ahead any more", st)
+		t.Errorf("%+v; no claim is ahead any more", st)
 	}
 	expectLine(t, plain, c)
 }
@@ -117,9 +117,9 @@ func TestAPredecessorThatGoesBeforeItIsWatchedIsNotWaitedFor(t *testing.T) {
 // The same where so many are in the way together that the line itself is watched.
 func TestAPermitThatIsGivenBackBeforeTheLineIsWatchedIsNotMissed(t *testing.T) {
 	t.Parallel()
-	const limit = maxWait + 1
+	const limit = maxWatches + 1
 	path := pathOf(t)
-	s := open(t, connect(t, []string{one(t)}, Path(path)), time.Minute)
+	s := open(t, connect(t, []string{oneServer(t)}, WithPath(path)), time.Minute)
 	var holders []driver.Claim
 	for range limit {
 		holders = append(holders, claim(1, limit))
@@ -128,7 +128,7 @@ func TestAPermitThatIsGivenBackBeforeTheLineIsWatchedIsNotMissed(t *testing.T) {
 		t.Fatal(err)
 	}
 	watches := newPauser(5, opGetChildren) // three are of Connect, and one is of the look
-	late := open(t, connect(t, []string{one(t)}, Path(path), Dial(watches.dial)), time.Minute)
+	late := open(t, connect(t, []string{oneServer(t)}, WithPath(path), WithDialer(watches.dial)), time.Minute)
 	entered := make(chan driver.Standing, 1)
 	go func() {
 		st, err := late.Enter(t.Context(), claim(1, limit))
@@ -150,12 +150,12 @@ func TestAPermitThatIsGivenBackBeforeTheLineIsWatchedIsNotMissed(t *testing.T) {
 func TestATryIsNotTakenInByALineThatWasMadeAnew(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
-	e := connect(t, []string{one(t)}, Path(path))
+	e := connect(t, []string{oneServer(t)}, WithPath(path))
 	s := open(t, e, time.Minute)
 	reader, writer := claim(1, driver.All), claim(driver.All, driver.All)
 	hold(t, s, reader)
 	joins := newPauser(1, opMulti)
-	late := open(t, connect(t, []string{one(t)}, Path(path), Dial(joins.dial)), time.Minute)
+	late := open(t, connect(t, []string{oneServer(t)}, WithPath(path), WithDialer(joins.dial)), time.Minute)
 	entered := make(chan driver.Standing, 1)
 	go func() {
 		st, err := late.Enter(t.Context(), tries(claim(1, driver.All)))
@@ -181,7 +181,7 @@ func TestATryIsNotTakenInByALineThatWasMadeAnew(t *testing.T) {
 // numbers begin anew, tokens do not.
 func TestTokensGrowAcrossARemovedContainer(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
 	s := open(t, e, time.Minute)
 	conn := raw(t)
 	last := uint64(0)
@@ -202,10 +202,10 @@ func TestTokensGrowAcrossARemovedContainer(t *testing.T) {
 // The lines of the whole engine are removed under it.
 func TestARemovedRootIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)}, Path(pathOf(t)))
+	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
 	s := open(t, e, time.Minute)
 	conn := raw(t)
-	for _, path := range []string{e.lines, e.records, e.desks, e.root} {
+	for _, path := range []string{e.lines, e.records, e.evictions, e.root} {
 		if err := conn.Delete(path, -1); err != nil {
 			t.Fatal(err)
 		}
@@ -286,14 +286,14 @@ func TestTheOrderSurvivesTheEndOfTheSequenceNumbers(t *testing.T) {
 	}
 	nodes := map[int32]int{}
 	var n *line
-	if err := persist(func() (err error) { n, err = e.read(t.Context(), e.main, nil, "job"); return err }); err != nil {
+	if err := persist(func() (err error) { n, err = e.read(t.Context(), e.main, "job"); return err }); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range n.all {
+	for _, c := range n.nodes {
 		nodes[c.seq]++
 	}
 	t.Logf("sequence numbers given: %v", nodes)
-	if nodes[math.MaxInt32-3] != 1 || len(n.all) != len(cs) {
+	if nodes[math.MaxInt32-3] != 1 || len(n.nodes) != len(cs) {
 		t.Fatalf("the numbers did not come near their end: %v", nodes)
 	}
 	expectLine(t, e, cs...)
@@ -320,7 +320,7 @@ func TestNumbersThatAreGivenTwiceLeaveTheOrder(t *testing.T) {
 	for i := range 6 {
 		c := mutex()
 		c.Try = 2 // so that Enter finds the node, as one that is repeated does
-		_, err := conn.Create(fmt.Sprintf("%s/%s%010d", e.linePath("job"), childPrefix(c), 5+i%3), claimData(s.f.id, s.id, c),
+		_, err := conn.Create(fmt.Sprintf("%s/%s%010d", e.linePath("job"), nodePrefix(c), 5+i%3), encodeData(s.zs.ID, s.id, c),
 			zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 		if err != nil {
 			t.Fatal(err)
@@ -408,7 +408,7 @@ func TestReadersAndWritersOfManyClientsExclude(t *testing.T) {
 	inside[0], inside[1] = make(chan struct{}, 64), make(chan struct{}, 1)
 	errs := make(chan error, 6)
 	for i := range 6 {
-		c := pawl.New(connect(t, []string{one(t)}, Path(path)))
+		c := pawl.New(connect(t, []string{oneServer(t)}, WithPath(path)))
 		t.Cleanup(func() { c.Close() })
 		go func() {
 			errs <- func() error {

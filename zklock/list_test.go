@@ -13,10 +13,10 @@ import (
 )
 
 // A List whose caller goes away leaves its call to the library behind, which writes
-// its answer when it comes: nobody else may look at it. The race detector tells.
+// its answer when it comes: no other goroutine may read it. The race detector tells.
 func TestAListThatIsCalledOffLeavesItsAnswerAlone(t *testing.T) {
 	t.Parallel()
-	e := connect(t, []string{one(t)})
+	e := connect(t, []string{oneServer(t)})
 	s := open(t, e, 10*time.Second)
 	if _, err := s.Enter(t.Context(), driver.Claim{ID: "00000000000000000000000000000001", Try: 1, Name: t.Name(), Need: 1, Limit: 1}); err != nil {
 		t.Fatal(err)
@@ -51,10 +51,10 @@ func TestALineCostsTheSameHoweverManyOtherNames(t *testing.T) {
 		t.Fatalf("Line: %+v, %v", line, err)
 	}
 	n.expect(t, "a line of two", 4) // catch up, its children, and each of them
-	if line, err := e.Line(t.Context(), "nobody's"); err != nil || len(line) != 0 {
-		t.Errorf("a name that nobody has: %+v, %v", line, err)
+	if line, err := e.Line(t.Context(), "unused"); err != nil || len(line) != 0 {
+		t.Errorf("a name without claims: %+v, %v", line, err)
 	}
-	n.expect(t, "a name that nobody has", 2)
+	n.expect(t, "a name without claims", 2)
 }
 
 func TestAnEvictionAsksForNobodyElse(t *testing.T) {
@@ -87,11 +87,11 @@ func TestNodesOfAnOlderPawlStandInTheSameLine(t *testing.T) {
 	e, s, conn := usedLine(t)
 	for _, size := range [][2]int{{1, 1}, {2, 3}} {
 		older, c := claim(size[0], size[1]), claim(size[0], size[1])
-		prefix := exclusiveMark
+		prefix := exclusivePrefix
 		if !older.Exclusive() {
-			prefix = sharedMark + "2.3."
+			prefix = sharedPrefix + "2.3."
 		}
-		node, err := conn.Create(e.linePath("job")+"/"+prefix, claimData(uint64(conn.SessionID()), "older", older),
+		node, err := conn.Create(e.linePath("job")+"/"+prefix, encodeData(uint64(conn.SessionID()), "older", older),
 			zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		if err != nil {
 			t.Fatal(err)

@@ -35,32 +35,32 @@ func TestForeignEncodingsAreNoNames(t *testing.T) {
 func TestANodesNameTellsItsClaim(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		node  string
-		want  child
+		name  string
+		want  node
 		ours  bool
 		fails bool
 	}{
-		{node: "p.x.0000000017", want: child{"p.x.0000000017", 1, 1, 17, ""}, ours: true},
-		{node: "p.s.2.5.0000000017", want: child{"p.s.2.5.0000000017", 2, 5, 17, ""}, ours: true},
-		{node: "p.x.2147483647", want: child{"p.x.2147483647", 1, 1, 1<<31 - 1, ""}, ours: true},
-		{node: "p.x.-2147483648", want: child{"p.x.-2147483648", 1, 1, -1 << 31, ""}, ours: true},
-		{node: "p.x.-000000005", want: child{"p.x.-000000005", 1, 1, -5, ""}, ours: true},
-		{node: "p.x.0123456789abcdef.2147483647", want: child{"p.x.0123456789abcdef.2147483647", 1, 1, 1<<31 - 1, "0123456789abcdef"}, ours: true},
-		{node: "p.s.2.5.0123456789abcdef.2147483647", want: child{"p.s.2.5.0123456789abcdef.2147483647", 2, 5, 1<<31 - 1, "0123456789abcdef"}, ours: true},
-		{node: "stray"},
-		{node: "p.x."},
-		{node: "p.x.abc"},
-		{node: "p.s.5.5.x"},
-		{node: "lock-0000000001", fails: true},
-		{node: "_c_0123-lock-0000000001", fails: true},
-		{node: "0123__lock__0000000001", fails: true},
-		{node: "lock--2147483648", fails: true},
-		{node: "p.s.6.5.0000000017", fails: true}, // more than there is: not made by us
-		{node: "p.s.0.5.0000000017", fails: true},
+		{name: "p.x.0000000017", want: node{"p.x.0000000017", 1, 1, 17, ""}, ours: true},
+		{name: "p.s.2.5.0000000017", want: node{"p.s.2.5.0000000017", 2, 5, 17, ""}, ours: true},
+		{name: "p.x.2147483647", want: node{"p.x.2147483647", 1, 1, 1<<31 - 1, ""}, ours: true},
+		{name: "p.x.-2147483648", want: node{"p.x.-2147483648", 1, 1, -1 << 31, ""}, ours: true},
+		{name: "p.x.-000000005", want: node{"p.x.-000000005", 1, 1, -5, ""}, ours: true},
+		{name: "p.x.0123456789abcdef.2147483647", want: node{"p.x.0123456789abcdef.2147483647", 1, 1, 1<<31 - 1, "0123456789abcdef"}, ours: true},
+		{name: "p.s.2.5.0123456789abcdef.2147483647", want: node{"p.s.2.5.0123456789abcdef.2147483647", 2, 5, 1<<31 - 1, "0123456789abcdef"}, ours: true},
+		{name: "stray"},
+		{name: "p.x."},
+		{name: "p.x.abc"},
+		{name: "p.s.5.5.x"},
+		{name: "lock-0000000001", fails: true},
+		{name: "_c_0123-lock-0000000001", fails: true},
+		{name: "0123__lock__0000000001", fails: true},
+		{name: "lock--2147483648", fails: true},
+		{name: "p.s.6.5.0000000017", fails: true}, // more than there is: not made by us
+		{name: "p.s.0.5.0000000017", fails: true},
 	} {
-		got, ours, err := parseChild(test.node)
+		got, ours, err := parseNode(test.name)
 		if got != test.want || ours != test.ours || (err != nil) != test.fails || err != nil && !errors.Is(err, errForeign) {
-			t.Errorf("%q: %+v, %v, %v", test.node, got, ours, err)
+			t.Errorf("%q: %+v, %v, %v", test.name, got, ours, err)
 		}
 	}
 }
@@ -68,9 +68,9 @@ func TestANodesNameTellsItsClaim(t *testing.T) {
 func TestDataTellsTheRestOfAClaim(t *testing.T) {
 	t.Parallel()
 	c := driver.Claim{ID: newID(), Try: 3, Need: 2, Limit: 5, Queue: true, Note: "ana @ ci 7 \n é"}
-	data := claimData(0xabc, "session", c)
+	data := encodeData(0xabc, "session", c)
 	d, ok := parseData(data)
-	if !ok || d.Claim != c || d.life != 0xabc || d.session != "session" {
+	if !ok || d.Claim != c || d.zkSession != 0xabc || d.session != "session" {
 		t.Errorf("%q: %+v, %v", data, d, ok)
 	}
 	for _, foreign := range []string{"", "p1", "left", "p1 x y z 1 2 3 4 5", "127.0.0.1", "p1 0123456789abcdef"} {

@@ -13,38 +13,38 @@ type Option func(*options)
 type options struct {
 	path, prefix   string
 	user, password string
-	creator        bool
+	creatorOnly    bool
 	dial           zk.Dialer
 }
 
-// Path puts everything below the node at this absolute path; without it, below
-// /pawl. What is missing of it is made.
-func Path(p string) Option { return func(o *options) { o.path = p } }
+// WithPath puts everything below the node at this absolute path; the default is /pawl.
+// Missing nodes of the path are created.
+func WithPath(p string) Option { return func(o *options) { o.path = p } }
 
-// Prefix gives the engine a place of its own below the path, so that several
-// users of it do not meet.
-func Prefix(p string) Option { return func(o *options) { o.prefix = p } }
+// WithPrefix gives the engine a namespace of its own below the path: engines of different
+// prefixes share no names and no records.
+func WithPrefix(p string) Option { return func(o *options) { o.prefix = p } }
 
-// Digest has connections say who they are, by ZooKeeper's scheme "digest".
-func Digest(user, password string) Option {
+// WithDigest authenticates connections by ZooKeeper's scheme "digest".
+func WithDigest(user, password string) Option {
 	return func(o *options) { o.user, o.password = user, password }
 }
 
-// CreatorOnly lets only those who said the same user and password use what this
-// engine makes. Without it, everybody who reaches the servers may.
-func CreatorOnly() Option { return func(o *options) { o.creator = true } }
+// WithCreatorOnly gives access to the nodes that this engine creates only to clients with
+// the same user and password. Without it every client that reaches the servers has access.
+func WithCreatorOnly() Option { return func(o *options) { o.creatorOnly = true } }
 
-// Dial has connections made by d, as for TLS.
-func Dial(d zk.Dialer) Option { return func(o *options) { o.dial = d } }
+// WithDialer sets the dialer of connections, for instance for TLS.
+func WithDialer(d zk.Dialer) Option { return func(o *options) { o.dial = d } }
 
 func (o *options) acl() []zk.ACL {
-	if o.creator {
+	if o.creatorOnly {
 		return zk.AuthACL(zk.PermAll)
 	}
 	return zk.WorldACL(zk.PermAll)
 }
 
-// checkPath refuses what ZooKeeper would, before anything is sent.
+// checkPath returns the error that ZooKeeper would, before anything is sent.
 func checkPath(path string) error {
 	if !strings.HasPrefix(path, "/") || path == "/" {
 		return errors.New("is not absolute, or the root itself")

@@ -51,10 +51,10 @@ func permits(t *testing.T, length time.Duration) {
 	defer cancel()
 	var tasks sync.WaitGroup
 	for i := range clients {
-		way := faultproxy.New(t, one(t))
-		c := pawl.New(connect(t, []string{way.Addr()}, Path(path)), pawl.WithTTL(ttl))
+		link := faultproxy.New(t, oneServer(t))
+		c := pawl.New(connect(t, []string{link.Addr()}, WithPath(path)), pawl.WithTTL(ttl))
 		t.Cleanup(func() { c.Close() })
-		t.Cleanup(way.Heal)
+		t.Cleanup(link.Heal)
 		for j := range callers {
 			rnd := rand.New(rand.NewPCG(seed, uint64(i*callers+j)))
 			tasks.Go(func() {
@@ -73,15 +73,15 @@ func permits(t *testing.T, length time.Duration) {
 				}
 			})
 		}
-		storm := &sailor{way: way, rnd: rand.New(rand.NewPCG(seed, uint64(1000+i)))}
+		faults := &faultyClient{proxy: link, rnd: rand.New(rand.NewPCG(seed, uint64(1000+i)))}
 		tasks.Go(func() {
 			for ctx.Err() == nil {
-				time.Sleep(time.Duration(storm.rnd.Int64N(int64(3 * time.Second))))
-				storm.strike()
+				time.Sleep(time.Duration(faults.rnd.Int64N(int64(3 * time.Second))))
+				faults.injectFault()
 			}
 		})
 	}
-	admin := connect(t, []string{one(t)}, Path(path))
+	admin := connect(t, []string{oneServer(t)}, WithPath(path))
 	tasks.Go(func() {
 		for ctx.Err() == nil {
 			time.Sleep(50 * time.Millisecond)
@@ -105,7 +105,7 @@ func permits(t *testing.T, length time.Duration) {
 	if all.turns < goalOf(length) {
 		t.Errorf("only %d turns in %v", all.turns, took)
 	}
-	standing(t, admin, "gpu", 0)
+	awaitLength(t, admin, "gpu", 0)
 }
 
 func TestRandomFaultsLeavePermitsRight(t *testing.T) {

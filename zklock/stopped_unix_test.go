@@ -53,7 +53,7 @@ func TestAClientThatWasStoppedKnowsItBeforeItWorksOn(t *testing.T) {
 	path := pathOf(t)
 	const ttl = 2 * time.Second
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=zk://%s%s?ttl=%s", roleEnv, one(t), path, ttl))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=zk://%s%s?ttl=%s", roleEnv, oneServer(t), path, ttl))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestAClientThatWasStoppedKnowsItBeforeItWorksOn(t *testing.T) {
 			t.Fatalf("the holder says %q", lines.Text())
 		}
 	}
-	c := pawl.New(connect(t, []string{one(t)}, Path(path)), pawl.WithTTL(ttl))
+	c := pawl.New(connect(t, []string{oneServer(t)}, WithPath(path)), pawl.WithTTL(ttl))
 	defer c.Close()
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -18,11 +18,11 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	for key, values := range u.Query() {
 		switch value := values[len(values)-1]; {
 		case key == "prefix":
-			opts = append(opts, Prefix(value))
+			opts = append(opts, WithPrefix(value))
 		case key == "acl" && value == "creator":
-			opts = append(opts, CreatorOnly())
+			opts = append(opts, WithCreatorOnly())
 		case key == "acl":
-			return nil, driver.BadURL("zk: parameter acl is not known by this value, only as creator")
+			return nil, driver.BadURL("zk: the only value of parameter acl is creator")
 		default:
 			return nil, driver.BadURL("zk: unknown %s (known: acl, prefix)", driver.ShowParameter(u, key))
 		}
@@ -41,13 +41,13 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 		if err := checkPath(path); err != nil {
 			return nil, driver.BadURL("zk: the URL's path %v", err)
 		}
-		opts = append(opts, Path(path))
+		opts = append(opts, WithPath(path))
 	}
 	if u.User != nil {
 		password, _ := u.User.Password()
-		opts = append(opts, Digest(u.User.Username(), password))
+		opts = append(opts, WithDigest(u.User.Username(), password))
 	} else if u.Query().Has("acl") {
-		return nil, driver.BadURL("zk: acl=creator needs a user and a password: without them nobody is the creator")
+		return nil, driver.BadURL("zk: acl=creator needs a user and a password: without them there is no creator")
 	}
 	e, err := Connect(ctx, servers, opts...)
 	if err != nil {
@@ -58,7 +58,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 
 const defaultPort = "2181"
 
-// addresses makes addresses of a list of hosts.
+// addresses splits a list of hosts into addresses with ports.
 func addresses(list string) ([]string, error) {
 	var all []string
 	for host := range strings.SplitSeq(list, ",") {

@@ -5,64 +5,66 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
-// A round of verifying sets a watch on the node of each claim that has none. Many can
-// come between two beats, more than can be asked for in the time of one: so a round
-// goes on when the beat that began it has to come back, and the next joins it.
-type round struct {
+// A verification sets a watch on the node of each claim that has none. More claims can be
+// entered between two beats than one beat has time for: so a verification continues when
+// the beat that began it has to return, and the next beat joins it.
+type verification struct {
 	size int
 	done chan struct{}
 	err  error // written before done is closed
 }
 
-// crowd is how large a round is that newcomers wait for.
-const crowd = 4 * maxAbreast
+// largeVerification is the size from which new claims wait for a verification.
+const largeVerification = 4 * maxParallel
 
-// giveWay waits while many claims are verified: they have less time than one that is
-// about to come, and those who come would take most of what the servers can do.
-func (s *session) giveWay(ctx context.Context) error {
+// waitForVerification waits while many claims are verified: they have less time left than a
+// claim that is about to enter, and entering claims would take most of the servers' time.
+func (s *session) waitForVerification(ctx context.Context) error {
 	s.mu.Lock()
-	r := s.round
+	v := s.round
 	s.mu.Unlock()
-	if r == nil || r.size < crowd {
+	if v == nil || v.size < largeVerification {
 		return nil
 	}
 	select {
-	case <-r.done:
+	case <-v.done:
 		return nil
 	case <-ctx.Done():
-		return unanswered(ctx)
+		return zkstore.ContextError(ctx)
 	}
 }
 
-// verifyAll comes back when all claims are verified, one cannot be, or ctx ends.
-func (s *session) verifyAll(ctx context.Context, all []*spot) error {
+// verifyAll returns when all claims are verified, one cannot be, or ctx ends.
+func (s *session) verifyAll(ctx context.Context, all []*claimState) error {
 	for {
-		r, mine, err := s.verifying(all)
-		if r == nil || err != nil {
+		v, begun, err := s.joinVerification(all)
+		if v == nil || err != nil {
 			return err
 		}
 		select {
-		case <-r.done:
+		case <-v.done:
 		case <-ctx.Done():
-			return unanswered(ctx)
+			return zkstore.ContextError(ctx)
 		}
-		if mine {
-			return r.err
+		if begun {
+			return v.err
 		}
 	}
 }
 
-// verifying returns the round that is under way, or begins one with those of all that
+// joinVerification returns the verification under way, or begins one with those claims that
 // need it; nil: none does.
-func (s *session) verifying(all []*spot) (r *round, mine bool, err error) {
+func (s *session) joinVerification(all []*claimState) (v *verification, begun bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var rest []*spot
-	for _, sp := range all {
-		if s.spots[sp.claim.ID] == sp && sp.node != "" && !sp.broken && !sp.verifiedLocked() {
-			rest = append(rest, sp)
+	var rest []*claimState
+	for _, cs := range all {
+		if s.claims[cs.claim.ID] == cs && cs.node != "" && !cs.lostNode && !cs.verifiedLocked() {
+			rest = append(rest, cs)
 		}
 	}
 	if len(rest) == 0 {
@@ -74,14 +76,14 @@ func (s *session) verifying(all []*spot) (r *round, mine bool, err error) {
 	if !s.e.begin() {
 		return nil, false, errClosed
 	}
-	s.round = &round{size: len(rest), done: make(chan struct{})}
-	go s.verifyRound(s.round, rest) // ends with the connection or the engine, whose Close waits for it
+	s.round = &verification{size: len(rest), done: make(chan struct{})}
+	go s.runVerification(s.round, rest) // ends with the connection or the engine, whose Close waits for it
 	return s.round, true, nil
 }
 
-func (s *session) verifyRound(r *round, rest []*spot) {
+func (s *session) runVerification(v *verification, rest []*claimState) {
 	defer s.e.tasks.Done()
-	r.err = each(s.e.begun, len(rest), func(ctx context.Context, i int) error {
+	v.err = forEach(s.e.ctx, len(rest), func(ctx context.Context, i int) error {
 		if err := s.begin(ctx); err != nil {
 			return err
 		}
@@ -90,33 +92,35 @@ func (s *session) verifyRound(r *round, rest []*spot) {
 	s.mu.Lock()
 	s.round = nil
 	s.mu.Unlock()
-	close(r.done)
+	close(v.done)
 }
 
-// verifiedLocked reports whether a claim's node is there for all that was heard, and
-// nothing else is to be looked at.
-func (sp *spot) verifiedLocked() bool { return sp.own != nil && !sp.own.over() && !sp.hinted }
+// verifiedLocked reports whether a claim's node was there when the last event arrived, and
+// nothing else has to be read.
+func (cs *claimState) verifiedLocked() bool {
+	return cs.ownWatch != nil && !cs.ownWatch.HasFired() && !cs.heldUnverified
+}
 
-// verify asks for a claim's node, and sets the watch by which beats know.
-func (s *session) verify(ctx context.Context, sp *spot) error {
+// verify reads a claim's node, and sets the watch that beats rely on.
+func (s *session) verify(ctx context.Context, cs *claimState) error {
 	s.mu.Lock()
-	node, hinted, token := sp.node, sp.hinted, sp.token
-	path := s.e.linePath(sp.claim.Name) + "/" + node
+	own, heldUnverified, token := cs.node, cs.heldUnverified, cs.token
+	path := s.e.linePath(cs.claim.Name) + "/" + own
 	s.mu.Unlock()
-	if node == "" {
-		return nil // it is being entered anew
+	if own == "" {
+		return nil // it enters anew
 	}
-	own, err := s.l.watch(ctx, s.f, watchKey{path: path})
+	w, err := s.zs.Watch(ctx, zkstore.WatchKey{Path: path})
 	gone := errors.Is(err, zk.ErrNoNode)
 	if err != nil && !gone {
 		return err
 	}
-	// Its path is its own; but what stands there says so itself.
-	gone = gone || uint64(own.stat.Czxid) != token || uint64(own.stat.EphemeralOwner) != s.f.id
-	if hinted && !gone {
-		// It holds because a node was written to. If that was somebody else, and not
-		// its owner leaving, this is where it comes out.
-		st, err := s.look(ctx, sp)
+	// The path is unique; the node's own stat proves it.
+	gone = gone || uint64(w.Stat.Czxid) != token || uint64(w.Stat.EphemeralOwner) != s.zs.ID
+	if heldUnverified && !gone {
+		// The claim holds because a node was written to. If that was not its owner
+		// leaving, the line shows it.
+		st, err := s.refresh(ctx, cs)
 		if err != nil {
 			return err
 		}
@@ -124,8 +128,8 @@ func (s *session) verify(ctx context.Context, sp *spot) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if sp.node == node { // or it has entered anew since
-		sp.own, sp.broken = own, gone
+	if cs.node == own { // or it has entered anew since
+		cs.ownWatch, cs.lostNode = w, gone
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package zklock
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -10,25 +12,69 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// obstruct has whoever wants a watch on c's node wait until free is called, as behind
-// somebody whose request for it has not been answered, and fails.
-func obstruct(s *session, c driver.Claim) (free func()) {
-	s.mu.Lock()
-	key := watchKey{path: s.e.linePath(c.Name) + "/" + s.spots[c.ID].node}
-	s.mu.Unlock()
-	w, _ := s.l.watchOf(key)
-	return sync.OnceFunc(func() { s.l.forget(key, w, errors.New("failed")) })
+// A withholder makes connections that keep back reads of one node that set a watch.
+type withholder struct {
+	mu     sync.Mutex // guards what follows
+	path   string     // empty: nothing is kept back
+	frames []func()   // send what was kept back
 }
 
-func TestABeatAnswersForThoseItHasSeenToAndTheNextForTheRest(t *testing.T) {
+func (h *withholder) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, addr, timeout)
+	return &withheld{Conn: conn, h: h}, err
+}
+
+// holdReads keeps back reads of c's node that set a watch, until release is called.
+func (h *withholder) holdReads(s *session, c driver.Claim) (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.path = s.e.linePath(c.Name) + "/" + s.claims[c.ID].node
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.path = ""
+		for _, send := range h.frames {
+			send()
+		}
+		h.frames = nil
+	}
+}
+
+type withheld struct {
+	net.Conn
+	h *withholder
+}
+
+func (c *withheld) Write(frame []byte) (int, error) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	watches := frame[len(frame)-1] == 1
+	if c.h.path != "" && watches && asks(opGetData)(frame) && bytes.Contains(frame, []byte(c.h.path)) {
+		kept := bytes.Clone(frame)
+		c.h.frames = append(c.h.frames, func() { _, _ = c.Conn.Write(kept) })
+		return len(frame), nil
+	}
+	return c.Conn.Write(frame)
+}
+
+// withholding opens a session whose reads can be kept back.
+func withholding(t *testing.T) (*session, *withholder) {
+	t.Helper()
+	h := &withholder{}
+	return open(t, connect(t, []string{oneServer(t)}, WithPath(pathOf(t)), WithDialer(h.dial)), 10*time.Second), h
+}
+
+func TestABeatAnswersForVerifiedClaimsAndTheNextForTheRest(t *testing.T) {
 	t.Parallel()
-	s := open(t, connect(t, []string{one(t)}, Path(pathOf(t))), 10*time.Second)
+	s, reads := withholding(t)
 	a, b := mutex(), mutex()
 	b.Name = "other"
 	hold(t, s, a)
 	hold(t, s, b)
-	free := obstruct(s, b)
-	defer free()
+	release := reads.holdReads(s, b)
+	defer release()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	out := make([]driver.Standing, 2)
@@ -38,27 +84,27 @@ func TestABeatAnswersForThoseItHasSeenToAndTheNextForTheRest(t *testing.T) {
 	if !out[0].Held || out[0].Valid == 0 || out[1] != (driver.Standing{}) {
 		t.Errorf("it says %+v", out)
 	}
-	free()
+	release()
 	if err := s.Beat(t.Context(), []driver.Claim{a, b}, out); err != nil || !out[0].Held || !out[1].Held || out[1].Valid == 0 {
 		t.Errorf("the next says %+v, %v", out, err)
 	}
 }
 
-// Who comes while a crowd is verified would take the servers' time from those who have
-// little left.
-func TestNewcomersWaitWhileACrowdIsVerified(t *testing.T) {
+// Claims that enter during a large verification would take the servers' time from claims
+// that have little left.
+func TestNewClaimsWaitForALargeVerification(t *testing.T) {
 	t.Parallel()
-	s := open(t, connect(t, []string{one(t)}, Path(pathOf(t))), 10*time.Second)
-	all := make([]driver.Claim, crowd)
+	s, reads := withholding(t)
+	all := make([]driver.Claim, largeVerification)
 	for i := range all {
 		all[i] = mutex()
-		all[i].Name = "crowd/" + all[i].ID
+		all[i].Name = "largeVerification/" + all[i].ID
 	}
 	if _, err := s.EnterAll(t.Context(), all); err != nil {
 		t.Fatal(err)
 	}
-	free := obstruct(s, all[crowd-1])
-	defer free()
+	release := reads.holdReads(s, all[largeVerification-1])
+	defer release()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	out := make([]driver.Standing, len(all))
@@ -70,7 +116,7 @@ func TestNewcomersWaitWhileACrowdIsVerified(t *testing.T) {
 	if _, err := s.Enter(brief, late); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Enter came back with %v", err)
 	}
-	free()
+	release()
 	hold(t, s, late)
 	if err := s.Beat(t.Context(), all, out); err != nil {
 		t.Fatal(err)
@@ -86,20 +132,20 @@ func TestNewcomersWaitWhileACrowdIsVerified(t *testing.T) {
 // further try that ends that node: of the new one the answer says nothing.
 func TestABeatDoesNotForgetAClaimThatEntersAnew(t *testing.T) {
 	t.Parallel()
-	s := open(t, connect(t, []string{one(t)}, Path(pathOf(t))), 10*time.Second)
+	s, reads := withholding(t)
 	c := mutex()
 	hold(t, s, c)
-	free := obstruct(s, c)
-	defer free()
+	release := reads.holdReads(s, c)
+	defer release()
 	s.mu.Lock()
-	sp := s.spots[c.ID]
+	cs := s.claims[c.ID]
 	s.mu.Unlock()
 	var beat sync.WaitGroup
-	beat.Go(func() { _ = s.verify(t.Context(), sp) })
+	beat.Go(func() { _ = s.verify(t.Context(), cs) })
 	time.Sleep(100 * time.Millisecond) // until it knows the node
 	c.Try++
 	hold(t, s, c)
-	free()
+	release()
 	beat.Wait()
 	out := make([]driver.Standing, 1)
 	if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || !out[0].Held {

@@ -3,9 +3,9 @@ package redisbench
 import "github.com/pawl-go/pawl/bench/compare"
 
 // The bounds for pawl. Each adapter is compared with the bare commands on the same
-// client, and what a URL opens also with bare commands on the same kind of connections.
-// Peers are compared with what a URL opens and with the adapter that it uses; the other
-// adapter must not be slower than peers on its own client.
+// client, and what a URL opens with those on rueidis. Peers are compared with what a URL
+// opens and with the adapter that it uses; the other adapter must not be slower than
+// peers on its own client.
 const (
 	heavier = "a claim has a token, a note and a place in line: its scripts keep the server and the client longer than SET and compare-and-delete do, see server-µs and client-µs"
 	parsing = "on this client a script costs more than on the other: it is put together and its reply taken apart in many small pieces, see allocs and client-µs"
@@ -13,7 +13,6 @@ const (
 
 var (
 	alone = []compare.Bound{
-		{Who: "pawl redis://", Than: "bare awake", Factor: 0.65, Why: heavier},
 		{Who: "pawl redis://", Than: "bare rueidis", Factor: 0.65, Why: heavier},
 		{Who: "pawl rueidis", Than: "bare rueidis", Factor: 0.65, Why: heavier},
 		{Who: "pawl go-redis", Than: "bare go-redis", Factor: 0.65, Why: parsing},

@@ -23,7 +23,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
-// soon bounds what must happen without waiting for a timer, on a busy machine.
+// soon bounds events that need no timer, on a busy machine.
 const soon = 5 * time.Second
 
 func scripted(request []byte) bool { return bytes.Contains(request, []byte("EVALSHA")) }
@@ -61,7 +61,7 @@ func calls(t *testing.T, addr string) (n int) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
-	_, _ = fmt.Sscan(strings.Split(rest, ",")[0], &n) // none so far is 0
+	_, _ = fmt.Sscan(strings.Split(rest, ",")[0], &n) // 0 if there was none
 	return n
 }
 
@@ -72,7 +72,7 @@ func TestAClientThatRetriesDoesNotRepeatALock(t *testing.T) {
 	e := rueidis.New(connect(t, p.Addr()))
 	defer e.Close()
 	one := session(t, e, time.Minute)
-	for i := range 20 { // on whichever connection it goes out
+	for i := range 20 { // on whichever connection it is sent
 		if _, err := one.Enter(t.Context(), mutex("aa", "warm")); err != nil {
 			t.Fatal(err)
 		}
@@ -95,8 +95,7 @@ func TestAClientThatRetriesDoesNotRepeatALock(t *testing.T) {
 	}
 }
 
-// TestACallComesBackWhenItsCtxEnds: also where its connection has to be made first,
-// and the server that accepts it says nothing.
+// Also if the connection has to be made first, and the server accepts it but never replies.
 func TestACallComesBackWhenItsCtxEnds(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
@@ -129,12 +128,12 @@ func TestACallComesBackWhenItsCtxEnds(t *testing.T) {
 				})
 			}
 		}
-		p.Reset() // what waits for a reply must not keep Close waiting
+		p.Reset() // otherwise Close would wait for replies
 		p.Heal()
 	}
 }
 
-// comesBack makes a call that cannot be answered, with a ctx that ends as want says.
+// comesBack makes a call that gets no answer, with a ctx that ends with want.
 func comesBack(t *testing.T, call func(context.Context) error, want error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	if want == context.DeadlineExceeded {
@@ -145,7 +144,7 @@ func comesBack(t *testing.T, call func(context.Context) error, want error) {
 	defer cancel()
 	start := time.Now()
 	err := call(ctx)
-	for errors.Is(err, driver.ErrUnreachable) && ctx.Err() == nil { // it found a connection that was reset
+	for errors.Is(err, driver.ErrUnreachable) && ctx.Err() == nil { // it used a connection that was reset
 		err = call(ctx)
 	}
 	if !errors.Is(err, want) {
@@ -156,13 +155,12 @@ func comesBack(t *testing.T, call func(context.Context) error, want error) {
 	}
 }
 
-// silentTTL is long enough for a busy machine to find out that a connection is dead,
-// and to make another.
+// silentTTL is long enough for a busy machine to detect a dead connection and to make
+// another.
 const silentTTL = 5 * time.Second
 
-// outlives fails unless the leases that take returns are renewed, for two TTLs. Where
-// the machine stood still meanwhile, a lease that ended says nothing, and others are
-// taken.
+// outlives fails unless the leases that take returns are renewed for two TTLs. If the
+// machine stalled meanwhile, a lost lease proves nothing, and the test is repeated.
 func outlives(t *testing.T, take func() []*pawl.Lease) {
 	t.Helper()
 	stalltest.Succeeds(t, silentTTL/10, func() error { return renewed(take()) })
@@ -188,8 +186,8 @@ func renewed(leases []*pawl.Lease) (failed error) {
 	return failed
 }
 
-// TestALeaseOutlivesConnectionsThatDieSilently: all connections there are stop to
-// carry anything, and new ones work, as when a firewall has forgotten them.
+// All existing connections stop carrying data, and new ones work, as when a firewall has
+// lost its state.
 func TestALeaseOutlivesConnectionsThatDieSilently(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
@@ -199,7 +197,7 @@ func TestALeaseOutlivesConnectionsThatDieSilently(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for range 2 { // the connections of the beginning, and those that took their place
+	for range 2 { // the first connections, and those that replaced them
 		outlives(t, func() []*pawl.Lease {
 			l, err := c.Mutex("job").Lock(t.Context())
 			if err != nil {
@@ -211,9 +209,8 @@ func TestALeaseOutlivesConnectionsThatDieSilently(t *testing.T) {
 	}
 }
 
-// TestALeaseThatWaitsForReplicasOutlivesConnectionsThatDieSilently: to wait for
-// replicas takes connections from the client's pool, and those that lie idle there
-// are dead too when a beat asks for one that works.
+// Waiting for replicas uses connections of the client's pool. The idle ones are dead too
+// when a beat needs a live one.
 func TestALeaseThatWaitsForReplicasOutlivesConnectionsThatDieSilently(t *testing.T) {
 	t.Parallel()
 	const crowd = 12
@@ -229,7 +226,7 @@ func TestALeaseThatWaitsForReplicasOutlivesConnectionsThatDieSilently(t *testing
 		outlives(t, func() []*pawl.Lease {
 			leases := make([]*pawl.Lease, crowd)
 			var wg sync.WaitGroup
-			for i := range leases { // at once, so that each has a connection
+			for i := range leases { // concurrently, so that each has a connection
 				wg.Go(func() {
 					l, err := c.Mutex(fmt.Sprint("job", i)).Lock(t.Context())
 					if err != nil {
@@ -248,7 +245,7 @@ func TestALeaseThatWaitsForReplicasOutlivesConnectionsThatDieSilently(t *testing
 	}
 }
 
-// A forgetful is a proxy that can stop to serve the connections it has.
+// A forgetful is a proxy that can stop serving its existing connections.
 type forgetful struct {
 	t      *testing.T
 	l      net.Listener
@@ -257,7 +254,7 @@ type forgetful struct {
 
 	mu    sync.Mutex // guards conns
 	conns []net.Conn
-	gone  chan struct{} // closed when those of now are forgotten; guarded by mu
+	gone  chan struct{} // closed when the present ones stop being served; guarded by mu
 }
 
 func newForgetful(t *testing.T, target string) *forgetful {
@@ -309,7 +306,7 @@ func (f *forgetful) accept() {
 	}
 }
 
-// pass carries bytes until they are forgotten; then it swallows them.
+// pass carries bytes until gone is closed, and drops them from then on.
 func pass(to io.Writer, from io.Reader, gone <-chan struct{}) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -353,7 +350,7 @@ func TestAServerThatForbidsScriptsIsUsedWithoutThem(t *testing.T) {
 		t.Error("waiting for replicas is possible without scripts")
 	}
 
-	// Redis 7 has no command that compares.
+	// Redis 7 has no command that compares a value.
 	old := testserver.Redis(t)
 	admin = connect(t, old.Addr())
 	if err := admin.Do(t.Context(), admin.B().Arbitrary(rights...).Build()).Error(); err != nil {

@@ -1,10 +1,8 @@
 package rueidis
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -17,129 +15,28 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/internal/redisengine"
 )
 
-func init() {
-	for _, scheme := range []string{"redis", "rediss", "redis-sentinel", "redis-cluster"} {
-		driver.Register(scheme, open)
-	}
-}
-
-// How long rueidis waits before it takes a silent connection for dead, and for
-// the end of a subscription. A lease of ten seconds outlives the first.
-const (
-	silence          = 3 * time.Second
-	dialLimit        = 5 * time.Second
-	unsubscribeLimit = time.Second
-)
-
-// known are the parameters a URL may have.
+// known are the parameters of a URL.
 const known = "prefix, wait, wait-timeout, scripts, allow-eviction, tls, tls-ca, tls-cert, tls-key, tls-name, sentinel-auth"
 
-// A target is what a URL says.
+// A target is the contents of a URL.
 type target struct {
-	client  redis.ClientOption
-	opts    []redislock.Option
-	scripts redislock.Scripts
-	tls     tlsFiles
-	secure  bool
+	client       redis.ClientOption
+	options      redisengine.Options
+	probeScripts bool // ask the server whether it runs scripts
+	tls          tlsFiles
+	secure       bool
 }
 
 type tlsFiles struct{ ca, cert, key, name string }
 
-// open makes an engine of a URL, with a client of its own.
-func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
-	t, err := parse(u)
-	if err != nil {
-		return nil, err
-	}
-	c, err := t.dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	cl := newClient(c, true)
-	e, err := redislock.Open(ctx, cl, t.scripts, t.opts...)
-	if err != nil {
-		_ = cl.Close() // with what it has started
-		return nil, err
-	}
-	return e, nil
-}
-
-// dial connects. The client library does not take a ctx for that.
-func (t *target) dial(ctx context.Context) (redis.Client, error) {
-	type result struct {
-		c   redis.Client
-		err error
-	}
-	done := make(chan result, 1)
-	go func() { // ends by the dial limit; whoever has given up waiting leaves it the client to close
-		c, err := redis.NewClient(t.client)
-		done <- result{c, err}
-	}()
-	select {
-	case r := <-done:
-		if r.err == nil {
-			return r.c, nil
-		}
-		if r.c != nil {
-			r.c.Close()
-		}
-		return nil, redislock.Fault(plain(r.err))
-	case <-ctx.Done():
-		go func() {
-			if r := <-done; r.c != nil {
-				r.c.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
-}
-
-// connect makes one of the client's connections.
-func connect(ctx context.Context, addr string, by *net.Dialer, secure *tls.Config) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialLimit) // that of a sentinel's dialer is none
-	defer cancel()
-	c, err := by.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	c = redislock.Awake(c)
-	if secure == nil {
-		return c, nil
-	}
-	if secure.ServerName == "" {
-		secure = secure.Clone()
-		secure.ServerName, _, _ = net.SplitHostPort(addr)
-	}
-	t := tls.Client(c, secure)
-	if err := t.HandshakeContext(ctx); err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return t, nil
-}
-
-// plain makes an error of the server one of redislock's.
-func plain(err error) error {
-	if e, ok := errors.AsType[*redis.RedisError](err); ok && !e.IsNil() {
-		return redislock.ServerError(e.Error())
-	}
-	return err
-}
-
-func parse(u *url.URL) (*target, error) {
-	t := &target{secure: u.Scheme == "rediss"}
-	t.client = redis.ClientOption{
-		DisableRetry:     true,
-		DisableCache:     true,
-		ConnWriteTimeout: silence,
-		Dialer:           net.Dialer{Timeout: dialLimit, KeepAlive: time.Second},
-		DialCtxFn:        connect,
-		// By default a connection takes 1.4 MB, and the time to make that.
-		RingScaleEachConn:   8, // 256 calls under way
-		ReadBufferEachConn:  32 << 10,
-		WriteBufferEachConn: 32 << 10,
+// parse reads a URL. client has the options that do not depend on it.
+func parse(u *url.URL, client redis.ClientOption) (*target, error) {
+	t := &target{
+		client: client, options: redisengine.Apply[redislock.Option](nil),
+		probeScripts: true, secure: u.Scheme == "rediss",
 	}
 	if u.Opaque != "" || u.Host == "" {
 		return nil, driver.BadURL("redis: the URL has no host: write %s://host:6379", u.Scheme)
@@ -155,10 +52,10 @@ func parse(u *url.URL) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.place(u, same); err != nil {
+	if err := t.servers(u, same); err != nil {
 		return nil, err
 	}
-	if err := redislock.CheckOptions(u.Scheme == "redis-cluster", t.opts...); err != nil {
+	if err := t.options.Check(u.Scheme == "redis-cluster"); err != nil {
 		return nil, driver.BadURL("%v", err)
 	}
 	if t.secure {
@@ -172,8 +69,8 @@ func parse(u *url.URL) (*target, error) {
 	return t, nil
 }
 
-// place reads where the servers are.
-func (t *target) place(u *url.URL, sameAuth bool) error {
+// servers reads the addresses of the servers, and which database or master to use.
+func (t *target) servers(u *url.URL, sameAuth bool) error {
 	port := "6379"
 	path := strings.Trim(u.Path, "/")
 	switch u.Scheme {
@@ -227,70 +124,57 @@ func address(host, port string) (string, error) {
 }
 
 func (t *target) parameters(u *url.URL) (sameAuth bool, err error) {
-	replicas, timeout := 0, time.Duration(0)
 	for key, values := range u.Query() {
 		value := values[len(values)-1]
 		switch key {
 		case "prefix":
-			t.opts = append(t.opts, redislock.Prefix(value))
+			t.options.Prefix = value
 		case "wait":
-			if replicas, err = strconv.Atoi(value); err != nil || replicas < 0 {
+			if t.options.Replicas, err = strconv.Atoi(value); err != nil || t.options.Replicas < 0 {
 				return false, driver.BadURL("redis: wait is not a number of replicas")
 			}
 		case "wait-timeout":
-			if timeout, err = time.ParseDuration(value); err != nil || timeout < time.Millisecond {
+			if t.options.ReplicaTimeout, err = time.ParseDuration(value); err != nil || t.options.ReplicaTimeout < time.Millisecond {
 				return false, driver.BadURL("redis: wait-timeout is not a duration of a millisecond or more")
 			}
 		case "scripts":
-			if t.scripts, err = scripts(value); err != nil {
-				return false, err
-			}
+			err = t.scripts(value)
 		case "allow-eviction":
-			allow, err := yes(key, value)
-			if err != nil {
-				return false, err
-			}
-			if allow {
-				t.opts = append(t.opts, redislock.AllowEviction())
-			}
+			t.options.EvictionAllowed, err = yes(key, value)
 		case "tls":
-			secure, err := yes(key, value)
-			if err != nil {
-				return false, err
+			t.secure, err = yes(key, value)
+			if err == nil && !t.secure && u.Scheme == "rediss" {
+				err = driver.BadURL("redis: tls=no contradicts rediss://")
 			}
-			if t.secure && !secure {
-				return false, driver.BadURL("redis: tls=no contradicts rediss://")
-			}
-			t.secure = secure
 		case "sentinel-auth":
-			if sameAuth, err = yes(key, value); err != nil {
-				return false, err
-			}
+			sameAuth, err = yes(key, value)
 		default:
 			if !t.tls.set(key, value) {
-				return false, driver.BadURL("redis: unknown %s (known: %s)", driver.ShowParameter(u, key), known)
+				err = driver.BadURL("redis: unknown %s (known: %s)", driver.ShowParameter(u, key), known)
 			}
 		}
+		if err != nil {
+			return false, err
+		}
 	}
-	if timeout > 0 && replicas == 0 {
+	if u.Query().Has("wait-timeout") && t.options.Replicas == 0 {
 		return false, driver.BadURL("redis: wait-timeout without wait")
-	}
-	if replicas > 0 {
-		t.opts = append(t.opts, redislock.Wait(replicas, timeout))
 	}
 	return sameAuth, nil
 }
 
-func scripts(value string) (redislock.Scripts, error) {
+func (t *target) scripts(value string) error {
 	switch value {
 	case "auto":
-		return redislock.ScriptsIfAllowed, nil
+		t.probeScripts, t.options.WithoutScripts = true, false
 	case "always":
-		return redislock.ScriptsAlways, nil
+		t.probeScripts, t.options.WithoutScripts = false, false
 	case "never":
-		return redislock.ScriptsNever, nil
+		t.probeScripts, t.options.WithoutScripts = false, true
+	default:
+		return driver.BadURL("redis: scripts is not one of auto, always and never")
 	}
-	return 0, driver.BadURL("redis: scripts is not one of auto, always and never")
+	return nil
 }
 
 func yes(key, value string) (bool, error) {
@@ -319,8 +203,8 @@ func (f *tlsFiles) set(key, value string) bool {
 	return true
 }
 
-// config is the TLS configuration; the host is checked by the client for each
-// connection unless a name is given.
+// config returns the TLS configuration. Unless a name is given, each connection checks
+// the name of its own host.
 func (f tlsFiles) config() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.name}
 	if f.ca != "" {

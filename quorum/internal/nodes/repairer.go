@@ -14,18 +14,17 @@ import (
 // that answer and do not vote.
 type Repairer struct {
 	set   *Set
-	ctx   context.Context
-	start func(func()) bool
+	start func(func(context.Context)) error
 
 	mu      sync.Mutex // guards what follows
 	running bool
 	again   bool
 }
 
-// NewRepairer returns a repairer that works until ctx ends. start runs a function on a
-// goroutine, or reports false when there must be no new ones.
-func NewRepairer(ctx context.Context, set *Set, start func(func()) bool) *Repairer {
-	return &Repairer{set: set, ctx: ctx, start: start}
+// NewRepairer returns a repairer. start runs a function on a goroutine until its ctx
+// ends, or returns an error when there must be no new goroutines.
+func NewRepairer(set *Set, start func(func(context.Context)) error) *Repairer {
+	return &Repairer{set: set, start: start}
 }
 
 // Wake tells the repairer that a node does not vote, or votes in another epoch.
@@ -34,43 +33,43 @@ func (r *Repairer) Wake() {
 	defer r.mu.Unlock()
 	r.again = true
 	if !r.running {
-		r.running = r.start(r.run)
+		r.running = r.start(r.run) == nil
 	}
 }
 
-func (r *Repairer) run() {
+func (r *Repairer) run(ctx context.Context) {
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // never fails
 	s := Open(r.set, driver.SessionOptions{ID: hex.EncodeToString(id), TTL: r.set.MaxTTL, Note: "repairs the quorum"}, func() {})
-	defer s.Close(r.ctx, nil)
-	for r.more() {
-		pause := r.repair(s)
+	defer s.Close(ctx, nil)
+	for r.more(ctx) {
+		pause := r.repair(ctx, s)
 		if pause == 0 {
 			continue
 		}
 		select {
 		case <-time.After(pause):
-		case <-r.ctx.Done():
+		case <-ctx.Done():
 		}
 	}
 }
 
 // more reports whether there is anything left to do.
-func (r *Repairer) more() bool {
+func (r *Repairer) more(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.running = r.again && r.ctx.Err() == nil
+	r.running = r.again && ctx.Err() == nil
 	r.again = false
 	return r.running
 }
 
 // repair repairs what can be repaired now and returns when to try again; 0: never.
-func (r *Repairer) repair(s *Sessions) (pause time.Duration) {
-	m, err := s.repair(r.ctx, true)
+func (r *Repairer) repair(ctx context.Context, s *Sessions) (pause time.Duration) {
+	m, err := s.repair(ctx, true)
 	if err != nil {
 		return 0
 	}
-	s.alignEpochs(r.ctx, m)
+	s.alignEpochs(ctx, m)
 	for i, report := range m.reports {
 		if !m.silent(i) {
 			continue

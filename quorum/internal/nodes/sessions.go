@@ -115,18 +115,13 @@ func (s *Sessions) All(ctx context.Context, f func(ctx context.Context, i int, a
 	if !open {
 		return errs, driver.ErrGone
 	}
-	for range s.slots {
-		select {
-		case a := <-answers:
-			errs[a.node] = a.err
-		case <-ctx.Done():
-			return errs, ctx.Err()
-		}
+	return errs, Gather(ctx, answers, len(errs), func(a answer) time.Duration {
+		errs[a.node] = a.err
 		if enough != nil && enough(errs) {
-			break
+			return 0
 		}
-	}
-	return errs, nil
+		return UntilAll
+	})
 }
 
 // Late reports whether a node's last answer was late, or one is overdue.

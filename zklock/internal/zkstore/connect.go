@@ -1,0 +1,66 @@
+package zkstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A Config says how to connect.
+type Config struct {
+	Servers       []string // host:port each
+	Timeout       time.Duration
+	SingleSession bool      // no reconnect once the ZooKeeper session has ended
+	Dial          zk.Dialer // nil: TCP
+}
+
+// maxFrame is the largest request and reply: a record with room to spare. The library
+// allocates its default of a megabyte and a half at once.
+const maxFrame = 512 << 10
+
+// Connect begins to connect. Ready waits for it.
+func Connect(config Config) (*Conn, error) {
+	c := newConn(config.Dial, len(config.Servers))
+	c.singleSession, c.requested = config.SingleSession, config.Timeout
+	var err error
+	_, c.events, err = zk.Connect(config.Servers, config.Timeout, c.Option,
+		zk.WithHostProvider(&hosts{}), zk.WithLogger(discard{}), zk.WithLogInfo(false), zk.WithMaxConnBufferSize(maxFrame))
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// discard keeps the library from writing to the program's log.
+type discard struct{}
+
+func (discard) Printf(string, ...any) {}
+
+// Hooked returns a connection that the user makes with Option, and closes. callback is told
+// of every event too; it must not block, and may be nil.
+func Hooked(dial zk.Dialer, callback func(zk.Event)) *Conn {
+	c := newConn(dial, maxServers)
+	c.callback = callback
+	return c
+}
+
+// maxServers is how many failed TCP connections in a row count as all servers, where their
+// number is not known.
+const maxServers = 3
+
+// IsOf reports whether Option was applied to lc.
+func (c *Conn) IsOf(lc *zk.Conn) bool { return c.library == lc }
+
+// CheckHooked waits as Ready does, and returns an error where a connection of the user's
+// does not dial through Option's dialer.
+func (c *Conn) CheckHooked(ctx context.Context) error {
+	c.mu.Lock()
+	bypassed := !c.dialed && c.library.State() == zk.StateHasSession
+	c.mu.Unlock()
+	if bypassed {
+		return errors.New("zklock: the connection has another dialer than its hook's: pass the hook's option last")
+	}
+	return c.Ready(ctx)
+}

@@ -1,0 +1,201 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/zklock/internal/zkstore"
+)
+
+// mainTimeout is the session timeout of the connection that belongs to no session.
+const mainTimeout = 10 * time.Second
+
+// Connect returns an engine on the servers at these addresses, each host or host:port. It
+// has one connection of its own and one for every session, so that each session has the
+// TTL it asked for and ends alone. Connect fails as soon as no server answers, and where
+// the path cannot be used.
+func Connect(ctx context.Context, servers []string, opts ...Option) (*Engine, error) {
+	if len(servers) == 0 {
+		return nil, errors.New("zklock: no servers")
+	}
+	e, err := newEngine(opts)
+	if err != nil {
+		return nil, err
+	}
+	if e.creatorOnly && e.user == "" {
+		return nil, errors.New("zklock: WithCreatorOnly needs WithDigest: without a user there is no creator")
+	}
+	e.servers = servers
+	if e.main, err = e.connect(ctx, mainTimeout, false); err != nil {
+		return nil, fmt.Errorf("zklock: %w", err)
+	}
+	if err := e.prepare(ctx); err != nil {
+		e.main.Close()
+		return nil, fmt.Errorf("zklock: path %s: %w", e.root, err)
+	}
+	return e, nil
+}
+
+// New returns an engine on a connection of the user's that was made with the hook's option
+// and belongs to no other engine. All sessions share its ZooKeeper session: their TTL is
+// three quarters of its timeout, whatever was asked for; package pawl refuses to lock with
+// a longer one. Close leaves the connection open.
+func New(conn *zk.Conn, hook *Hook, opts ...Option) (*Engine, error) {
+	if hook == nil || !hook.conn.IsOf(conn) {
+		return nil, errors.New("zklock: the connection was not made with the option of this hook")
+	}
+	e, err := newEngine(opts)
+	if err != nil {
+		return nil, err
+	}
+	if e.user != "" || e.dial != nil {
+		return nil, errors.New("zklock: user, password and dialer belong to the connection: give them there")
+	}
+	e.main, e.borrowed = hook.conn, true
+	return e, nil
+}
+
+func newEngine(opts []Option) (*Engine, error) {
+	e := &Engine{
+		options:  options{path: "/pawl"},
+		sessions: map[*session]struct{}{}, evictNodes: map[*zkstore.Session]*evictNode{},
+	}
+	for _, o := range opts {
+		o(&e.options)
+	}
+	if err := checkPath(e.path); err != nil {
+		return nil, fmt.Errorf("zklock: path %q %w", e.path, err)
+	}
+	e.root = e.path
+	if e.prefix != "" {
+		e.root += "/p-" + encode(e.prefix)
+	}
+	e.lines, e.records, e.evictions = e.root+"/lines", e.root+"/records", e.root+"/desks"
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	return e, nil
+}
+
+// Features reports that ZooKeeper can do everything.
+func (e *Engine) Features() driver.Features {
+	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Durable, BySession: true}
+}
+
+// connect makes a connection of the engine's own and waits until the servers can be asked.
+func (e *Engine) connect(ctx context.Context, timeout time.Duration, singleSession bool) (*zkstore.Conn, error) {
+	conn, err := zkstore.Connect(zkstore.Config{Servers: e.servers, Timeout: timeout, SingleSession: singleSession, Dial: e.dial})
+	if err != nil {
+		return nil, err
+	}
+	err = conn.Ready(ctx)
+	if err == nil && e.user != "" {
+		err = conn.Call(ctx, func(c *zk.Conn) error { return c.AddAuth("digest", []byte(e.user+":"+e.password)) })
+	}
+	if err != nil {
+		e.closeLater(conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// closeLater closes a connection without keeping the caller waiting; Close waits for it.
+func (e *Engine) closeLater(conn *zkstore.Conn) {
+	if !e.begin() {
+		conn.Close()
+		return
+	}
+	go func() {
+		defer e.tasks.Done()
+		conn.Close()
+	}()
+}
+
+// prepare creates the nodes that all names share, where they are missing.
+func (e *Engine) prepare(ctx context.Context) error {
+	for _, path := range []string{e.lines, e.records, e.evictions} {
+		err := e.main.Call(ctx, func(c *zk.Conn) error { // also finds out whether this user may read there
+			_, _, err := c.Children(path)
+			return err
+		})
+		if errors.Is(err, zk.ErrNoNode) {
+			err = e.createPath(ctx, e.main, path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open starts a session: on a connection of its own, with the TTL asked for as nearly as
+// the servers allow, or on the user's connection, with the TTL that it has.
+func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+	if err := e.check(ctx); err != nil {
+		return nil, err
+	}
+	s := &session{
+		e: e, id: o.ID, conn: e.main, ownConn: !e.borrowed, assumedFrom: driverkit.Now(), recheck: recheckInterval,
+		lost: make(chan struct{}), ended: make(chan struct{}), claims: map[string]*claimState{},
+	}
+	var err error
+	if s.ownConn {
+		s.conn, err = e.connect(ctx, zkstore.TimeoutFor(o.TTL), true)
+	} else {
+		err = e.main.CheckHooked(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.attach(ctx); err != nil {
+		if s.ownConn {
+			e.closeLater(s.conn)
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+const closeTimeout = 2 * time.Second
+
+// Close ends the sessions that are still open with all their claims, and the engine's
+// goroutines. It takes a bounded time: where the servers do not answer, the claims stay
+// until their ZooKeeper sessions end, on a connection of the user's as long as that lives.
+// The error says so.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		e.tasks.Wait()
+		return nil
+	}
+	e.closed = true
+	open := make([]*session, 0, len(e.sessions))
+	for s := range e.sessions {
+		open = append(open, s)
+	}
+	e.mu.Unlock()
+	e.cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	errs := make([]error, len(open))
+	var wg sync.WaitGroup
+	for i, s := range open {
+		wg.Go(func() { errs[i] = s.Close(ctx) })
+	}
+	wg.Wait()
+	e.tasks.Wait()
+	if !e.borrowed {
+		e.main.Close()
+		return driver.Join(errs...)
+	}
+	e.main.Release()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return driver.Join(e.leftovers...) // also of sessions that were closed before
+}

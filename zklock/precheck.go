@@ -1,0 +1,148 @@
+package zklock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// precheck reads lines before claims are inserted, where that is needed: for a claim that
+// may be in line already, and for one that does not queue. It returns standings where no
+// claim is to be inserted.
+func (s *session) precheck(ctx context.Context, all, fresh []*entering) ([]driver.Standing, error) {
+	lines := map[string]*line{}
+	for _, a := range fresh {
+		s.mu.Lock()
+		mayExist := a.state.mayExist
+		s.mu.Unlock()
+		var st *driver.Standing
+		var err error
+		if mayExist {
+			st, err = s.findOwn(ctx, a, lines)
+		}
+		if st == nil && err == nil && !a.inLine && !a.Queue {
+			st, err = s.checkRoom(ctx, a, lines)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if st == nil {
+			continue
+		}
+		out := make([]driver.Standing, len(all))
+		for i := range all {
+			out[i].Ahead = -1
+			if all[i] == a {
+				out[i] = *st
+			}
+		}
+		return out, nil
+	}
+	return nil, nil
+}
+
+// findOwn looks for a claim's node after an Enter without an answer, and for those of its
+// lower tries. A node of another ZooKeeper session is not used, even with the same ID: it
+// will be gone with that session. A standing says that a higher try has come.
+func (s *session) findOwn(ctx context.Context, a *entering, lines map[string]*line) (*driver.Standing, error) {
+	if err := s.barrier(ctx); err != nil {
+		return nil, err
+	}
+	n, all, err := s.e.readOf(ctx, s.zs, a.Name, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	lines[a.Name] = n
+	a.lower = nil
+	var own *nodeInfo
+	for _, x := range all {
+		switch {
+		case x.Try > a.Try:
+			return &driver.Standing{Gone: true}, nil
+		case x.Try == a.Try && x.zkSession == s.zs.ID && own == nil:
+			own = x
+		case x.Try < a.Try || x.zkSession == s.zs.ID: // lower, or created twice
+			a.lower = append(a.lower, n.path+"/"+x.name)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.state.mayExist = len(a.lower) > 0 // they are in line until the Multi is carried out
+	if own != nil {
+		a.state.node, a.state.token, a.inLine = own.name, uint64(own.stat.Czxid), true
+	}
+	return nil, nil
+}
+
+// checkRoom says whether a claim that does not queue could be held now. If it could, it
+// enters on the condition that no other has come since; if not, it returns the standing. A
+// line that seems busy is read again from a server that has caught up.
+func (s *session) checkRoom(ctx context.Context, a *entering, lines map[string]*line) (*driver.Standing, error) {
+	for synced := false; ; synced = true {
+		n := lines[a.Name]
+		if n == nil {
+			var err error
+			if synced {
+				err = s.sync(ctx, a.Name)
+			}
+			if err == nil {
+				n, err = s.e.read(ctx, s.zs, a.Name)
+			}
+			if err != nil {
+				return nil, err
+			}
+			lines[a.Name] = n
+		}
+		n.nodes = slices.DeleteFunc(n.nodes, func(x node) bool { return slices.Contains(a.lower, n.path+"/"+x.name) })
+		n.nodes = append(n.nodes, candidate(a.Claim))
+		last := len(n.nodes) - 1
+		p := n.place(last)
+		if p.held && !n.limitConflicts(last) {
+			a.version, a.container, a.creations = n.version, n.container, n.creations
+			n.version, n.creations = n.version+1, n.creations+2 // for a second claim of this call on the same name
+			return nil, nil
+		}
+		if !synced {
+			delete(lines, a.Name)
+			continue
+		}
+		if n.limitConflicts(last) {
+			return nil, fmt.Errorf("lock %q: %w", a.Name, driver.ErrLimit)
+		}
+		return s.busy(ctx, a, n, p)
+	}
+}
+
+// candidate is a claim at the end of a line that it has not entered.
+func candidate(c driver.Claim) node {
+	if c.Exclusive() {
+		return node{name: " ", need: 1, limit: 1}
+	}
+	return node{name: " ", need: c.Need, limit: c.Limit}
+}
+
+// busy is the standing of a claim that found the name taken.
+func (s *session) busy(ctx context.Context, a *entering, n *line, p placement) (*driver.Standing, error) {
+	head, err := fetch(ctx, s.zs, n.path, n.nodes[0])
+	if err != nil {
+		return nil, err
+	}
+	st := &driver.Standing{Ahead: p.ahead, Pause: s.pause()}
+	if head != nil && !head.foreign {
+		st.Holder = holderEntry(a.Name, head.nodeData, head.stat)
+	}
+	return st, nil
+}
+
+// sync has the connected server catch up with its leader. The leader itself may be a moment
+// behind its followers, which is recent enough for a claim that does not queue.
+func (s *session) sync(ctx context.Context, name string) error {
+	return s.zs.Call(ctx, func(c *zk.Conn) error {
+		_, err := c.Sync(s.e.linePath(name))
+		return err
+	})
+}
