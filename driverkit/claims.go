@@ -82,6 +82,16 @@ func (t *Claims[S]) Refused(p, before *Claimed[S]) {
 	}
 }
 
+// Current returns the claim of an ID in its highest try.
+func (t *Claims[S]) Current(id string) (c driver.Claim, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.byID[id]; p != nil {
+		return p.Claim, true
+	}
+	return driver.Claim{}, false
+}
+
 // Find returns the claim of an ID in exactly this try, or nil.
 func (t *Claims[S]) Find(id string, try int) *Claimed[S] {
 	t.mu.Lock()
@@ -119,15 +129,15 @@ func (t *Claims[S]) End(c driver.Claim) {
 	}
 }
 
-// Forget removes all claims, because the store that had them is gone. They are not the
-// session's to end any more: a later session may have entered them again.
-func (t *Claims[S]) Forget() {
+// Clear removes all claims and wakes their Awaits, because the store has lost its data.
+// They are not the session's to end any more: a later session may have entered them again.
+func (t *Claims[S]) Clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id, p := range t.byID {
-		delete(t.byID, id)
+	for _, p := range t.byID {
 		p.Waiter.Wake()
 	}
+	clear(t.byID)
 }
 
 // Close refuses further calls, ends the Awaits under way and returns the claims that may

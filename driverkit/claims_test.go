@@ -37,6 +37,9 @@ func TestTheTableHasTheHighestTry(t *testing.T) {
 			}
 			states = states[1:]
 		}, func(try int) { claims.End(claimed("a", try)) })
+		if have, ok := claims.Current("a"); ok != (c.want != 0) || have.Try != c.want {
+			t.Errorf("%s: the present try is %d, %v", c.what, have.Try, ok)
+		}
 		for try := 1; try <= 2; try++ {
 			p := claims.Find("a", try)
 			if (p != nil) != (try == c.want) || p != nil && p.State != c.state {
@@ -139,7 +142,7 @@ func TestForgottenClaimsAreNotEndedByClose(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	claims.Forget()
+	claims.Clear()
 	if left := claims.Close(); len(left) != 0 {
 		t.Errorf("Close returns %v", left)
 	}

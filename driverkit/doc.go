@@ -1,4 +1,74 @@
 // Package driverkit has the parts that engines have in common, so that a new engine
-// writes only what its store does: reading and changing a line of claims, and telling
-// that it has changed. It knows package driver and no store.
+// writes only what its store does: changing a line of claims in one atomic step, and
+// telling that it has changed. It knows package driver and no store. An engine may use
+// any of the parts alone.
+//
+//	Await          the wait for a turn: subscribe, look, wait, look again
+//	Waiter         wakes one waiting claim, and keeps a wake until the next Await
+//	Waiters        finds waiters by claim or name, for notifications that name these
+//	Recheck        when a waiter looks without having been notified
+//	Subscriptions  one subscription per topic, kept up, with generations
+//	Watchers       told of departures, for driver.Watcher
+//	Claims         a session's claims with the rule for tries, and its end
+//	Sessions       an engine's open sessions and goroutines, and Close
+//	ReadURL        hosts, parameters and TLS files, with errors that show no password
+//	Pool           goroutines for calls of a client that do not end with ctx
+//	Now            a clock that goes on while the machine sleeps
+//
+// # An engine
+//
+// The example of this package is a whole engine on a store like Consul's, which compares
+// and swaps values and lets keys be watched. In outline:
+//
+//	type engine struct {
+//		client   *api.Client
+//		sessions *driverkit.Sessions[*session]
+//		watches  *driverkit.Subscriptions // by name
+//		waiters  driverkit.Waiters
+//		watchers driverkit.Watchers
+//	}
+//
+//	type session struct {
+//		e      *engine
+//		ttl    time.Duration
+//		claims *driverkit.Claims[claimState] // claimState: what the engine keeps with a claim
+//	}
+//
+//	func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
+//		if _, _, err := s.claims.Add(ctx, c, claimState{}); err != nil { // before it is sent
+//			return driver.Standing{}, err
+//		}
+//		// One atomic step in the store. Where the claim is certainly not in the line
+//		// afterwards: s.claims.End(c). Where s.claims.Closed() by then: leave again.
+//	}
+//
+//	func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standing) (driver.Standing, error) {
+//		p := s.claims.Find(c.ID, c.Try)
+//		if p == nil {
+//			return driver.Standing{Gone: true}, nil
+//		}
+//		s.e.waiters.Add(c, &p.Waiter) // from here on a notification is not missed
+//		defer s.e.waiters.Remove(c, &p.Waiter)
+//		sub := s.e.watches.Open(c.Name, s.e.changed(c.Name))
+//		if sub == nil {
+//			return driver.Standing{}, driver.ErrGone
+//		}
+//		defer sub.Release(keep)
+//		return driverkit.Await(ctx, s, &p.Waiter, sub, c, last)
+//	}
+//
+// What remains is the engine's own: Enter, Look, Leave, Beat, Line, List and Evict, each
+// of them a step on the line of one name, and the function that takes a notification to
+// those it concerns.
+//
+// # What is easy to get wrong
+//
+// A claim is added to the table before it is sent, and removed only when it is certain
+// that it is in no line. An Enter without an answer may have been carried out.
+//
+// A notification wakes the claims whose turn has come, and no others: with a thousand
+// waiters the difference is a thousand looks for each departure.
+//
+// A token is made in the same step that enters the claim. One that was read from a
+// counter before can be lower than a token that was held since.
 package driverkit

@@ -152,6 +152,22 @@ func (sub *Subscription) State() (generation uint64, changed <-chan struct{}, er
 	return sub.generation.Load(), sub.changed, sub.refused
 }
 
+// WaitUp waits until the subscription is up, and returns ctx's error or why it will not
+// come up.
+func (sub *Subscription) WaitUp(ctx context.Context) error {
+	for {
+		generation, changed, err := sub.State()
+		if generation != 0 || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // keepUp keeps the subscription up until ctx ends.
 func (sub *Subscription) keepUp(ctx context.Context) {
 	const shortest, longest = 5 * time.Millisecond, time.Second

@@ -29,10 +29,12 @@ func (a *Waiters) Add(c driver.Claim, w *Waiter) {
 	a.byID[c.ID], a.byName[c.Name][c.ID] = w, w
 }
 
-// Remove takes back Add.
+// Remove takes back Add. Notifications do not reach w any more, so its next Await looks
+// first.
 func (a *Waiters) Remove(c driver.Claim, w *Waiter) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	w.unknown()
 	if a.byID[c.ID] != w {
 		return // a later try of the claim waits
 	}

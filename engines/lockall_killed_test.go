@@ -106,7 +106,7 @@ func takeSome(ctx context.Context, c *pawl.Client, log io.Writer) error {
 
 func TestNothingStaysHeldAfterHalfOfTheProcessesWereKilled(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) { killHalf(t, s, 4, 5, 0) })
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) { killHalf(t, s, 4, 5, 0) })
 }
 
 func TestSoakNothingStaysHeldAfterHalfOfTheProcessesWereKilled(t *testing.T) {
@@ -114,12 +114,12 @@ func TestSoakNothingStaysHeldAfterHalfOfTheProcessesWereKilled(t *testing.T) {
 	if err != nil {
 		t.Skip("PAWL_SOAK is not set")
 	}
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) { killHalf(t, s, 8, 25, max(d, 30*time.Second)) })
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) { killHalf(t, s, 8, 25, max(d, 30*time.Second)) })
 }
 
 // killHalf makes processes take names concurrently for a while, and kills every
 // second one with -9 meanwhile.
-func killHalf(t *testing.T, s *recipetest.Site, processes, callers int, d time.Duration) {
+func killHalf(t *testing.T, s *recipetest.Store, processes, callers int, d time.Duration) {
 	log := filepath.Join(t.TempDir(), "log")
 	var all, dead []*process
 	for range processes {

@@ -32,7 +32,7 @@ func heal(proxies []*faultproxy.Proxy) {
 // name in it is not reported as held.
 func TestASilentStoreIsUnreachableAndNothingOnItIsHeld(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // a file always answers
 		}
@@ -66,7 +66,7 @@ func TestASilentStoreIsUnreachableAndNothingOnItIsHeld(t *testing.T) {
 
 func TestTheWaitIsBoundedAlsoWhereTheStoreIsSilent(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // a file always answers
 		}
@@ -94,7 +94,7 @@ func TestTheWaitIsBoundedAlsoWhereTheStoreIsSilent(t *testing.T) {
 // of the four.
 func TestACallerThatGivesUpIsNotKeptByASilentStore(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // a file always answers
 		}

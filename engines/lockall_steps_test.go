@@ -55,7 +55,7 @@ func (s *countedMulti) EnterAll(ctx context.Context, cs []driver.Claim) ([]drive
 
 func TestFreeNamesAreTakenInOneStepWhereTheEngineCan(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		other := open(t)
 		e := &counted{Engine: other.Engine()}
 		c := pawl.New(e)
@@ -104,7 +104,7 @@ func TestFreeNamesAreTakenInOneStepWhereTheEngineCan(t *testing.T) {
 // together: neither blocks the other for ever.
 func TestSingleLocksInOrderNeverDeadlockWithSeveralAtOnce(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		a, b := open(t), open(t)

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(recipetest.MainBeside(m, 32))
+	os.Exit(recipetest.MainParallel(m, 32))
 }
 
 // says checks an error: its kind, that it is one line, and that it contains words.
@@ -66,7 +66,7 @@ func taken(t *testing.T, l *pawl.Lease, err error) *pawl.Lease {
 // A refusal is explained in one line that names the cause, on every store.
 func TestARefusalSaysWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		ctx := t.Context()
 		ana, bob := open(t, pawl.WithNote("ana")), open(t, pawl.WithNote("bob"))
 		try := func(l *pawl.Lease, err error) error { return refused(t, l, err) }
@@ -127,7 +127,7 @@ func TestARefusalSaysWhatIsInTheWay(t *testing.T) {
 // A lease says why it ended: as requested, or not.
 func TestALeaseSaysWhyItEnded(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		ctx := t.Context()
 		c := open(t, pawl.WithTTL(4*time.Second))
 		ended := func(l *pawl.Lease) error {
@@ -180,7 +180,7 @@ func TestALeaseSaysWhyItEnded(t *testing.T) {
 // has.
 func TestASilentStoreIsOneLine(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // a file always answers
 		}
@@ -195,7 +195,7 @@ func TestASilentStoreIsOneLine(t *testing.T) {
 	})
 }
 
-func oneLineWithout(t *testing.T, s *recipetest.Site, fault func(*faultproxy.Proxy)) {
+func oneLineWithout(t *testing.T, s *recipetest.Store, fault func(*faultproxy.Proxy)) {
 	ctx := t.Context()
 	through, proxies := s.Through(t)
 	waits := make(chan struct{}, 1)

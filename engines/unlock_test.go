@@ -14,7 +14,7 @@ import (
 // outcome is unknown, never success.
 func TestUnlockOfAnEvictedLeaseOverACutLinkIsNoSuccess(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // there is no connection to cut
 		}

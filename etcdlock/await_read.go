@@ -101,11 +101,9 @@ func (w *waiter) unchanged(ctx context.Context) bool {
 		return false
 	}
 	blocker, own := blockers[0], w.ownKey()
-	conditions := []clientv3.Cmp{etcdstore.CreatedAt(blocker.key, blocker.revision), etcdstore.CreatedAt(own.key, own.revision)}
-	// Without a read, one member would answer for itself instead of the cluster.
-	read := []clientv3.Op{clientv3.OpGet(blocker.key, clientv3.WithCountOnly())}
-	reply, err := w.s.lease.Commit(ctx, conditions, read, nil)
-	if err != nil || !reply.Succeeded {
+	unchanged, err := w.s.lease.Check(ctx, blocker.key,
+		etcdstore.CreatedAt(blocker.key, blocker.revision), etcdstore.CreatedAt(own.key, own.revision))
+	if err != nil || !unchanged {
 		return false
 	}
 	w.checkedAt = time.Now()

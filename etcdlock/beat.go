@@ -3,9 +3,8 @@ package etcdlock
 import (
 	"context"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
 // Beat prolongs the lease, and with it every claim, by one message. Then it compares
@@ -67,7 +66,7 @@ func (s *session) deleteOrphans(ctx context.Context) error {
 // revision or later: a claim that got such a key since has a higher create revision.
 func (s *session) deleteOrphansOf(ctx context.Context, keys [][]byte, revision int64) error {
 	for _, key := range s.orphans(keys) {
-		if _, err := s.lease.DeleteIf(ctx, key, clientv3.Compare(clientv3.CreateRevision(key), "<", revision+1)); err != nil {
+		if _, err := s.lease.DeleteIf(ctx, key, etcdstore.CreatedUpTo(key, revision)); err != nil {
 			return err
 		}
 	}

@@ -153,18 +153,7 @@ func isolatedWaiterIsNotified(t *testing.T, c *testserver.EtcdCluster, network p
 	ca, cb := mutex("name"), mutex("name")
 	hold(t, holder, ca)
 	st := wait(t, s, cb)
-	got := begin(t, func() (driver.Standing, error) {
-		for st := st; ; {
-			next, err := s.Await(t.Context(), cb, st)
-			switch {
-			case errors.Is(err, driver.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
-				continue // as the core does
-			case err != nil || next.Held || next.Gone:
-				return next, err
-			}
-			st = next
-		}
-	})
+	got := begin(t, func() (driver.Standing, error) { return untilReachable(t.Context(), s, cb, st) })
 	listening(t, c.Members[isolated])
 	clientOf(waiter).SetEndpoints(c.Addrs()...) // from now on it can use the other members
 	network.isolate(isolated)

@@ -34,5 +34,6 @@
 //	etcds://…                          the same with TLS
 //
 // The default port is 2379, the default prefix "pawl". Parameters: prefix, in place of
-// the path; tls=on or tls=skip-verify; ca, cert and key, which name PEM files.
+// the path; tls=yes or tls=skip-verify; tls-ca, tls-cert and tls-key, which name PEM
+// files, and tls-name, the name in the server's certificate if it is not the host's.
 package etcdlock

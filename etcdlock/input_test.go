@@ -29,22 +29,22 @@ import (
 func TestAnInvalidURLIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		"etcd:":                           "no host",
-		"etcd:///path":                    "no host",
-		"etcd://a,,b":                     "empty",
-		"etcd://a:":                       "empty",
-		"etcd://a:1:2":                    "not host:port",
-		"etcd://a/x#y":                    "%23",
-		"etcd://a/x?prefix=y":             "say the same",
-		"etcd://a?ttl2=1s":                "prefix, tls, ca, cert, key",
-		"etcd://a?tls=maybe":              "skip-verify",
-		"etcd://a?ca=file":                "etcds://",
-		"etcds://a?cert=file":             "go together",
-		"etcds://a?ca=/there/is/none":     "parameter ca: no such file",
-		"etcd://a/x/%40line":              "@line",
-		"etcd://a/x/@line":                "%40 for @",
-		"etcd://ana@a":                    "password",
-		"etcd://ana:hidden-word@a?oops=1": "oops",
+		"etcd:":                                    "no host",
+		"etcd:///path":                             "no host",
+		"etcd://a,,b":                              "empty",
+		"etcd://a:":                                "empty",
+		"etcd://a:1:2":                             "not host:port",
+		"etcd://a/x#y":                             "%23",
+		"etcd://a/x?prefix=y":                      "say the same",
+		"etcd://a?ttl2=1s":                         "tls, tls-ca, tls-cert, tls-key, tls-name, prefix",
+		"etcd://a?tls=maybe":                       "skip-verify",
+		"etcd://a?tls-ca=file":                     "tls=yes",
+		"etcds://a?cert=file":                      "go together",
+		"etcds://a?ca=/there/is/none":              "parameter tls-ca: no such file",
+		"etcd://a/x/%40line":                       "@line",
+		"etcd://a/x/@line":                         "%40 for @",
+		"etcd://ana@a":                             "password",
+		"etcd://ana:hidden-word@a?oops=1":          "oops",
 		"etcd://ana:hidden-word@a?tls=hidden-word": "skip-verify",
 	} {
 		c, err := pawl.Open(t.Context(), text)
@@ -227,7 +227,7 @@ func TestTLSWithAClientCertificate(t *testing.T) {
 				"--cert-file", cert, "--key-file", key, "--trusted-ca-file", ca, "--client-cert-auth"}
 		},
 	})
-	q := url.Values{"ca": {ca}, "cert": {cert}, "key": {key}}
+	q := url.Values{"tls-ca": {ca}, "tls-cert": {cert}, "tls-key": {key}}
 	c, err := pawl.Open(t.Context(), "etcds://"+server.Addr()+"?"+q.Encode())
 	if err != nil {
 		t.Fatal(err)

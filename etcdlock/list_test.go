@@ -149,13 +149,7 @@ func TestListSurvivesACompaction(t *testing.T) {
 			t.Fatalf("List, after %d claims: %v", n, err)
 		}
 		if n++; n == 1 {
-			now, err := clientOf(e).Put(t.Context(), "other", "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := clientOf(e).Compact(t.Context(), now.Header.Revision); err != nil {
-				t.Fatal(err)
-			}
+			compact(t, clientOf(e))
 		}
 	}
 	if n != names {

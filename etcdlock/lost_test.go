@@ -2,9 +2,6 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -123,12 +120,7 @@ func TestARestoredBackupTellsHoldersThatTheyLost(t *testing.T) {
 	t.Parallel()
 	server := testserver.Etcd(t)
 	addr := []string{server.Addr()}
-	data := filepath.Join(server.Dir(), "data")
-	server.Stop()
-	if err := os.CopyFS(data+".old", os.DirFS(data)); err != nil {
-		t.Fatal(err)
-	}
-	server.Restart()
+	restore := backup(t, server)
 	c := client(t, addr, 5*time.Second)
 	for range 5 {
 		if err := lock(t, c.Mutex("name")).Unlock(); err != nil {
@@ -136,11 +128,7 @@ func TestARestoredBackupTellsHoldersThatTheyLost(t *testing.T) {
 		}
 	}
 	l := lock(t, c.Mutex("name"))
-	server.Stop()
-	if err := errors.Join(os.RemoveAll(data), os.Rename(data+".old", data)); err != nil {
-		t.Fatal(err)
-	}
-	server.Restart()
+	restore()
 	select {
 	case <-l.Context().Done():
 	case <-time.After(5*time.Second + soon):

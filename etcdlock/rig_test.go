@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
+	"github.com/pawl-go/pawl/internal/testserver"
 )
 
 // Many tests here repeat an order of events in which another lock library failed, and
@@ -144,6 +147,51 @@ func until(ctx context.Context, s driver.Session, c driver.Claim, st driver.Stan
 		st, err = s.Await(ctx, c, st)
 	}
 	return st, err
+}
+
+// untilReachable is until for a store that is unreachable at times: Await is repeated, as
+// the core does.
+func untilReachable(ctx context.Context, s driver.Session, c driver.Claim, st driver.Standing) (driver.Standing, error) {
+	for {
+		next, err := s.Await(ctx, c, st)
+		switch {
+		case errors.Is(err, driver.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
+			continue
+		case err != nil || next.Held || next.Gone:
+			return next, err
+		}
+	}
+}
+
+// backup copies the data of a server. restore puts it back.
+func backup(t testing.TB, server *testserver.Server) (restore func()) {
+	t.Helper()
+	data := filepath.Join(server.Dir(), "data")
+	server.Stop()
+	if err := os.CopyFS(data+".old", os.DirFS(data)); err != nil {
+		t.Fatal(err)
+	}
+	server.Restart()
+	return func() {
+		t.Helper()
+		server.Stop()
+		if err := errors.Join(os.RemoveAll(data), os.Rename(data+".old", data)); err != nil {
+			t.Fatal(err)
+		}
+		server.Restart()
+	}
+}
+
+// compact removes all revisions before the present one.
+func compact(t testing.TB, c *clientv3.Client) {
+	t.Helper()
+	now, err := c.Put(t.Context(), "other", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Compact(t.Context(), now.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // a promise is the result of a goroutine of the test.

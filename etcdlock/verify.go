@@ -70,13 +70,11 @@ func (s *session) compare(ctx context.Context, part []check) error {
 	for i, c := range part {
 		conditions[i] = c.claim.ownsKey(c.revision)
 	}
-	// Without a read, one member would answer for itself instead of the cluster.
-	read := []clientv3.Op{clientv3.OpGet(part[0].key, clientv3.WithCountOnly())}
-	reply, err := s.lease.Untimed().Commit(ctx, conditions, read, nil)
+	all, err := s.lease.Untimed().Check(ctx, part[0].key, conditions...)
 	if err != nil {
 		return err
 	}
-	if !reply.Succeeded {
+	if !all {
 		return s.readEach(ctx, part)
 	}
 	for i := range part {

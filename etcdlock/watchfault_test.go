@@ -1,9 +1,6 @@
 package etcdlock
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,26 +83,14 @@ func TestAWaiterNoticesARestoredBackup(t *testing.T) {
 	ca, cb := mutex("name"), mutex("name")
 	hold(t, a, ca)
 	wait(t, b, cb)
-	data := filepath.Join(server.Dir(), "data")
-	server.Stop()
-	if err := os.CopyFS(data+".old", os.DirFS(data)); err != nil {
-		t.Fatal(err)
-	}
-	server.Restart()
+	restore := backup(t, server)
 	for i := range 50 {
 		if _, err := clientOf(e).Put(t.Context(), "other", string(rune('a'+i))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	awaitOwnWatch(t, b, cb)
-	server.Stop()
-	if err := os.RemoveAll(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(data+".old", data); err != nil {
-		t.Fatal(err)
-	}
-	server.Restart()
+	restore()
 	listening(t, server)
 	leave(t, a, ca)
 	got := begin(t, func() (driver.Standing, error) {
@@ -141,12 +126,7 @@ func TestAWaiterNoticesAnotherCluster(t *testing.T) {
 	p.Retarget(other.Addr())
 	p.Reset()
 	got := begin(t, func() (driver.Standing, error) {
-		for {
-			st, err := b.Await(t.Context(), cb, driver.Standing{Pause: 200 * time.Millisecond})
-			if !errors.Is(err, driver.ErrUnreachable) && (err != nil || st.Held || st.Gone) {
-				return st, err
-			}
-		}
+		return untilReachable(t.Context(), b, cb, driver.Standing{Pause: 200 * time.Millisecond})
 	})
 	if st, err := got.within(t, 4*soon, "notifying a waiter that its cluster does not know it"); err != nil || !st.Gone {
 		t.Errorf("Await: %+v, %v", st, err)
@@ -168,18 +148,7 @@ func TestAWaitSurvivesABrokenConnectionAndACompaction(t *testing.T) {
 			ca, cb := mutex("name"), mutex("name")
 			hold(t, a, ca)
 			st := wait(t, b, cb)
-			got := begin(t, func() (driver.Standing, error) {
-				for st := st; ; {
-					next, err := b.Await(t.Context(), cb, st)
-					if errors.Is(err, driver.ErrUnreachable) {
-						continue // as the core does
-					}
-					if err != nil || next.Held || next.Gone {
-						return next, err
-					}
-					st = next
-				}
-			})
+			got := begin(t, func() (driver.Standing, error) { return untilReachable(t.Context(), b, cb, st) })
 			listening(t, server)
 			p.Refuse()
 			p.Reset()
@@ -191,20 +160,13 @@ func TestAWaitSurvivesABrokenConnectionAndACompaction(t *testing.T) {
 			if seen {
 				leave(t, a, ca)
 			}
-			now, err := clientOf(near).Put(t.Context(), "other", "last")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := clientOf(near).Compact(t.Context(), now.Header.Revision); err != nil {
-				t.Fatal(err)
-			}
+			compact(t, clientOf(near))
 			p.Heal()
 			if !seen {
 				listening(t, server)
 				leave(t, a, ca)
 			}
-			st, err = got.within(t, 2*soon, "the turn")
-			if err != nil || !st.Held {
+			if st, err := got.within(t, 2*soon, "the turn"); err != nil || !st.Held {
 				t.Errorf("Await: %+v, %v", st, err)
 			}
 		})
@@ -228,13 +190,7 @@ func TestAWatchThatBrokeNotifiesOnce(t *testing.T) {
 	p.Refuse()
 	p.Reset()
 	leave(t, s, c)
-	now, err := clientOf(near).Put(t.Context(), "other", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := clientOf(near).Compact(t.Context(), now.Header.Revision); err != nil {
-		t.Fatal(err)
-	}
+	compact(t, clientOf(near))
 	p.Heal()
 	select {
 	case _, open := <-notified:

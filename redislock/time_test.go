@@ -199,7 +199,7 @@ func TestTokensAndVersionsGrowWhileTheFenceIsAheadOfTheClock(t *testing.T) {
 	}
 	last := uint64(time.Now().Add(time.Hour).UnixMicro())
 	newConsole(t, s.Addr()).do("SET", "pawl:\x01f", strconv.FormatUint(last, 10))
-	rises := func(what string, number uint64, err error) {
+	grows := func(what string, number uint64, err error) {
 		t.Helper()
 		if err != nil || number <= last {
 			t.Fatalf("%s has %d after %d, %v", what, number, last, err)
@@ -217,42 +217,49 @@ func TestTokensAndVersionsGrowWhileTheFenceIsAheadOfTheClock(t *testing.T) {
 		hold, waits, reads := exclusive(3*i+1, "mutex"), exclusive(3*i+2, "mutex"), exclusive(3*i+3, "rw")
 		reads.Limit = driver.All
 		st, err := one.Enter(t.Context(), hold)
-		rises("a holder", st.Token, err)
+		grows("a holder", st.Token, err)
 		st, err = one.Enter(t.Context(), waits)
 		leave(hold)
 		for err == nil && !st.Held {
 			st, err = one.Await(t.Context(), waits, st)
 		}
-		rises("one who waited", st.Token, err)
+		grows("a waiter", st.Token, err)
 		leave(waits)
 		st, err = one.Enter(t.Context(), reads)
-		rises("a reader", st.Token, err)
+		grows("a reader", st.Token, err)
 		leave(reads)
 		version, err = e.(driver.Records).Store(t.Context(), "key", []byte("x"), version, 0)
-		rises("a record", version, err)
+		grows("a record", version, err)
 	}
-	for range 10 { // many at once, so that their calls are merged
-		const n = 32
-		var tokens [n]uint64
-		var work sync.WaitGroup
-		for i := range n {
-			work.Go(func() {
-				c := exclusive(100+i, fmt.Sprint("name", i))
-				st, err := one.Enter(t.Context(), c)
-				if tokens[i] = st.Token; err != nil || !st.Held {
-					t.Errorf("%+v, %v", st, err)
-				}
-			})
-		}
-		work.Wait()
-		for i := range n {
-			leave(exclusive(100+i, fmt.Sprint("name", i)))
-		}
-		slices.Sort(tokens[:])
-		for _, token := range tokens {
-			rises("one of many", token, nil)
+	for range 10 {
+		for _, token := range manyTokens(t, one) {
+			grows("one of many", token, nil)
 		}
 	}
+}
+
+// manyTokens enters and leaves many names at once, so that their calls are merged, and
+// returns the tokens sorted.
+func manyTokens(t *testing.T, one driver.Session) []uint64 {
+	t.Helper()
+	tokens := make([]uint64, 32)
+	var work sync.WaitGroup
+	for i := range tokens {
+		work.Go(func() {
+			st, err := one.Enter(t.Context(), exclusive(100+i, fmt.Sprint("name", i)))
+			if tokens[i] = st.Token; err != nil || !st.Held {
+				t.Errorf("%+v, %v", st, err)
+			}
+		})
+	}
+	work.Wait()
+	for i := range tokens {
+		if err := one.Leave(t.Context(), exclusive(100+i, fmt.Sprint("name", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(tokens)
+	return tokens
 }
 
 // The clock was set back by an hour while a client held the name: by that clock the hold

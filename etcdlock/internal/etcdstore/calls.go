@@ -51,6 +51,14 @@ func (c Calls) Commit(ctx context.Context, ifs []clientv3.Cmp, then, els []clien
 	return reply, err
 }
 
+// Check reports whether all conditions hold in the cluster. The read of key makes it a
+// question to the cluster: a transaction without operations is answered by one member,
+// which may be behind.
+func (c Calls) Check(ctx context.Context, key string, conditions ...clientv3.Cmp) (bool, error) {
+	reply, err := c.Commit(ctx, conditions, []clientv3.Op{clientv3.OpGet(key, clientv3.WithCountOnly())}, nil)
+	return err == nil && reply.Succeeded, err
+}
+
 // DeleteIf deletes a key if all conditions hold, and reports whether it did.
 func (c Calls) DeleteIf(ctx context.Context, key string, conditions ...clientv3.Cmp) (bool, error) {
 	reply, err := c.Commit(ctx, conditions, []clientv3.Op{clientv3.OpDelete(key)}, nil)

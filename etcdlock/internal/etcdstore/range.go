@@ -45,6 +45,11 @@ func CreatedAt(key string, revision int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", revision)
 }
 
+// CreatedUpTo holds while key was created at revision or earlier, or does not exist.
+func CreatedUpTo(key string, revision int64) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(key), "<", revision+1)
+}
+
 func (r Range) options(opts []clientv3.OpOption) []clientv3.OpOption {
 	if r.To == "" {
 		return opts

@@ -51,7 +51,7 @@ func (s *session) Enlist(ctx context.Context, list string) (driver.Membership, e
 	}
 	votes, silent, run := r.Array[0].Text, millis(r.Array[1].Int), r.Array[5].Text
 	if m := s.quorum(); m != nil && m.run != run {
-		s.claims.Forget()
+		s.claims.Clear()
 		return driver.Membership{}, driver.ErrGone
 	}
 	s.mu.Lock()
@@ -199,7 +199,7 @@ func (s *session) noVote(r redisclient.Reply) error {
 	case r.Array[0].Int == codeSilent:
 		return driver.ErrNoVote
 	case r.Array[0].Int == codeOtherServer:
-		s.claims.Forget()
+		s.claims.Clear()
 		return driver.ErrGone
 	}
 	return nil
