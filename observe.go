@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 )
 
@@ -116,3 +117,11 @@ func (o logObserver) Observe(e Event) {
 	}
 	o.log.LogAttrs(ctx, level, "lock "+e.Kind.String(), attrs...)
 }
+
+// counters are the events of a client by kind, and the acquires that wait.
+type counters struct {
+	events  [kinds]atomic.Uint64
+	waiting atomic.Int64
+}
+
+func (n *counters) count(k Kind) { n.events[k].Add(1) }

@@ -1,7 +1,5 @@
 package pawl
 
-import "sync/atomic"
-
 // Stats are the numbers of a client, for a metrics exporter. Counters count since New;
 // gauges are how things stand.
 type Stats struct {
@@ -14,14 +12,6 @@ type Stats struct {
 	Sessions   int // driver sessions, each with a keeper and its beats
 	Departures int // claims that the client gave up and may still have to leave in the store
 }
-
-// counters are the events of a client by kind, and the acquires that wait.
-type counters struct {
-	events  [kinds]atomic.Uint64
-	waiting atomic.Int64
-}
-
-func (n *counters) count(k Kind) { n.events[k].Add(1) }
 
 // Stats returns the client's numbers. It asks nothing of the store. The gauges are read
 // one after the other, so they may not be of the same moment.

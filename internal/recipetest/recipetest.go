@@ -4,7 +4,6 @@
 package recipetest
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/pawl-go/pawl"
@@ -60,19 +59,6 @@ func memory() Opener {
 	engine := memlock.New()
 	return func(t testing.TB, opts ...pawl.Option) *pawl.Client {
 		c := pawl.New(engine, opts...)
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-}
-
-// On opens clients on the store at a URL.
-func On(url string) Opener {
-	return func(t testing.TB, opts ...pawl.Option) *pawl.Client {
-		t.Helper()
-		c, err := pawl.Open(t.Context(), url, opts...)
-		if err != nil {
-			t.Fatal(fmt.Errorf("open a client: %w", err))
-		}
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}

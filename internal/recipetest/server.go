@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -113,3 +115,16 @@ func PostgreSQL(t testing.TB) string { t.Helper(); return postgreSQL.addrs(t)[0]
 
 // MariaDB returns the address of the shared server, which has the user root and the database mysql, without a password.
 func MariaDB(t testing.TB) string { t.Helper(); return mariaDB.addrs(t)[0] }
+
+// On opens clients on the store at a URL.
+func On(url string) Opener {
+	return func(t testing.TB, opts ...pawl.Option) *pawl.Client {
+		t.Helper()
+		c, err := pawl.Open(t.Context(), url, opts...)
+		if err != nil {
+			t.Fatal(fmt.Errorf("open a client: %w", err))
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+}
