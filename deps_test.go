@@ -146,7 +146,7 @@ func forbiddenArrows(fsys fs.FS) (faults []string, err error) {
 		return nil
 	})
 	for _, self := range slices.Sorted(maps.Keys(unknown)) {
-		faults = append(faults, fmt.Sprintf("package %s is unknown: add it to the table in DESIGN's terms (rows in deps_test.go): what it may import, and whether it stays with the standard library", self))
+		faults = append(faults, fmt.Sprintf("package %s is unknown: add it to rows in deps_test.go: what it may import, and whether it uses only the standard library", self))
 	}
 	return faults, err
 }
