@@ -63,7 +63,7 @@ func TestWhoOnlyLooksLeavesTheLocksOfAnotherLibrary(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	v, err := sqlite.Open(t.Context(), path, sqlite.ReadOnly())
+	v, err := sqlite.Open(t.Context(), path, sqlite.WithReadOnly())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestACopyUnderWayLeavesTheLocksOfAnotherLibrary(t *testing.T) {
 	}
 	opened := make(chan error)
 	go func() { // ends with the test, which waits for its answer
-		v, err := sqlite.Open(t.Context(), path, sqlite.ReadOnly())
+		v, err := sqlite.Open(t.Context(), path, sqlite.WithReadOnly())
 		if err == nil {
 			err = v.Close()
 		}
