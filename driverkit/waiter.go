@@ -20,6 +20,7 @@ type Waiter struct {
 	wake    chan struct{} // made by the first Await, buffered by one, never closed
 	current uint64        // the generation of the subscription in which no notification was missed; 0: none
 	stale   bool          // Await has to look, whatever the generation
+	woken   bool          // Wake was called
 	recheck Recheck
 }
 
@@ -36,8 +37,16 @@ func (w *Waiter) Current(generation uint64) {
 func (w *Waiter) Wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stale = true
+	w.stale, w.woken = true, true
 	w.signalLocked()
+}
+
+// Woken reports whether Wake was ever called. An engine whose Awaits have a Waiter each
+// learns so that a turn was found without a notification: these may be lost.
+func (w *Waiter) Woken() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.woken
 }
 
 // Notify makes the claim's Await, or the next one, take the grant that the backend was
@@ -76,14 +85,18 @@ func (w *Waiter) signalLocked() {
 	}
 }
 
-// begin returns the channel that wakes an Await which knows last.
+// begin returns the channel that wakes an Await which knows last. A look that is due
+// sooner stays so: with each call that is interrupted and repeated it would be postponed
+// again.
 func (w *Waiter) begin(last driver.Standing) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.wake == nil {
 		w.wake = make(chan struct{}, 1)
 	}
-	w.recheck = RecheckAfter(last)
+	if next := RecheckAfter(last); w.recheck == (Recheck{}) || next.next.Before(w.recheck.next) {
+		w.recheck = next
+	}
 	return w.wake
 }
 
