@@ -40,7 +40,9 @@ var rows = map[string]row{
 	"etcdlock":  {ours: "etcdlock/internal/etcdstore driver driverkit", engine: true},
 	"zklock":    {ours: "zklock/internal/zkstore driver driverkit", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
-	"sqllock": {ours: "driver driverkit once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
+	"sqllock":                   {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
+	"sqllock/internal/sqlline":  {ours: "sqllock/internal/sqlstore driver driverkit once/record", stdOnly: true, engine: true}, // the line
+	"sqllock/internal/sqlstore": {ours: "driver", stdOnly: true, engine: true},                                                 // below it: statements, and nothing of claims
 
 	"etcdlock/internal/etcdstore": {ours: "driver driverkit", engine: true},
 	"quorum/internal/nodes":       {ours: "driver driverkit", stdOnly: true, engine: true},
@@ -56,9 +58,9 @@ var rows = map[string]row{
 	"redislock/internal/scriptless":  {ours: "redislock/internal/redisclient redislock/internal/keyspace driver driverkit", stdOnly: true, engine: true},
 	"redislock/internal/redisengine": {ours: "redislock/internal/redisclient redislock/internal/keyspace redislock/internal/redisline redislock/internal/scriptless driver", stdOnly: true, engine: true},
 
-	"sqllock/sqlite":   {ours: "sqllock driver driverkit", engine: true},
-	"sqllock/postgres": {ours: "sqllock driver driverkit", engine: true},
-	"sqllock/mysql":    {ours: "sqllock driver driverkit", engine: true},
+	"sqllock/sqlite":   {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
+	"sqllock/postgres": {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
+	"sqllock/mysql":    {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
 	"redlock":          {ours: "quorum redislock redislock/rueidis driver driverkit", engine: true},
 
 	"election":      {ours: "pawl driver internal/recipe", stdOnly: true},

@@ -82,6 +82,16 @@ func (t *Claims[S]) Refused(p, before *Claimed[S]) {
 	}
 }
 
+// Current returns the claim of an ID in its highest try.
+func (t *Claims[S]) Current(id string) (c driver.Claim, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.byID[id]; p != nil {
+		return p.Claim, true
+	}
+	return driver.Claim{}, false
+}
+
 // Find returns the claim of an ID in exactly this try, or nil.
 func (t *Claims[S]) Find(id string, try int) *Claimed[S] {
 	t.mu.Lock()

@@ -37,6 +37,9 @@ func TestTheTableHasTheHighestTry(t *testing.T) {
 			}
 			states = states[1:]
 		}, func(try int) { claims.End(claimed("a", try)) })
+		if have, ok := claims.Current("a"); ok != (c.want != 0) || have.Try != c.want {
+			t.Errorf("%s: the present try is %d, %v", c.what, have.Try, ok)
+		}
 		for try := 1; try <= 2; try++ {
 			p := claims.Find("a", try)
 			if (p != nil) != (try == c.want) || p != nil && p.State != c.state {

@@ -88,6 +88,13 @@ func (r *Sessions[S]) Find(id string) (s S, ok bool) {
 	return s, ok
 }
 
+// All returns the open sessions.
+func (r *Sessions[S]) All() []S {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Collect(maps.Keys(r.open))
+}
+
 // Go starts a goroutine of the engine's, whose ctx ends when Close has ended the
 // sessions; Close waits for it. Go returns that the engine is closed, and then has
 // started nothing.

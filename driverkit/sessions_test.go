@@ -38,6 +38,9 @@ func TestCloseEndsSessionsAndReportsAnErrorOnce(t *testing.T) {
 		if s, ok := r.Find("good"); s != good || !ok {
 			t.Errorf("found %v, %v", s, ok)
 		}
+		if all := r.All(); len(all) != 3 {
+			t.Errorf("%d of three sessions", len(all))
+		}
 		r.Remove("left", left)
 		r.Remove("left", left)
 		if _, ok := r.Find("left"); ok {

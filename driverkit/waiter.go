@@ -20,6 +20,7 @@ type Waiter struct {
 	wake    chan struct{} // made by the first Await, buffered by one, never closed
 	current uint64        // the generation of the subscription in which no notification was missed; 0: none
 	stale   bool          // Await has to look, whatever the generation
+	woken   bool          // Wake was called
 	recheck Recheck
 }
 
@@ -36,8 +37,16 @@ func (w *Waiter) Current(generation uint64) {
 func (w *Waiter) Wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stale = true
+	w.stale, w.woken = true, true
 	w.signalLocked()
+}
+
+// Woken reports whether Wake was ever called. An engine whose Awaits have a Waiter each
+// learns so that a turn was found without a notification: these may be lost.
+func (w *Waiter) Woken() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.woken
 }
 
 // Notify makes the claim's Await, or the next one, take the grant that the backend was

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
@@ -28,6 +29,18 @@ func TestWaitersAreWokenByClaimAndByName(t *testing.T) {
 	all.Remove(other, waiters["3"])
 	if all.Find("1") != waiters["1"] || all.Find("3") != nil || len(all.Names()) != 1 {
 		t.Errorf("after two were removed: %v, %v, %v", all.Find("1"), all.Find("3"), all.Names())
+	}
+}
+
+func TestAWaiterKnowsWhetherItWasWoken(t *testing.T) {
+	var w driverkit.Waiter
+	w.Notify()
+	w.Suspect(time.Hour)
+	if w.Woken() {
+		t.Error("woken without a Wake")
+	}
+	if w.Wake(); !w.Woken() {
+		t.Error("not woken by a Wake")
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // that was shown last may be gone for long.
 func TestAnObserverIsToldThatTheStoreIsSilent(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // it is a file: it answers
 		}

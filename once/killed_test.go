@@ -112,7 +112,7 @@ func eachKilled(t *testing.T, orders, kills int) {
 	for _, hold := range []bool{false, true} {
 		t.Run(fmt.Sprint("hold ", hold), func(t *testing.T) {
 			t.Parallel()
-			recipetest.EachSiteWithRecords(t, func(t *testing.T, s *recipetest.Site) { killed(t, s.URL, hold, orders, kills) })
+			recipetest.EachSharedWithRecords(t, func(t *testing.T, s *recipetest.Store) { killed(t, s.URL, hold, orders, kills) })
 		})
 	}
 }

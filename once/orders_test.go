@@ -29,7 +29,7 @@ func breakLock(t *testing.T, c *pawl.Client) {
 
 func TestARunnerThatLostItsLeaseCannotStore(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) {
 		a, b, ctx := open(t, pawl.WithTTL(2*time.Second)), open(t), t.Context()
 		v, err := once.Do(ctx, a, "k", func(lease context.Context) (string, error) {
 			breakLock(t, b)
@@ -58,7 +58,7 @@ func TestARunnerThatLostItsLeaseCannotStore(t *testing.T) {
 // begun. Its write goes over the version that it began with, and that is gone.
 func TestARunnerThatDoesNotKnowOfItsLossCannotStoreEither(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) {
 		c, ctx := open(t, pawl.WithTTL(30*time.Second)), t.Context()
 		r, err := c.Records()
 		if err != nil {
@@ -93,7 +93,7 @@ func TestARunnerThatDoesNotKnowOfItsLossCannotStoreEither(t *testing.T) {
 
 func TestARunThatWasLostIsHeldUntilSomebodyResolvesIt(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) {
 		a, b, ctx := open(t, pawl.WithTTL(2*time.Second)), open(t), t.Context()
 		lose := func() {
 			_, err := once.Do(ctx, a, "k", func(lease context.Context) (string, error) {

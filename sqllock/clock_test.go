@@ -61,10 +61,10 @@ func TestASteppedClockCostsHoldsButNoTokens(t *testing.T) {
 				select {
 				case <-before.Context().Done():
 					if late, lost := time.Since(stepped), watch.End(); late-lost > ttl {
-						t.Errorf("step %d: told after %v; the machine stood still for %v", i, late, lost)
+						t.Errorf("step %d: reported after %v; the machine stood still for %v", i, late, lost)
 					}
 				case <-time.After(5 * ttl):
-					t.Fatalf("step %d: a holder whose time was over was not told", i)
+					t.Fatalf("step %d: a holder whose time was over did not learn of it", i)
 				}
 				if err := next.Unlock(); err != nil {
 					t.Errorf("step %d: %v", i, err)

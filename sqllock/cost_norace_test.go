@@ -39,9 +39,9 @@ func TestNoRaceAThousandWaitersDoNotSlowTheHoldersRenewal(t *testing.T) {
 			}
 			cancel()
 			wg.Wait()
-			t.Logf("a beat of the holder takes %v alone, %v before a thousand who wait", alone, crowded)
+			t.Logf("a beat of the holder takes %v alone, %v before a thousand waiters", alone, crowded)
 			if crowded > limit {
-				t.Errorf("%v alone, %v before a thousand who wait", alone, crowded)
+				t.Errorf("%v alone, %v before a thousand waiters", alone, crowded)
 			}
 			r.exec(t, "DELETE FROM pawl_claim WHERE name = ?", name)
 			r.exec(t, "DELETE FROM pawl_head WHERE name = ?", name)
@@ -50,7 +50,7 @@ func TestNoRaceAThousandWaitersDoNotSlowTheHoldersRenewal(t *testing.T) {
 }
 
 // stand puts many in line for a name: most straight into the tables, since the store
-// counts all before each who comes, and the last hundred, who are returned, for real.
+// counts the rows ahead of each new claim, and the last hundred, which are returned, for real.
 func (r *rig) stand(t *testing.T, s driver.Session, name string, waiters int) map[driver.Claim]driver.Standing {
 	t.Helper()
 	const real = 100
@@ -67,7 +67,7 @@ func (r *rig) stand(t *testing.T, s driver.Session, name string, waiters int) ma
 		w := mutex(name)
 		all[w] = enter(t, s, w)
 		if all[w].Ahead < waiters-real {
-			t.Fatalf("one who comes behind %d stands at %+v", len(rows), all[w])
+			t.Fatalf("a claim that enters behind %d stands at %+v", len(rows), all[w])
 		}
 	}
 	return all

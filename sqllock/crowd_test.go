@@ -15,7 +15,7 @@ import (
 // None of these tests is parallel with the others: a crowd takes the processors, and
 // others measure time.
 
-// Somebody always has the row of a name on which many come and go.
+// The row of a name on which many callers come and go is always locked by one of them.
 func TestACrowdThatComesAndGoesDoesNotKeepTheHolderFromBeating(t *testing.T) {
 	onServers(t, func(t *testing.T, r *rig) {
 		name := nameOf(t)
@@ -56,7 +56,7 @@ func comeAndGo(ctx context.Context, t *testing.T, s driver.Session, name string)
 // long may have met a machine that stood still, and is made again.
 func beatUnlessStalled(t *testing.T, s driver.Session, c driver.Claim, n int) {
 	t.Helper()
-	const patience = 500 * time.Millisecond
+	const limit = 500 * time.Millisecond
 	for range 10 {
 		begun := time.Now()
 		out := make([]driver.Standing, 1)
@@ -66,7 +66,7 @@ func beatUnlessStalled(t *testing.T, s driver.Session, c driver.Claim, n int) {
 			t.Fatalf("beat %d: %+v, %v", n, out[0], err)
 		case out[0].Valid != 0:
 			return
-		case time.Since(begun) < patience:
+		case time.Since(begun) < limit:
 			t.Fatalf("beat %d gave up after %v: %+v", n, time.Since(begun), out[0])
 		}
 	}
@@ -135,7 +135,7 @@ func holdMany(t *testing.T, s driver.Session, name string, n int) []driver.Claim
 	return live
 }
 
-// A thousand who wait give up at the same moment, and the holder unlocks.
+// A thousand waiters give up at the same moment, and the holder unlocks.
 func TestAHolderKeepsItsLeaseWhenACrowdGivesUp(t *testing.T) {
 	onServers(t, func(t *testing.T, r *rig) { giveUp(t, r, 50, 10*time.Second) })
 }

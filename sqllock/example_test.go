@@ -42,7 +42,7 @@ func ExampleOnceTx() {
 		receipt, err := sqllock.OnceTx(ctx, tx, engine, order, func(ctx context.Context) (string, error) {
 			_, err := tx.ExecContext(ctx, "INSERT INTO sales (amount) VALUES (?)", amount)
 			return fmt.Sprintf("%s: %d paid", order, amount), err
-		}, sqllock.OncePayload([]byte{byte(amount)}))
+		}, sqllock.WithPayload([]byte{byte(amount)}))
 		if err != nil {
 			return "", err
 		}

@@ -105,9 +105,9 @@ func (r *rig) overtakes(t *testing.T, c *pawl.Client, inLine bool, first, next t
 	r.setCount(t, tx, key, n+1)
 	committed := time.Now()
 	<-done
-	// A commit tells nobody; who waits for it must not wait for the hold's expiry.
+	// A commit sends no notice; the next claim must not wait for the hold's expiry.
 	if took := time.Since(committed); r.name == "postgres" && took > 5*time.Second {
-		t.Errorf("the next was let in %v after the commit, at a TTL of 10 s; it took %q", took, held.Name())
+		t.Errorf("the next claim was granted %v after the commit, at a TTL of 10 s; it took %q", took, held.Name())
 	}
 	if err := <-left; err != nil {
 		t.Errorf("unlock: %v", err)
@@ -189,13 +189,13 @@ func (r *rig) passed(t testing.TB, c *pawl.Client, key string, before func()) *p
 
 // A transaction that has looked before the lock was passed to its holder works on
 // what was there before: the row of the lock has not changed since.
-func TestATransactionThatLookedBeforeThePassOnIsRefused(t *testing.T) {
+func TestATransactionThatReadBeforeThePassOnIsRefused(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
 		c := openClient(t, r.url)
 		for _, level := range []sql.IsolationLevel{sql.LevelRepeatableRead, sql.LevelSerializable} {
 			if level == sql.LevelSerializable && r.name != "postgres" {
-				continue // it reads the present, and whoever would change that waits
+				continue // it reads current rows, and a change of them waits
 			}
 			accepted := 0
 			for range passRuns {
@@ -218,7 +218,7 @@ func TestATransactionThatLookedBeforeThePassOnIsRefused(t *testing.T) {
 				_ = l.Unlock()
 			}
 			if accepted > 0 {
-				t.Errorf("%s: of %d runs Guard accepted an old view in %d", level, passRuns, accepted)
+				t.Errorf("%s: of %d runs Guard accepted an old snapshot in %d", level, passRuns, accepted)
 			}
 		}
 	})
@@ -250,8 +250,8 @@ func TestALeaseThatWasPassedOnGuardsATransaction(t *testing.T) {
 	})
 }
 
-// SQLite lets a transaction write only if nobody has written since it looked.
-func TestOnSQLiteATransactionThatLookedBeforeThePassOnIsRefused(t *testing.T) {
+// SQLite permits a write only if no other transaction wrote since the snapshot.
+func TestOnSQLiteATransactionThatReadBeforeThePassOnIsRefused(t *testing.T) {
 	t.Parallel()
 	r := rigOf(t, 3)
 	c := openClient(t, r.url)
@@ -266,7 +266,7 @@ func TestOnSQLiteATransactionThatLookedBeforeThePassOnIsRefused(t *testing.T) {
 			_ = r.count(t, tx, key)
 		})
 		if err := sqllock.Guard(t.Context(), tx, l); err == nil {
-			t.Error("Guard accepted an old view")
+			t.Error("Guard accepted an old snapshot")
 		}
 		_ = tx.Rollback()
 		_ = l.Unlock()
@@ -275,7 +275,7 @@ func TestOnSQLiteATransactionThatLookedBeforeThePassOnIsRefused(t *testing.T) {
 
 // Where the row is held by the guarded transaction, Unlock comes back in time all
 // the same, and what it could not do is done after the commit.
-func TestUnlockBeforeTheGuardedCommitIsSettledAfterIt(t *testing.T) {
+func TestUnlockBeforeTheGuardedCommitTakesEffectAfterIt(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, r *rig) {
 		c, rival := openClient(t, r.url, pawl.WithTTL(3*time.Second)), openClient(t, r.url)
@@ -309,7 +309,7 @@ func TestUnlockBeforeTheGuardedCommitIsSettledAfterIt(t *testing.T) {
 		}()
 		select {
 		case err := <-waits:
-			t.Errorf("somebody else was let in before the commit (%v)", err)
+			t.Errorf("another claim was granted the lock before the commit (%v)", err)
 		case <-time.After(200 * time.Millisecond):
 		}
 		if err := tx.Commit(); err != nil {
@@ -321,7 +321,7 @@ func TestUnlockBeforeTheGuardedCommitIsSettledAfterIt(t *testing.T) {
 				t.Error(err)
 			}
 		case <-time.After(20 * time.Second):
-			t.Error("nobody was let in after the commit")
+			t.Error("no waiter was granted the lock after the commit")
 		}
 	})
 }

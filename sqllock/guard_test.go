@@ -91,7 +91,7 @@ func zombies(t *testing.T, r *rig, tries int) {
 	for range names { // at once: most of a try is waiting for an expiry
 		key := r.ledger(t)
 		wg.Go(func() {
-			haunt(t, r, ea, eb, key, tries/names, &committed, &refused)
+			holdToExpiry(t, r, ea, eb, key, tries/names, &committed, &refused)
 			stale.Add(r.number(t, "SELECT stale FROM ledger WHERE name = ?", key))
 			writes.Add(r.number(t, "SELECT writes FROM ledger WHERE name = ?", key))
 		})
@@ -107,8 +107,8 @@ func zombies(t *testing.T, r *rig, tries int) {
 	}
 }
 
-// haunt has a holder write at about its expiry, beside a rival that takes over.
-func haunt(t *testing.T, r *rig, ea, eb driver.Engine, key string, rounds int, committed, refused *atomic.Int64) {
+// holdToExpiry has a holder write at about its expiry, beside a rival that takes over.
+func holdToExpiry(t *testing.T, r *rig, ea, eb driver.Engine, key string, rounds int, committed, refused *atomic.Int64) {
 	const ttl = 40 * time.Millisecond
 	short, long, b := openSession(t, ea, ttl), openSession(t, ea, time.Minute), openSession(t, eb, time.Minute)
 	name := nameOf(t)
@@ -243,7 +243,7 @@ func TestATakeoverWaitsForTheGuardedCommit(t *testing.T) {
 		}()
 		select {
 		case err := <-held:
-			t.Fatalf("the rival was let in while the guarded transaction was open (%v)", err)
+			t.Fatalf("the rival was granted while the guarded transaction was open (%v)", err)
 		case <-time.After(3 * ttl):
 		}
 		if err := tx.Commit(); err != nil {
@@ -255,7 +255,7 @@ func TestATakeoverWaitsForTheGuardedCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatal("the rival was not let in after the commit")
+			t.Fatal("the rival was not granted after the commit")
 		}
 	})
 }
@@ -473,7 +473,7 @@ func TestReadersAreGuardedToo(t *testing.T) {
 		writer := tries(mutex(reader.Name()))
 		writer.Need, writer.Limit = driver.All, driver.All
 		if st, err := enterUntil(ctx, b, writer); err == nil {
-			t.Fatalf("a writer is let in while an expired reader's guard is open: %+v", st)
+			t.Fatalf("a writer is granted while an expired reader's guard is open: %+v", st)
 		}
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
@@ -523,7 +523,7 @@ func TestAClaimThatWaitsIsNotGuardedFor(t *testing.T) {
 		}
 		take(t, s, reader)
 		if err := guard(); err != nil {
-			t.Errorf("a guard of one that was let in: %v", err)
+			t.Errorf("a guard of a claim that was granted: %v", err)
 		}
 	})
 }

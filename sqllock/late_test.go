@@ -166,13 +166,13 @@ func TestABeatThatWaitedForItsRowRevivesNothing(t *testing.T) {
 			if _, err := tx.ExecContext(t.Context(), own.marked("UPDATE "+prefix+end), c.Name); err != nil {
 				t.Fatal(err)
 			}
-			told := make(chan driver.Standing, 1)
-			go func() { // ends with what it is told
+			answered := make(chan driver.Standing, 1)
+			go func() { // ends with its answer
 				out := make([]driver.Standing, 1)
 				for !out[0].Gone && out[0].Valid == 0 && t.Context().Err() == nil {
 					_ = s.Beat(t.Context(), []driver.Claim{c}, out) // it waits for a second at most
 				}
-				told <- out[0]
+				answered <- out[0]
 			}()
 			for began := time.Now(); own.number(t, waiting, "UPDATE%"+prefix+"%") == 0; time.Sleep(time.Millisecond) {
 				if time.Since(began) > 30*time.Second {
@@ -182,7 +182,7 @@ func TestABeatThatWaitedForItsRowRevivesNothing(t *testing.T) {
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
 			}
-			if st := <-told; !st.Gone {
+			if st := <-answered; !st.Gone {
 				t.Errorf("limit %d: %+v", size, st)
 			}
 		}

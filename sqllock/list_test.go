@@ -119,12 +119,12 @@ func TestAListOfOneLongLineShowsEveryClaimOnceAndInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told []string
+		var shown []string
 		for _, x := range line {
-			told = append(told, x.ID)
+			shown = append(shown, x.ID)
 		}
-		if !slices.Equal(got, want) || !slices.Equal(told, want) {
-			t.Errorf("of %d in line List shows %d and Line %d, or not in order", len(want), len(got), len(told))
+		if !slices.Equal(got, want) || !slices.Equal(shown, want) {
+			t.Errorf("of %d in line List shows %d and Line %d, or not in order", len(want), len(got), len(shown))
 		}
 	})
 }

@@ -191,8 +191,8 @@ func TestADuplicateWaitsForTheTransactionsEnd(t *testing.T) {
 	})
 }
 
-// Under stricter levels a duplicate may be refused because its view is old; begun
-// again it gets the result. Nobody runs twice.
+// Under stricter levels a duplicate may be refused because its snapshot is old; begun
+// again it gets the result. None runs twice.
 func TestOnceTxUnderEveryIsolationLevel(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
@@ -223,7 +223,7 @@ func TestOnceTxUnderEveryIsolationLevel(t *testing.T) {
 }
 
 // The transaction has looked at the database before the first was committed.
-func TestADuplicateWithAnOldViewDoesNotRun(t *testing.T) {
+func TestADuplicateWithAnOldSnapshotDoesNotRun(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
 		s := newTill(t, r)
@@ -281,16 +281,16 @@ func TestOnceTxRemembersOnlyWhatItShould(t *testing.T) {
 			t.Errorf("a duplicate of a permanent error: ran %v, %v", ran, err)
 		}
 		key = nameOf(t)
-		if _, _, err := s.sell(t.Context(), key, 1, sql.LevelDefault, nil, true, sqllock.OncePayload([]byte("one"))); err != nil {
+		if _, _, err := s.sell(t.Context(), key, 1, sql.LevelDefault, nil, true, sqllock.WithPayload([]byte("one"))); err != nil {
 			t.Fatal(err)
 		}
-		_, ran, err = s.sell(t.Context(), key, 2, sql.LevelDefault, nil, true, sqllock.OncePayload([]byte("two")))
+		_, ran, err = s.sell(t.Context(), key, 2, sql.LevelDefault, nil, true, sqllock.WithPayload([]byte("two")))
 		if e, ok := errors.AsType[*once.Error](err); ran || !errors.Is(err, once.ErrMismatch) || !ok || e.Record.State != once.Done || string(e.Record.Result) != `{"Amount":1}` {
 			t.Errorf("another payload: ran %v, %v", ran, err)
 		}
 		key = nameOf(t)
 		for i := range 2 { // the first has ended when the second comes
-			if _, ran, err := s.sell(t.Context(), key, 1, sql.LevelDefault, nil, true, sqllock.OnceKeep(time.Millisecond)); err != nil || !ran {
+			if _, ran, err := s.sell(t.Context(), key, 1, sql.LevelDefault, nil, true, sqllock.WithKeep(time.Millisecond)); err != nil || !ran {
 				t.Errorf("call %d, with nothing kept: ran %v, %v", i, ran, err)
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -423,7 +423,7 @@ func TestOnceTxTakesPGXTransactionsAndNothingElse(t *testing.T) {
 			t.Errorf("a key of %d bytes is taken", len(key))
 		}
 	}
-	if _, err := sqllock.OnceTx(t.Context(), tx, s.records, "k", fn, sqllock.OnceKeep(-1)); err == nil {
+	if _, err := sqllock.OnceTx(t.Context(), tx, s.records, "k", fn, sqllock.WithKeep(-1)); err == nil {
 		t.Error("a result is kept for less than nothing")
 	}
 }
@@ -434,7 +434,7 @@ func TestABeatDoesNotWaitForARecordThatIsBeingReplaced(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
 		s, key := newTill(t, r), nameOf(t)
-		if _, _, err := s.sell(t.Context(), key, 1, sql.LevelDefault, nil, true, sqllock.OnceKeep(time.Millisecond)); err != nil {
+		if _, _, err := s.sell(t.Context(), key, 1, sql.LevelDefault, nil, true, sqllock.WithKeep(time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(50 * time.Millisecond) // it has ended

@@ -17,10 +17,9 @@ import (
 	"github.com/pawl-go/pawl/internal/stalltest"
 )
 
-// The tests here are named for what went wrong in other lock libraries; the
-// letter and number are those of the list they come from.
+// The tests here are for what went wrong in other lock libraries.
 
-// T1, T14: a name or a host is no owner. B has taken over from A, of the same
+// A name or a host is no owner. B has taken over from A, of the same
 // process and note: nothing that A does touches B.
 func TestAnExpiredHolderCannotTouchItsSuccessor(t *testing.T) {
 	t.Parallel()
@@ -47,7 +46,7 @@ func TestAnExpiredHolderCannotTouchItsSuccessor(t *testing.T) {
 	})
 }
 
-// T2: an answer that was nine tenths of the TTL under way promises a tenth.
+// An answer that was nine tenths of the TTL under way promises a tenth.
 func TestALateAnswerPromisesNoMoreThanIsLeft(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
@@ -80,9 +79,9 @@ func TestALateAnswerPromisesNoMoreThanIsLeft(t *testing.T) {
 	})
 }
 
-// T3: a statement that waited for its row past the TTL must not hold with a
+// A statement that waited for its row past the TTL must not hold with a
 // clock from before the wait.
-func TestAGrantThatWaitedForItsRowIsStillHeldWhenTold(t *testing.T) {
+func TestAGrantThatWaitedForItsRowIsStillHeldWhenAnswered(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
 		const ttl = 3 * time.Second // a machine that stands still must not end the lease that is told
@@ -133,7 +132,7 @@ func TestAGrantThatWaitedForItsRowIsStillHeldWhenTold(t *testing.T) {
 	})
 }
 
-// T5: beats that follow each other within one tick of the clock change nothing,
+// Beats that follow each other within one tick of the clock change nothing,
 // which must not look like a loss.
 func TestBeatsInTheSameInstantAreNoLoss(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {
@@ -148,12 +147,12 @@ func TestBeatsInTheSameInstantAreNoLoss(t *testing.T) {
 	})
 }
 
-// T6: with the database silent the context ends before the TTL is over.
-func TestALossIsToldInTimeWhenTheDatabaseIsSilent(t *testing.T) {
+// With the database silent the context ends before the TTL is over.
+func TestALossIsReportedInTimeWhenTheDatabaseIsSilent(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
 		const ttl = 2 * time.Second
-		stalltest.Within(t, ttl, "told", func() time.Duration {
+		stalltest.Within(t, ttl, "reported", func() time.Duration {
 			p := faultproxy.New(t, r.addr)
 			c := openClient(t, r.via(p.Addr()), pawl.WithTTL(ttl))
 			l, err := c.Mutex(nameOf(t)).Lock(t.Context())
@@ -165,20 +164,20 @@ func TestALossIsToldInTimeWhenTheDatabaseIsSilent(t *testing.T) {
 			select {
 			case <-l.Context().Done():
 			case <-time.After(10 * ttl):
-				t.Fatal("not told")
+				t.Fatal("the loss was not reported")
 			}
-			told := time.Since(silent)
+			took := time.Since(silent)
 			if !errors.Is(context.Cause(l.Context()), pawl.ErrLost) {
 				t.Errorf("cause %v", context.Cause(l.Context()))
 			}
 			p.Reset()
 			p.Heal()
-			return told
+			return took
 		})
 	})
 }
 
-// Whoever asks a silent database without a time limit of its own is told all the same.
+// A read of a silent database ends, also if its caller has set no deadline.
 func TestQuestionsToASilentDatabaseEnd(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
@@ -213,7 +212,7 @@ func TestQuestionsToASilentDatabaseEnd(t *testing.T) {
 	})
 }
 
-// T7, T22: connections that are cut again and again cost no lease; a claim that
+// Connections that are cut again and again cost no lease; a claim that
 // was evicted is lost.
 func TestCutConnectionsAreNoLossAndEvictionIsOne(t *testing.T) {
 	t.Parallel()
@@ -245,12 +244,12 @@ func TestCutConnectionsAreNoLossAndEvictionIsOne(t *testing.T) {
 		select {
 		case <-l.Context().Done():
 		case <-time.After(5 * ttl):
-			t.Fatal("an evicted holder was not told")
+			t.Fatal("an evicted holder did not learn of it")
 		}
 	})
 }
 
-// T8: a beat that is under way while its claim is left does not bring it back.
+// A beat that is under way while its claim is left does not bring it back.
 func TestABeatBesideALeaveRevivesNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {
 		e, name := r.engine(t), nameOf(t)
@@ -282,7 +281,7 @@ func TestABeatBesideALeaveRevivesNothing(t *testing.T) {
 	})
 }
 
-// T9, T15: a wait that is cancelled at any moment, also in the very one in which
+// A wait that is cancelled at any moment, also in the very one in which
 // its turn comes, leaves nothing that stands in the way.
 func TestACancelledWaitLeavesNothingBehind(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {
@@ -322,7 +321,7 @@ func lockSoon(t *testing.T, c *pawl.Client, name string) *pawl.Lease {
 	return l
 }
 
-// T10: the reply to an Enter is lost; asked again, the store gives the same
+// The reply to an Enter is lost; asked again, the store gives the same
 // token and does not call the claim its own rival.
 func TestALostReplyIsAnsweredTheSame(t *testing.T) {
 	t.Parallel()
@@ -354,7 +353,7 @@ func TestALostReplyIsAnsweredTheSame(t *testing.T) {
 	})
 }
 
-// T11: tokens rise although the name's row was swept, or comes from an old copy.
+// Tokens rise although the name's row was swept, or comes from an old copy.
 func TestTokensRiseOverALostOrRestoredRow(t *testing.T) {
 	onServers(t, func(t *testing.T, r *rig) {
 		s, name := openSession(t, r.engine(t), time.Minute), nameOf(t)
@@ -378,7 +377,7 @@ func TestTokensRiseOverALostOrRestoredRow(t *testing.T) {
 	})
 }
 
-// T12: a pool gives every statement whichever connection it likes. What was taken on
+// A pool gives every statement whichever connection it likes. What was taken on
 // one is given back on another, also when the first is gone, and a release that finds
 // nothing to give back says so.
 func TestALockBelongsToNoConnection(t *testing.T) {
@@ -429,7 +428,7 @@ func TestALockBelongsToNoConnection(t *testing.T) {
 	})
 }
 
-// T13: what is given back of one name leaves the others of the process alone.
+// What is given back of one name leaves the others of the process alone.
 func TestNamesOfOneProcessAreApart(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {
 		c, name := openClient(t, r.url), nameOf(t)
@@ -452,7 +451,7 @@ func TestNamesOfOneProcessAreApart(t *testing.T) {
 	})
 }
 
-// T18: many new names at once, by many clients.
+// Many new names at once, by many clients.
 func TestManyNewNamesAtOnce(t *testing.T) {
 	onServers(t, func(t *testing.T, r *rig) {
 		e, name := r.engine(t), nameOf(t)
@@ -478,12 +477,12 @@ func TestManyNewNamesAtOnce(t *testing.T) {
 		}
 		wg.Wait()
 		if n := e.(retried).Retried(); n != 0 {
-			t.Errorf("%d flights were undone by the server", n)
+			t.Errorf("%d batches were rolled back by the server", n)
 		}
 	})
 }
 
-// T19: many processes make the tables at once.
+// Many processes make the tables at once.
 func TestManyMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, r *rig) {
@@ -512,7 +511,7 @@ func TestManyMigrateAtOnce(t *testing.T) {
 	})
 }
 
-// T20: names that a collation would take for one another.
+// Names that a collation would take for one another.
 func TestNamesAreComparedByteByByte(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {
 		s, base := openSession(t, r.engine(t), time.Minute), newID()
@@ -523,7 +522,7 @@ func TestNamesAreComparedByteByByte(t *testing.T) {
 	})
 }
 
-// T21: of two who write a record at once one is told that it came too late, and
+// Of two concurrent writes of a record one fails with a conflict, and
 // the largest value comes back as it was.
 func TestARecordHasOneWriterAVersion(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {
@@ -581,7 +580,7 @@ func TestVersionsRiseOnARecordWhoseClockWasAhead(t *testing.T) {
 	})
 }
 
-// T24: idle rows are removed while others take the same names.
+// Idle rows are removed while others take the same names.
 func TestSweepingNeverTakesANameFromItsHolder(t *testing.T) {
 	onServers(t, func(t *testing.T, r *rig) {
 		e, name := r.engine(t), nameOf(t)

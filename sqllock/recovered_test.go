@@ -46,7 +46,7 @@ func TestAWaitThatEndsDoesNotBlameAServerThatIsBack(t *testing.T) {
 
 // Who is told in the end that the lock is held learns for how long it was held by then,
 // not when it began to wait, although it has hardly looked since.
-func TestAWaitThatEndsTellsForHowLongTheLockIsHeldByThen(t *testing.T) {
+func TestAWaitThatEndsReportsForHowLongTheLockIsHeldByThen(t *testing.T) {
 	r := pushed(t)
 	const ttl, wait = 10 * time.Second, 3 * time.Second
 	name := nameOf(t)

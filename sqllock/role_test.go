@@ -52,7 +52,7 @@ func play(role string) int {
 	return 0
 }
 
-// T23: a holder is stopped for longer than its TTL, somebody else takes over and
+// A holder is stopped for longer than its TTL, somebody else takes over and
 // writes, and the first one goes on.
 func TestAHolderThatWasStoppedCannotCommit(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,7 @@ func (r *rig) waitsForRow(t *testing.T, prefix string) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatal("nobody waits for a row")
+			t.Fatal("no statement waits for a row")
 		}
 	}
 }
@@ -103,10 +103,10 @@ func (r *rig) sweepUntilGone(t *testing.T, prefix, name string) (sweeps int) {
 
 // A row that a user's transaction holds keeps nobody from other names, whoever waits
 // for it and whatever is swept meanwhile.
-func TestASweepKeepsNobodyFromAFreeName(t *testing.T) {
+func TestASweepBlocksNoFreeName(t *testing.T) {
 	onServers(t, func(t *testing.T, r *rig) {
 		if !r.polls() {
-			return // who makes a row locks no other one there
+			return // making a row locks no other row there
 		}
 		t.Run("while a guarded name is waited for", func(t *testing.T) {
 			own, prefix := r.tables(t)
@@ -198,7 +198,7 @@ func TestASweepPassesARecordThatIsHeld(t *testing.T) {
 func TestRowsAreSweptWhileNewNamesAreTakenWithoutPause(t *testing.T) {
 	onServers(t, func(t *testing.T, r *rig) {
 		if !r.polls() {
-			return // who makes a row locks no other one there
+			return // making a row locks no other row there
 		}
 		own, prefix := r.tables(t)
 		e := own.engine(t)

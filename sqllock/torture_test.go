@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// retried tells how often an engine's store sent a flight again because the
+// retried tells how often an engine's store sent a batch again because the
 // server had undone it.
 type retried interface{ Retried() int64 }
 
@@ -117,7 +117,7 @@ func torture(t *testing.T, r *rig, clients, rounds, names int) {
 		}
 	}
 	if again != 0 {
-		t.Errorf("%d flights were undone by the server and sent again", again)
+		t.Errorf("%d batches were rolled back by the server and sent again", again)
 	}
 	t.Logf("%d holds over %d names by %d clients in %v", holds.Load(), names, clients, time.Since(begun))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/internal/faultproxy"
 )
 
-// pushed is the server that tells who waits of its turn.
+// pushed is the server that notifies waiters of their turn.
 func pushed(t *testing.T) *rig {
 	t.Helper()
 	t.Parallel()
@@ -52,7 +52,7 @@ func beatUntil(t *testing.T, got <-chan driver.Standing, s driver.Session, live 
 		case <-time.After(s.TTL() / 8):
 		}
 		if time.Since(began) > 10*s.TTL() {
-			t.Fatal("nobody noticed")
+			t.Fatal("no waiter noticed")
 		}
 	}
 }
@@ -78,7 +78,7 @@ func awaitHeld(t *testing.T, s driver.Session, c driver.Claim, last driver.Stand
 
 // Claims that wait cost their beats, which are one request for all of them, and tell
 // all that a look would; also while somebody is dead who is in nobody's way.
-func TestThoseWhoAreBeatenNeedNotLook(t *testing.T) {
+func TestBeatenWaitersNeedNotLook(t *testing.T) {
 	r := pushed(t).apart(t)
 	const ttl = 5 * time.Second
 	p, name := faultproxy.New(t, r.addr), nameOf(t)
@@ -99,7 +99,7 @@ func TestThoseWhoAreBeatenNeedNotLook(t *testing.T) {
 		beatAll(t, holder, h)
 		for _, st := range beatAll(t, waiters, live...) {
 			if st.Held || st.Gone || st.Valid == 0 {
-				t.Fatalf("one who waits stands at %+v", st)
+				t.Fatalf("a waiting claim stands at %+v", st)
 			}
 		}
 		time.Sleep(ttl / 8)
@@ -112,8 +112,8 @@ func TestThoseWhoAreBeatenNeedNotLook(t *testing.T) {
 	}
 }
 
-// Those who are beaten look all the same when somebody ahead of them dies.
-func TestThoseWhoAreBeatenNoticeTheDead(t *testing.T) {
+// Waiters whose claims are beaten look all the same when a claim ahead expires.
+func TestBeatenWaitersNoticeExpiredHolders(t *testing.T) {
 	r := pushed(t)
 	const ttl = 2 * time.Second
 	sessions := func(t *testing.T) (dying, living driver.Session, name string) {
@@ -144,13 +144,13 @@ func TestThoseWhoAreBeatenNoticeTheDead(t *testing.T) {
 		noticed(t, living, last, next)
 		<-done
 	})
-	t.Run("the holder and one who waits", func(t *testing.T) {
+	t.Run("the holder and a waiting claim", func(t *testing.T) {
 		dying, living, name := sessions(t)
 		hold(t, dying, mutex(name))
 		enter(t, dying, mutex(name))
 		noticed(t, living, mutex(name))
 	})
-	t.Run("one of two who hold", func(t *testing.T) {
+	t.Run("one of two holders", func(t *testing.T) {
 		dying, living, name := sessions(t)
 		permit := func() driver.Claim {
 			c := mutex(name)

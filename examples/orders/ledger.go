@@ -43,7 +43,7 @@ func (l *ledger) try(ctx context.Context, order string) (string, error) {
 	receipt, err := sqllock.OnceTx(ctx, tx, l.records, order, func(ctx context.Context) (string, error) {
 		_, err := tx.ExecContext(ctx, l.insert, order)
 		return "receipt of " + order, err
-	}, sqllock.OncePayload([]byte(order)))
+	}, sqllock.WithPayload([]byte(order)))
 	if err != nil {
 		return "", err
 	}

@@ -9,27 +9,27 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/sqllock"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
-// Numbers of errors that mean something to us.
+// Error numbers of MySQL and MariaDB.
 const (
 	changedSinceRead = 1020 // MariaDB's snapshot isolation
 	lockWaitTimeout  = 1205
 	deadlock         = 1213
-	outOfRange       = 1690 // a veto or a missing row, on purpose
+	outOfRange       = 1690 // require_claim or lock_head failed on purpose
 	noSuchTable      = 1146
 	noSuchColumn     = 1054
 	wrongBinlog      = 1665
 	syntax           = 1064
-	twoRows          = 1242 // a server that takes no writes, on purpose
+	twoRows          = 1242 // the macro primary failed on purpose: the server is read-only
 )
 
 var (
 	readOnly = []uint16{1290, 1792, 1836, 3100, twoRows}
 	denied   = []uint16{1044, 1045, 1049, 1142, 1143, 1227, 1370, 1410, 1698, 1820}
-	// The server answered, and the statement itself was wrong: all others may be
-	// met by one that is on its way down or too busy.
+	// The statement itself was wrong. Any other error may come from a server that is
+	// overloaded or shutting down.
 	faults = []uint16{1048, 1062, 1063, 1264, 1406, syntax, wrongBinlog, outOfRange}
 )
 
@@ -38,13 +38,12 @@ func isCode(err error, codes ...uint16) bool {
 	return ok && slices.Contains(codes, e.Number)
 }
 
-// refused reports that the server undid a flight because of what others did at
-// the same time: it may be sent again.
-func refused(err error) bool { return isCode(err, deadlock, changedSinceRead) }
+// isRefused reports that the server rolled a batch back because of concurrent
+// transactions: it may be sent again.
+func isRefused(err error) bool { return isCode(err, deadlock, changedSinceRead) }
 
-// answer wraps errors in the driver's sentinels where one fits, and says what to
-// do where it is for the operator to do something.
-func (s *store) answer(ctx context.Context, err error) error {
+// withCtxErr is classify for a call whose ctx may have ended.
+func (s *store) withCtxErr(ctx context.Context, err error) error {
 	err = s.classify(err)
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
@@ -52,12 +51,14 @@ func (s *store) answer(ctx context.Context, err error) error {
 	return err
 }
 
+// classify wraps errors in the driver's sentinels where one fits, and says what the
+// operator can do.
 func (s *store) classify(err error) error {
 	_, answered := errors.AsType[*mysql.MySQLError](err)
 	switch {
 	case err == nil, errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrUnreachable):
 		return err
-	case !answered: // a connection that was not had or broke
+	case !answered: // there was no connection, or it broke
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	case isCode(err, noSuchTable):
 		return fmt.Errorf("mysql: the tables %s are not there, or not of this version: run pawl migrate: %w", s.tables.shown, err)
@@ -70,7 +71,7 @@ func (s *store) classify(err error) error {
 	case isCode(err, denied...):
 		return fmt.Errorf("%w: %w", driver.ErrDenied, err)
 	case isCode(err, lockWaitTimeout):
-		return fmt.Errorf("%w: %w: %w", driver.ErrUnreachable, sqllock.ErrLocked, err)
+		return fmt.Errorf("%w: %w: %w", driver.ErrUnreachable, sqlstore.ErrLocked, err)
 	case isCode(err, faults...):
 		return err
 	}

@@ -25,7 +25,7 @@ func openClient(t testing.TB, e driver.Engine, opts ...pawl.Option) *pawl.Client
 	return c
 }
 
-// T22: the user's work has all connections of the pool but the one that is kept.
+// The user's work has all connections of the pool but the one that is kept.
 func TestBeatsKeepAConnectionOfTheUsersPool(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
@@ -97,7 +97,7 @@ func TestAKilledBeatConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// T22: the server restarts, and is killed and recovers, while a lock is held.
+// The server restarts, and is killed and recovers, while a lock is held.
 func restarted(t *testing.T, _ string, s *testserver.Server) {
 	c, rival := openClient(t, openStore(t, s.Addr()+"/pawl", nil), pawl.WithTTL(time.Minute)), openClient(t, openStore(t, s.Addr()+"/pawl", nil))
 	l, err := c.Mutex("m").Lock(t.Context())
@@ -127,8 +127,8 @@ func restarted(t *testing.T, _ string, s *testserver.Server) {
 }
 
 // TestAPromotedReplicaForgetsButTokensRise: an asynchronous replica that did not
-// hear of a grant becomes the primary. Somebody else is let in, with a larger
-// token, and the old holder is told by its deadline.
+// receive a grant becomes the primary. Another claim is granted, with a larger
+// token, and the old holder learns of it by its deadline.
 func TestAPromotedReplicaForgetsButTokensRise(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
@@ -165,7 +165,7 @@ func TestAPromotedReplicaForgetsButTokensRise(t *testing.T) {
 	select {
 	case <-old.Context().Done():
 	case <-time.After(5 * ttl):
-		t.Error("the holder from before the failover was not told")
+		t.Error("the holder from before the failover did not learn of it")
 	}
 	if err := l.Unlock(); err != nil {
 		t.Error(err)
@@ -181,7 +181,7 @@ func await(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// T4: sessions in different zones judge the same expiry, also those in a zone
+// Sessions in different time zones see the same expiry, also those in a zone
 // whose clocks are just being set back.
 func TestZonesDoNotMoveExpiries(t *testing.T) {
 	t.Parallel()
@@ -318,7 +318,7 @@ func TestErrorsSayWhatToDoAndHideThePassword(t *testing.T) {
 }
 
 // Tables that were made by an earlier program have no row that notes swept tokens.
-func TestTablesOfAnEarlierProgramGetTheRowThatNotesSweptTokens(t *testing.T) {
+func TestTablesOfAnEarlierProgramGetTheRowThatRecordsSweptTokens(t *testing.T) {
 	t.Parallel()
 	addr, base := database(t)
 	db := openDB(t, addr, base, "")

@@ -67,7 +67,7 @@ func levelsMeet(t *testing.T, kind string, s *testserver.Server) {
 	wg.Wait()
 	for i, e := range engines {
 		if n := e.Retried(); n != 0 {
-			t.Errorf("%v: %d flights were undone by the server and sent again", levels[kind][i/2], n)
+			t.Errorf("%v: %d batches were rolled back by the server and sent again", levels[kind][i/2], n)
 		}
 	}
 }

@@ -2,33 +2,31 @@
 // later, or MariaDB, version 10.6 or later.
 //
 // It does not promise more than the server that answers: after a failover to an
-// asynchronous replica the last grants may be forgotten, and somebody else may
-// hold while the old holder does not know yet. Tokens rise even then, since they
-// are never below the server's clock. Expiry is judged by that clock too, so a
-// clock that is set forward ends holds early. A server that takes no writes is
-// refused, at every grant and every beat and also where this user could write all the
-// same, and so is one of several that all take them (Galera, group
-// replication with several primaries): a row that is locked on one is not locked
-// on the others. And it does not push: whoever waits in another process looks
-// for its turn every 2 to 50 milliseconds, once for all who wait there for the
-// same name.
+// asynchronous replica the last grants may be forgotten, and a new holder may hold while
+// the old one does not know yet. Tokens grow even then, since they are never below the
+// server's clock. Claims expire by that clock too, so a clock that is set forward ends
+// holds early. A read-only server is refused, at every grant and every beat, also if
+// this user could write to it all the same. Refused as well is one of several servers
+// that all accept writes (Galera, group replication with several primaries): a row that
+// is locked on one is not locked on the others. And waiters are not notified: those in
+// other processes poll every 2 to 50 milliseconds, one read for all waiters of a name in
+// a process.
 //
-// What it does promise: first come first served between all who use the tables,
-// one round trip to take and to give back a free name, tokens that never repeat
-// for a name, no deadlocks between its own transactions under any isolation
-// level, and [sqllock.Guard], with which a transaction commits as the holder or
-// not at all.
+// What it does promise: first come first served between all users of the tables, one
+// round trip to take and to release a free name, tokens that never repeat for a name, no
+// deadlocks between its own transactions under any isolation level, and sqllock.Guard,
+// with which a transaction commits as the holder or not at all.
 //
-// The tables are made by [Engine.Migrate] or "pawl migrate". On a *sql.DB whose
-// DSN has multiStatements=true, and on a pool of its own, whatever needs several
-// statements travels in one round trip; on any other it takes one for each, and
-// a process that stalls in between keeps others from the name until it goes on.
+// The tables are made by [Engine.Migrate] or "pawl migrate". On a *sql.DB whose DSN has
+// multiStatements=true, and on a pool of its own, the engine sends several statements in
+// one round trip; on any other each takes one, and a process that stalls in between
+// keeps the name's row locked until it goes on.
 //
-// URLs: "mysql://user:password@host:port/database"; ?prefix= puts all names and
-// records behind a prefix, ?table_prefix= is what the tables' names begin with,
-// "pawl_" if it is not given; ?tls=, ?timeout=, ?max_conns= and ?socket= are
-// about the connection, ?multi_primary=allow uses one server of several that
-// take writes, which is right only if all clients use the same one.
+// URLs: "mysql://user:password@host:port/database"; ?prefix= stores all names and
+// records behind a prefix, ?table_prefix= is the beginning of the tables' names, by
+// default "pawl_"; ?tls=, ?timeout=, ?max_conns= and ?socket= configure the connection,
+// ?multi_primary=allow permits one server of several that accept writes, which is right
+// only if all clients use the same one.
 package mysql
 
 import (
@@ -37,18 +35,19 @@ import (
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/sqllock"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlline"
 )
 
-func init() { driver.Register("mysql", openURL) }
+// line is what the engines of all dialects share.
+type line = sqlline.Engine
 
 // Engine keeps lines of claims in a database. It is safe for concurrent use.
 type Engine struct {
-	*sqllock.Engine
+	*line
 	store *store
 
 	closing sync.Once
-	closed  error // what Close found; written once
+	closed  error // the result of Close; written once
 }
 
 // An Option changes how an engine uses the database.
@@ -60,25 +59,24 @@ type options struct {
 	multiPrimary bool
 }
 
-// Prefix puts all names and record keys behind p, so that several users of the
+// WithPrefix stores all names and record keys behind p, so that several users of the
 // same tables do not meet.
-func Prefix(p string) Option { return func(o *options) { o.prefix = p } }
+func WithPrefix(p string) Option { return func(o *options) { o.prefix = p } }
 
-// TablePrefix is what the names of the tables begin with: letters, digits and
-// underscores, and before them a database and a dot if need be. "pawl_" if it is
-// not given.
-func TablePrefix(p string) Option { return func(o *options) { o.tables = p } }
+// WithTablePrefix sets the beginning of the tables' names: letters, digits and
+// underscores, optionally after a database and a dot. The default is "pawl_".
+func WithTablePrefix(p string) Option { return func(o *options) { o.tables = p } }
 
-// AllowMultiPrimary uses one server of several that all take writes. It is right
+// WithMultiPrimary permits one server of several that all accept writes. It is right
 // only if all clients use the same one.
-func AllowMultiPrimary() Option { return func(o *options) { o.multiPrimary = true } }
+func WithMultiPrimary() Option { return func(o *options) { o.multiPrimary = true } }
 
-// New returns an engine on db, which it does not close. It does not connect yet:
-// a server that cannot be used is reported by the first call. The engine keeps
-// one of db's connections for its beats, so that they never wait behind the
-// user's own work; a db that is limited to one is refused.
+// New returns an engine on db, which it does not close. It does not connect: a server
+// that cannot be used is reported by the first call. The engine keeps one of db's
+// connections for beats, so that they never queue behind the user's own work; a db that
+// is limited to one connection is refused.
 func New(db *sql.DB, opts ...Option) (*Engine, error) {
-	return newEngine(&foreign{db: db}, opts)
+	return newEngine(&userSource{db: db}, opts)
 }
 
 func newEngine(from source, opts []Option) (*Engine, error) {
@@ -91,28 +89,39 @@ func newEngine(from source, opts []Option) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{store: &store{from: from, tables: t, multiPrimary: o.multiPrimary}}
-	d, err := dialect(e)
+	d, err := dialect(e.store)
 	if err != nil {
 		return nil, err
 	}
-	if e.Engine, err = sqllock.New(d, o.prefix); err != nil {
+	if e.line, err = sqlline.New(d, o.prefix); err != nil {
 		return nil, err
 	}
 	return e, nil
 }
 
-// Open starts a session, and finds out at the first whether the database can be
-// used.
+// Open starts a session. The first call checks whether the database can be used.
 func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
 	if err := e.store.ready(ctx); err != nil {
 		return nil, err
 	}
-	return e.Engine.Open(ctx, o)
+	return e.line.Open(ctx, o)
 }
 
-// Close ends the engine's sessions with their claims, its goroutine and the
-// connections of its own.
+// Retried returns how often the server rolled a batch of this engine back because of
+// concurrent transactions and it was sent again. It stays 0 where only this package uses
+// the tables.
+func (e *Engine) Retried() int64 { return e.store.retries.Load() }
+
+// Close ends the engine's sessions with their claims, its goroutine and its own
+// connections.
 func (e *Engine) Close() error {
-	e.closing.Do(func() { e.closed = driver.Join(e.Engine.Close(), e.store.close()) })
+	e.closing.Do(func() { e.closed = driver.Join(e.line.Close(), e.store.from.close()) })
 	return e.closed
 }
+
+// Schema returns the statements that Migrate runs, for users that run them themselves.
+func (e *Engine) Schema() string { return e.store.tables.schema() }
+
+// Migrate makes the tables where they are missing. It may be called concurrently and
+// repeatedly; it needs the right to create tables.
+func (e *Engine) Migrate(ctx context.Context) error { return e.store.migrate(ctx) }

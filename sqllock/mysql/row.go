@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/pawl-go/pawl/sqllock"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
-// rows are what one step has given back, kept until the flight has ended, as
-// the bytes of a text.
+// rows are the result of one step, as text, kept until the batch has ended.
 type rows [][][]byte
 
 func collect(r *sql.Rows) (got rows, err error) {
@@ -33,14 +32,14 @@ func collect(r *sql.Rows) (got rows, err error) {
 
 func number(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
 
-// deliver hands rows to the steps that want them.
-func deliver(f *sqllock.Flight, got []rows) error {
+// deliver passes rows to the steps that want them.
+func deliver(b *sqlstore.Batch, got []rows) error {
 	for i := range got {
-		if f.Steps[i].Row == nil {
+		if b.Steps[i].Row == nil {
 			continue
 		}
 		for _, r := range got[i] {
-			if err := f.Steps[i].Row(row(r)); err != nil {
+			if err := b.Steps[i].Row(row(r)); err != nil {
 				return err
 			}
 		}
@@ -48,7 +47,7 @@ func deliver(f *sqllock.Flight, got []rows) error {
 	return nil
 }
 
-// A row is one row. Our statements yield integers and bytes, none of them null.
+// A row is one row. The statements return integers and bytes, none of them null.
 type row [][]byte
 
 func (r row) Scan(dest ...any) error {

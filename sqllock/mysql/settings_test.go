@@ -131,7 +131,7 @@ func exercise(t *testing.T, open func() *Engine, how string) error {
 		}
 		next <- err
 	}()
-	await(t, "somebody waits", func() bool {
+	await(t, "a statement waits", func() bool {
 		line, err := e.Line(ctx, name("0"))
 		return err == nil && len(line) == 2 && line[0].Held && !line[1].Held
 	})

@@ -5,21 +5,20 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pawl-go/pawl/sqllock"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
-// A template is a statement, or several, into which values are written. We write
-// them ourselves, so that several statements are one text on any client's
-// connection: numbers as they are, texts and bytes in hexadecimal, which no mode
-// of the server and no character set reads otherwise.
+// A template is a statement, or several, into which values are written as text, so that
+// any client can send several statements at once. Numbers are written in decimal, texts
+// and bytes in hexadecimal, which no sql_mode and no character set interprets.
 type template struct {
-	pieces []string // around the parameters
-	params []sqllock.Param
-	yields bool       // its last statement has a result
-	parts  []template // the statements by themselves; nil in a part
+	pieces  []string // around the parameters
+	params  []sqlstore.Param
+	returns bool       // its last statement has a result
+	parts   []template // the statements by themselves; nil in a part
 }
 
-func (k *server) template(q *sqllock.Query) *template {
+func (k *server) template(q *sqlstore.Statement) *template {
 	if t, ok := k.templates.Load(q); ok {
 		return t.(*template)
 	}
@@ -30,17 +29,18 @@ func (k *server) template(q *sqllock.Query) *template {
 		t.parts = append(t.parts, newTemplate(part, params[:n]))
 		params = params[n:]
 	}
-	t.yields = t.parts[len(t.parts)-1].yields
+	t.returns = t.parts[len(t.parts)-1].returns
 	got, _ := k.templates.LoadOrStore(q, &t)
 	return got.(*template)
 }
 
-func newTemplate(text string, params []sqllock.Param) template {
+func newTemplate(text string, params []sqlstore.Param) template {
 	return template{pieces: strings.Split(text, "?"), params: params,
-		yields: strings.HasPrefix(text, "SELECT") || strings.HasPrefix(text, "WITH") || strings.HasPrefix(text, briefly)}
+		returns: strings.HasPrefix(text, "SELECT") || strings.HasPrefix(text, "WITH") || strings.HasPrefix(text, select20ms)}
 }
 
-func (t *template) append(to []byte, a *sqllock.Args) []byte {
+// append writes the statement with its values.
+func (t *template) append(to []byte, a *sqlstore.Args) []byte {
 	for i, p := range t.params {
 		to = append(to, t.pieces[i]...)
 		switch {
@@ -48,7 +48,7 @@ func (t *template) append(to []byte, a *sqllock.Args) []byte {
 			to = strconv.AppendInt(to, a.Int(p), 10)
 		case p.IsText():
 			to = appendHex(to, []byte(a.Text(p)))
-		case p == sqllock.Names, p == sqllock.Pairs:
+		case p == sqlstore.Names, p == sqlstore.Pairs:
 			to = appendList(to, p, a.List())
 		default:
 			to = appendHex(to, a.Blob())
@@ -57,18 +57,18 @@ func (t *template) append(to []byte, a *sqllock.Args) []byte {
 	return append(to, t.pieces[len(t.pieces)-1]...)
 }
 
-// appendList writes a parameter of many claims, with commas between.
-func appendList(to []byte, p sqllock.Param, list []*sqllock.Args) []byte {
+// appendList writes a list with commas.
+func appendList(to []byte, p sqlstore.Param, list []*sqlstore.Args) []byte {
 	for i, a := range list {
 		if i > 0 {
 			to = append(to, ',')
 		}
-		if p == sqllock.Names {
-			to = appendHex(to, []byte(a.Text(sqllock.Name)))
+		if p == sqlstore.Names {
+			to = appendHex(to, []byte(a.Key()))
 			continue
 		}
-		to = appendHex(append(to, '('), []byte(a.Text(sqllock.ID)))
-		to = append(strconv.AppendInt(append(to, ','), a.Int(sqllock.Try), 10), ')')
+		to = appendHex(append(to, '('), []byte(a.Text(sqlstore.ID)))
+		to = append(strconv.AppendInt(append(to, ','), a.Int(sqlstore.Try), 10), ')')
 	}
 	return to
 }
@@ -82,22 +82,22 @@ func appendHex(to, b []byte) []byte {
 	return append(to, '\'')
 }
 
-// valueAlone ends a statement whose value comes with the answer to the statement
-// before it.
-const valueAlone = "SELECT LAST_INSERT_ID() - 1 FROM dual WHERE "
+// selectLastInsertID begins the second of two statements that only reads a value which
+// the server sends with its OK to the first.
+const selectLastInsertID = "SELECT LAST_INSERT_ID() - 1 FROM dual WHERE "
 
-// valued returns the one statement that a step needs if it is a flight of its
-// own and its value comes with the answer; nil if it is not so.
-func (k *server) valued(s *sqllock.Step) *template {
-	t := k.template(s.Query)
-	if len(t.parts) == 2 && strings.HasPrefix(t.parts[1].pieces[0], valueAlone) {
+// resultInOK returns the first statement of a step whose result comes with the server's
+// OK to it, so that a batch of this step need not send the second; nil for other steps.
+func (k *server) resultInOK(s *sqlstore.Step) *template {
+	t := k.template(s.Statement)
+	if len(t.parts) == 2 && strings.HasPrefix(t.parts[1].pieces[0], selectLastInsertID) {
 		return &t.parts[0]
 	}
 	return nil
 }
 
-// args are the values of a template's parameters, for a prepared statement.
-func (t *template) args(a *sqllock.Args) []any {
+// args returns the values of a template's parameters, for a prepared statement.
+func (t *template) args(a *sqlstore.Args) []any {
 	all := make([]any, len(t.params))
 	for i, p := range t.params {
 		all[i] = a.Arg(p)

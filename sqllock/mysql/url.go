@@ -5,22 +5,23 @@ import (
 	"database/sql"
 	"net"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
+
+func init() { driver.Register("mysql", openURL) }
 
 const (
 	defaultConns = 10
-	beatConns    = 3 // so that neither one that is stuck on a dead connection nor one that waits for a row holds the next up
-	knownParams  = "prefix, table_prefix, tls, timeout, max_conns, socket, multi_primary"
+	beatConns    = 3 // neither a beat on a dead connection nor one that waits for a row delays the next
 )
 
-// openURL makes an engine with pools of its own. It does not connect yet.
+// openURL makes an engine with pools of its own. It does not connect.
 func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
 	cfg, conns, opts, err := configOf(u)
 	if err != nil {
@@ -31,70 +32,57 @@ func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
 
 // configOf reads what a URL says.
 func configOf(u *url.URL) (cfg *mysql.Config, conns int, opts []Option, err error) {
-	cfg = mysql.NewConfig()
-	cfg.User = u.User.Username()
-	cfg.Passwd, _ = u.User.Password()
+	r := driverkit.ReadURL("mysql", u)
+	cfg = newConfig()
+	cfg.User, cfg.Passwd = r.Login()
 	cfg.Net, cfg.Addr = "tcp", address(u)
 	cfg.DBName = strings.TrimPrefix(u.Path, "/")
+	switch {
+	case cfg.DBName == "":
+		r.Fail("the URL names no database: write mysql://user:password@host:port/database")
+	case !driver.ShowableName(cfg.DBName): // the server repeats it
+		r.Fail("the database's name has one of ? = @ & ; : / in it: write mysql://user:password@host:port/database")
+	}
+	if prefix, ok := r.Text("prefix"); ok {
+		opts = append(opts, WithPrefix(prefix))
+	}
+	if prefix, ok := r.Text("table_prefix"); ok {
+		if _, err := tablesOf(prefix); err != nil {
+			return nil, 0, nil, driver.BadURL("%v", err)
+		}
+		opts = append(opts, WithTablePrefix(prefix))
+	}
+	if u.Query().Get("tls") == "preferred" { // TLS if the server has it, without a check of its certificate
+		cfg.TLSConfig, _ = r.Text("tls")
+	} else {
+		cfg.TLS = r.TLS(false)
+	}
+	cfg.Timeout = r.Duration("timeout", 10*time.Second, 0)
+	conns = r.Number("max_conns", defaultConns, 1)
+	if socket, ok := r.Text("socket"); ok {
+		if !driver.ShowableName(strings.ReplaceAll(socket, "/", "")) {
+			r.Fail("parameter socket is not a path")
+		}
+		cfg.Net, cfg.Addr = "unix", socket
+	}
+	if r.OneOf("multi_primary", "refuse", "allow") == "allow" {
+		opts = append(opts, WithMultiPrimary())
+	}
+	return cfg, conns, opts, r.Err()
+}
+
+func newConfig() *mysql.Config {
+	cfg := mysql.NewConfig()
 	cfg.MultiStatements, cfg.ClientFoundRows = true, true
-	cfg.Timeout = 10 * time.Second
-	cfg.Logger = &mysql.NopLogger{} // what it would say is in the errors
+	cfg.Logger = &mysql.NopLogger{} // the errors say the same
 	cfg.Params = map[string]string{
-		// A row that a guard holds is not waited for much longer than a beat may take.
+		// A row that a guard has locked is not waited for much longer than a beat may take.
 		"innodb_lock_wait_timeout": "1",
-		// What the server has for all sessions need not do for ours.
+		// The server's defaults for these may not fit.
 		"autocommit": "1", "sql_safe_updates": "0", "sql_select_limit": "18446744073709551615",
 		"sql_mode": "'STRICT_TRANS_TABLES'", "completion_type": "0",
 	}
-	conns = defaultConns
-	q, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return nil, 0, nil, driver.BadURL("mysql: the URL's parameters make no sense: write %%3B for ;")
-	}
-	for key, values := range q {
-		value := values[len(values)-1]
-		var err error
-		switch key {
-		case "prefix":
-			opts = append(opts, Prefix(value))
-		case "table_prefix":
-			if _, err := tablesOf(value); err != nil {
-				return nil, 0, nil, driver.BadURL("%v", err)
-			}
-			opts = append(opts, TablePrefix(value))
-		case "tls":
-			cfg.TLSConfig = value
-		case "timeout":
-			cfg.Timeout, err = time.ParseDuration(value)
-		case "socket":
-			if !driver.ShowableName(strings.ReplaceAll(value, "/", "")) {
-				return nil, 0, nil, driver.BadURL("mysql: parameter socket is not a path")
-			}
-			cfg.Net, cfg.Addr = "unix", value
-		case "max_conns":
-			conns, err = strconv.Atoi(value)
-			if err == nil && conns < 1 {
-				err = strconv.ErrRange
-			}
-		case "multi_primary":
-			if value != "allow" {
-				return nil, 0, nil, driver.BadURL("mysql: parameter multi_primary makes no sense: known is allow")
-			}
-			opts = append(opts, AllowMultiPrimary())
-		default:
-			return nil, 0, nil, driver.BadURL("mysql: unknown %s (known: %s)", driver.ShowParameter(u, key), knownParams)
-		}
-		if err != nil {
-			return nil, 0, nil, driver.BadURL("mysql: parameter %s makes no sense", key)
-		}
-	}
-	if cfg.DBName == "" {
-		return nil, 0, nil, driver.BadURL("mysql: the URL names no database: write mysql://user:password@host:port/database")
-	}
-	if !driver.ShowableName(cfg.DBName) { // the server repeats it
-		return nil, 0, nil, driver.BadURL("mysql: the database's name has one of ? = @ & ; : / in it: write mysql://user:password@host:port/database")
-	}
-	return cfg, conns, opts, nil
+	return cfg
 }
 
 func address(u *url.URL) string {
@@ -111,10 +99,9 @@ func address(u *url.URL) string {
 func open(cfg *mysql.Config, conns int, opts []Option) (*Engine, error) {
 	c, err := mysql.NewConnector(cfg)
 	if err != nil {
-		// Its text may repeat what stands in the URL.
-		return nil, driver.BadURL("mysql: the URL makes no sense: tls must be true, false, skip-verify or preferred")
+		return nil, driver.BadURL("mysql: the URL makes no sense") // err may repeat parts of it
 	}
-	o := &own{db: sql.OpenDB(c), beats: sql.OpenDB(c)}
+	o := &ownSource{db: sql.OpenDB(c), beats: sql.OpenDB(c)}
 	o.db.SetMaxOpenConns(conns)
 	o.db.SetMaxIdleConns(conns)
 	o.beats.SetMaxOpenConns(beatConns)

@@ -3,14 +3,12 @@ package postgres
 import (
 	"context"
 	"embed"
-	"io/fs"
-	"path"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/sqllock"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlline"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
 // The statements that differ from the shared ones of the same name.
@@ -18,75 +16,60 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// micros is the server's clock as it is now; now() would be the transaction's
-// beginning, and a flight waits for the row first.
+// micros is the server's clock at this moment; now() would be the beginning of the
+// transaction, and a batch waits for the head row first.
 const micros = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
 
-func dialect(e *Engine) (sqllock.Dialect, error) {
-	statements, err := own()
+func dialect(s *store) (sqlline.Dialect, error) {
+	statements, err := sqlstore.ReadFiles(files)
 	if err != nil {
-		return sqllock.Dialect{}, err
+		return sqlline.Dialect{}, err
 	}
-	statements["front"] = ""     // promote does it
-	statements["once_lock"] = "" // who inserts the same key waits
-	t := &e.store.tables
-	return sqllock.Dialect{
+	statements["lock_front"] = "" // promote does it
+	statements["once_lock"] = ""  // inserting the same key waits
+	t := &s.tables
+	return sqlline.Dialect{
 		Name: "postgres",
-		Macros: map[string]string{
-			"head": t.head, "claim": t.claim, "record": t.record,
-			"now": micros, "wall": micros, "mint": micros,
-			"max": "greatest", "text": "text",
-			"unguarded": "EXISTS (SELECT 1 FROM " + t.head + " g WHERE g.name = :name FOR UPDATE SKIP LOCKED)",
+		Syntax: sqlstore.Syntax{
+			Macros: map[string]string{
+				"head": t.head, "claim": t.claim, "record": t.record,
+				"now": micros, "wall": micros, "mint": micros,
+				"max": "greatest", "text": "text",
+				"unguarded": "EXISTS (SELECT 1 FROM " + t.head + " g WHERE g.name = :name FOR UPDATE SKIP LOCKED)",
+			},
+			Placeholder: "$",
+			Numbered:    true,
+			Cast:        cast,
 		},
 		Statements: statements,
-		Mark:       "$",
-		Numbered:   true,
-		Cast:       cast,
-		Store:      e.store,
-		Away:       true,
+		Store:      s,
+		Remote:     true,
 		Fencing:    driver.Durable,
 		Push:       true,
-		Attend:     e.store.attend,
-		Tell:       e.store.tell,
-		Hold:       e.store.hold,
-		Guards: &sqllock.Guards{
-			Query:  queryTx,
-			Level:  "SELECT 1 WHERE current_setting('transaction_isolation') <> 'read committed'",
-			Stale:  func(err error) bool { return isCode(err, serializationFailed) },
-			Undone: func(err error) bool { return isCode(err, deadlockDetected) },
-			Busy:   func(err error) bool { return isCode(err, lockNotAvailable) },
+		Listen:     s.listen,
+		Notify:     s.notifyClaims,
+		OneConn:    s.oneConn,
+		UserTx: &sqlstore.UserTx{
+			Query:         queryTx,
+			KeepsSnapshot: "SELECT 1 WHERE current_setting('transaction_isolation') <> 'read committed'",
+			IsStale:       func(err error) bool { return isCode(err, serializationFailed) },
+			IsDeadlock:    func(err error) bool { return isCode(err, deadlockDetected) },
+			IsTimeout:     func(err error) bool { return isCode(err, lockNotAvailable) },
 		},
 	}, nil
 }
 
-// own reads the statements of this dialect.
-func own() (map[string]string, error) {
-	all := map[string]string{}
-	paths, err := fs.Glob(files, "sql/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range paths {
-		b, err := files.ReadFile(p)
-		if err != nil {
-			return nil, err
-		}
-		all[strings.TrimSuffix(path.Base(p), ".sql")] = string(b)
-	}
-	return all, nil
-}
-
-// cast tells the server a parameter's type, which it would otherwise take from
-// the parameter's first use.
-func cast(p sqllock.Param) string {
+// cast tells the server a parameter's type, which it would otherwise infer from the
+// parameter's first use.
+func cast(p sqlstore.Param) string {
 	switch {
-	case p == sqllock.Note || p == sqllock.Value:
+	case p == sqlstore.Note || p == sqlstore.Value:
 		return "::bytea"
 	case p.IsText():
 		return "::text"
-	case p == sqllock.Names || p == sqllock.IDs:
+	case p == sqlstore.Names || p == sqlstore.IDs:
 		return "::text[]"
-	case p == sqllock.Tries || p == sqllock.Tokens:
+	case p == sqlstore.Tries || p == sqlstore.Tokens:
 		return "::bigint[]"
 	}
 	return "::bigint"

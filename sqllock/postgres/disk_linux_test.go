@@ -16,10 +16,10 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// T22: the disk of the server's log is full, so that it goes down in mid-hold and
+// The disk of the server's log is full, so that it goes down in mid-hold and
 // cannot come up again. The holder is told, those who want the lock are told that the
 // server does not answer, and when there is room all goes on, with larger tokens.
-func TestAFullDiskIsALossThatIsToldAndEndsWithIt(t *testing.T) {
+func TestAFullDiskIsReportedAsALossAndEndsWithIt(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	if os.Geteuid() != 0 {
@@ -48,13 +48,13 @@ func TestAFullDiskIsALossThatIsToldAndEndsWithIt(t *testing.T) {
 	select {
 	case <-l.Context().Done():
 	case <-time.After(20 * ttl):
-		t.Fatal("the holder was not told")
+		t.Fatal("the holder did not learn of it")
 	}
 	if err := context.Cause(l.Context()); !errors.Is(err, pawl.ErrLost) {
-		t.Errorf("the holder was told %v", err)
+		t.Errorf("the holder learnt of it: %v", err)
 	}
 	if _, err := openClient(t, store).Mutex("other").TryLock(t.Context()); !errors.Is(err, pawl.ErrUnreachable) {
-		t.Errorf("one who wants a lock is told %v", err)
+		t.Errorf("an acquire of the lock: %v", err)
 	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)

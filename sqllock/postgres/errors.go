@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -11,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Codes of PostgreSQL that mean something to us.
+// Error codes of PostgreSQL.
 const (
-	divisionByZero      = "22012" // a veto or a missing row, on purpose
+	divisionByZero      = "22012" // require_claim or lock_head failed on purpose
 	serializationFailed = "40001"
 	deadlockDetected    = "40P01"
 	lockNotAvailable    = "55P03"
@@ -27,15 +28,15 @@ const (
 	noSuchDatabase      = "3D000"
 )
 
-// refused reports that the server undid a flight because of what others did at
-// the same time: it may be sent again.
-func refused(err error) bool {
+// isRefused reports that the server rolled a batch back because of concurrent
+// transactions: it may be sent again.
+func isRefused(err error) bool {
 	return isCode(err, serializationFailed, deadlockDetected, lockNotAvailable)
 }
 
-// answer is classify for a call whose ctx may have ended: pgx tells of that as
-// of any other broken connection.
-func (s *store) answer(ctx context.Context, err error) error {
+// withCtxErr is classify for a call whose ctx may have ended, which pgx reports like any
+// other broken connection.
+func (s *store) withCtxErr(ctx context.Context, err error) error {
 	err = s.classify(err)
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
@@ -43,19 +44,19 @@ func (s *store) answer(ctx context.Context, err error) error {
 	return err
 }
 
-// classify wraps errors in the driver's sentinels where one fits, and says what
-// to do where it is for the operator to do something.
+// classify wraps errors in the driver's sentinels where one fits, and says what the
+// operator can do.
 func (s *store) classify(err error) error {
 	if c, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		err = fmt.Errorf("connect: %w", c.Unwrap()) // without the configuration it carries, and the password in that
+		err = fmt.Errorf("connect: %w", c.Unwrap()) // it carries the configuration, which has the password
 	}
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case err == nil, errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrDenied), errors.Is(err, driver.ErrUnreachable):
 		return err
-	case !ok: // the server did not send it: a connection that was not had or broke
+	case !ok: // the server did not send it: there was no connection, or it broke
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
-	case isCode(err, undefinedSchema): // met only by who makes tables
+	case isCode(err, undefinedSchema): // met only by migrate
 		return fmt.Errorf("postgres: there is no schema for the tables %s, and migrate makes none: %s: %w",
 			s.tables.shown, s.tables.missingSchema(), err)
 	case isCode(err, undefinedTable):
@@ -68,8 +69,19 @@ func (s *store) classify(err error) error {
 		return fmt.Errorf("%w: %w", driver.ErrDenied, err)
 	case isCode(err, lockNotAvailable):
 		return fmt.Errorf("%w: an open transaction holds the row: %w", driver.ErrUnreachable, err)
-	case refused(err), strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"), strings.HasPrefix(pg.Code, "58"):
+	case isRefused(err), strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"), strings.HasPrefix(pg.Code, "58"):
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}
 	return err
+}
+
+func isCode(err error, codes ...string) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && slices.Contains(codes, pg.Code)
+}
+
+// isNotConnected reports that there was no connection.
+func isNotConnected(err error) bool {
+	_, ok := errors.AsType[*connectError](err)
+	return ok
 }

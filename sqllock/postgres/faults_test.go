@@ -108,16 +108,16 @@ func TestLawsOnADatabaseSQLPool(t *testing.T) {
 	})
 }
 
-// T17: whatever isolation level the connections have by default, flights run at
+// Whatever isolation level the connections have by default, batches run at
 // their own, so that the server has nothing to refuse.
-func TestFlightsHaveTheirOwnIsolationLevel(t *testing.T) {
+func TestBatchesHaveTheirOwnIsolationLevel(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	for _, level := range []string{"repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) {
 			store := urlOf(shared.server.Addr()) + "&options=" + url.QueryEscape("-c default_transaction_isolation="+strings.ReplaceAll(level, " ", "\\ "))
 			if n := contend(t, store, 4, 20); n != 0 {
-				t.Errorf("%d flights were refused", n)
+				t.Errorf("%d batches were refused", n)
 			}
 		})
 	}
@@ -130,7 +130,7 @@ func TestAGrantIsWrittenDownThoughCommitsAreLazy(t *testing.T) {
 	serverPool(t)
 	e := openStore(t, urlOf(shared.server.Addr())+"&options="+url.QueryEscape("-c synchronous_commit=off"))
 	around, err := e.store.envelope(t.Context())
-	if err != nil || around.plain() || len(around.set) != 1 {
+	if err != nil || around.isEmpty() || len(around.set) != 1 {
 		t.Fatalf("%+v, %v", around, err)
 	}
 	l, err := pawl.New(e).Mutex(t.Name()).Lock(t.Context())
@@ -142,7 +142,7 @@ func TestAGrantIsWrittenDownThoughCommitsAreLazy(t *testing.T) {
 	}
 }
 
-// T16: the connection that listens is killed; whoever waits is told all the same.
+// The connection that listens is killed; its waiters get their turn all the same.
 func TestAKilledListenerCostsNoTurn(t *testing.T) {
 	t.Parallel()
 	pool := serverPool(t)
@@ -173,7 +173,7 @@ func TestAKilledListenerCostsNoTurn(t *testing.T) {
 				t.Fatal(err)
 			}
 		case <-time.After(20 * time.Second): // a third of the TTL
-			t.Fatal("the waiter was not told")
+			t.Fatal("the waiter was not notified")
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestBehindPgBouncer(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := contend(t, store, 4, 15); n != 0 {
-				t.Errorf("%d flights were refused", n)
+				t.Errorf("%d batches were refused", n)
 			}
 			e := openStore(t, store)
 			if err := e.store.ready(t.Context()); err != nil {
@@ -229,7 +229,7 @@ func listened(t *testing.T, e *Engine) bool {
 	return strings.Contains(string(log), "LISTEN "+e.store.tables.channel)
 }
 
-// T22, river#1101: the user's work has all connections of the pool.
+// The user's work has all connections of the pool.
 func TestBeatsNeedNoConnectionOfTheUsers(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
@@ -272,7 +272,7 @@ func TestBeatsNeedNoConnectionOfTheUsers(t *testing.T) {
 	}
 }
 
-// T22: the server restarts, and is killed and recovers, while a lock is held.
+// The server restarts, and is killed and recovers, while a lock is held.
 func TestARestartedServerKeepsItsLocks(t *testing.T) {
 	t.Parallel()
 	serverPool(t) // skips where there is none
@@ -314,8 +314,8 @@ func tryUntilAnswered(t *testing.T, c *pawl.Client) error {
 }
 
 // TestAPromotedReplicaForgetsButTokensRise: an asynchronous replica that did not
-// hear of a grant becomes the primary. Somebody else is let in, with a larger
-// token, and the old holder is told by its deadline.
+// receive a grant becomes the primary. Another claim is granted, with a larger
+// token, and the old holder learns of it by its deadline.
 func TestAPromotedReplicaForgetsButTokensRise(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
@@ -354,12 +354,12 @@ func TestAPromotedReplicaForgetsButTokensRise(t *testing.T) {
 	select {
 	case <-old.Context().Done():
 	case <-time.After(15 * time.Second):
-		t.Error("the holder from before the failover was not told")
+		t.Error("the holder from before the failover did not learn of it")
 	}
 	_ = l.Unlock()
 }
 
-func TestAVainTryWritesNothing(t *testing.T) {
+func TestAFailedTryWritesNothing(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	s := testserver.PostgreSQL(t, "-c", "autovacuum=off")
@@ -386,7 +386,7 @@ func TestAVainTryWritesNothing(t *testing.T) {
 		}
 		return lsn
 	}
-	vain := func(n int) {
+	failTries := func(n int) {
 		for i := range n {
 			c := driver.Claim{ID: strings.Repeat("f", 32), Try: i + 1, Name: "m", Need: 1, Limit: 1}
 			token, err := session.(interface {
@@ -397,11 +397,11 @@ func TestAVainTryWritesNothing(t *testing.T) {
 			}
 		}
 	}
-	vain(1)
+	failTries(1)
 	before := position()
-	vain(20)
+	failTries(20)
 	if after := position(); after != before {
-		t.Errorf("twenty vain tries moved the log from %s to %s", before, after)
+		t.Errorf("twenty failed tries moved the log from %s to %s", before, after)
 	}
 }
 

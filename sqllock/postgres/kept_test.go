@@ -158,11 +158,11 @@ func TestAPoolOfOneConnectionIsRefused(t *testing.T) {
 
 // A notice has less time than the Leave on whose connection it goes. Where it is called
 // off, pgx may leave a timeout behind there, so nobody uses that connection again.
-func TestAConnectionIsNotUsedAgainAfterACallThatWasCalledOff(t *testing.T) {
+func TestAConnectionIsNotUsedAgainAfterACancelledCall(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	s := openStore(t, urlOf(shared.server.Addr())).store
-	err := s.hold(t.Context(), func(ctx context.Context) {
+	err := s.oneConn(t.Context(), func(ctx context.Context) {
 		var first *pgx.Conn
 		brief, cancel := context.WithCancel(ctx)
 		err := s.with(brief, s.from, func(c *pgx.Conn) error {

@@ -71,7 +71,7 @@ func awaitLine(t *testing.T, c *pawl.Client, name string, want int) {
 // The user's work has all connections of the releaser's pool, and more of it waits for
 // each: what gives the lock back gets one in its turn, and the next is told all the
 // same.
-func TestTheNextIsToldThoughTheReleasersPoolIsBusy(t *testing.T) {
+func TestTheNextWaiterIsNotifiedThoughTheReleasersPoolIsBusy(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	const ttl = time.Minute
@@ -132,8 +132,8 @@ func (d *deaf) config(ctx context.Context) (*pgx.ConnConfig, error) {
 }
 
 // The connection that listens dies without a word. One turn may be found as late as by
-// a beat; from then on it is known, and turns are told again.
-func TestAListenerThatDiedWithoutAWordIsReplaced(t *testing.T) {
+// a beat; from then on it is known, and turns are notified again.
+func TestAListenerThatDiedSilentlyIsReplaced(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	const ttl = 24 * time.Second
@@ -151,14 +151,14 @@ func TestAListenerThatDiedWithoutAWordIsReplaced(t *testing.T) {
 	// stood still the next may be found dead as well, and a later turn be found by a beat.
 	stood := stalltest.Start()
 	defer stood.End()
-	told := func() {
+	notified := func() {
 		t.Helper()
 		for n := 1; ; n++ {
 			took := handoff(t, a, b, t.Name(), nothing, nothing)
 			if took <= ttl/8 {
 				return
 			}
-			if lost := stood.Lost(); lost < probePatience/4 || n == 6 {
+			if lost := stood.Lost(); lost < pingTimeout/4 || n == 6 {
 				t.Fatalf("the next has it after %v, the %d. time; the machine stood still for %v since the connection died", took, n, lost)
 			}
 		}
@@ -166,15 +166,15 @@ func TestAListenerThatDiedWithoutAWordIsReplaced(t *testing.T) {
 	p.BlackHole(faultproxy.Both)
 	handoff(t, a, b, t.Name(), nothing, nothing)
 	for range 3 {
-		told()
+		notified()
 	}
 	p.Heal()
-	told()
+	notified()
 }
 
-// Whoever gives a lock back does not wait long for the notice to go out. On a link, or a
+// A release does not wait long for its notice to go out. On a link, or a
 // machine, on which that takes longer, it goes out all the same.
-func TestTheNextIsToldThoughTheNoticeTakesLong(t *testing.T) {
+func TestTheNextWaiterIsNotifiedThoughTheNoticeTakesLong(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	const ttl = time.Minute

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// rows are what one step has given back, kept until the flight has ended.
+// rows are the result of one step, kept until the batch has ended.
 type rows struct {
 	fields []pgconn.FieldDescription
 	all    [][][]byte
@@ -30,7 +30,7 @@ func collect(r pgx.Rows) (rows, error) {
 		for _, v := range raw {
 			size += len(v)
 		}
-		block := make([]byte, 0, size) // the values are the connection's, and only until the next row
+		block := make([]byte, 0, size) // the connection reuses the memory of its values for the next row
 		for i, v := range raw {
 			from := len(block)
 			block = append(block, v...)
@@ -42,9 +42,8 @@ func collect(r pgx.Rows) (rows, error) {
 	return got, r.Err()
 }
 
-// A row is one row. Our statements yield integers, texts and bytes, none of them
-// null, in either format of the protocol: which one depends on how the user's
-// pool sends statements.
+// A row is one row. The statements return integers, texts and bytes, none of them null,
+// in either format of the protocol: which one depends on the user's pool.
 type row struct {
 	fields []pgconn.FieldDescription
 	values [][]byte
@@ -90,7 +89,7 @@ func integer(b []byte, format int16) (int64, error) {
 	return 0, fmt.Errorf("an integer of %d bytes", len(b))
 }
 
-const bytea = 17 // the type's number
+const bytea = 17 // the OID of the type
 
 func (r row) bytes(i int) ([]byte, error) {
 	b := r.values[i]
@@ -98,14 +97,15 @@ func (r row) bytes(i int) ([]byte, error) {
 		if digits, ok := strings.CutPrefix(string(b), `\x`); ok {
 			return hex.DecodeString(digits)
 		}
-		return unescaped(b)
+		return unescape(b)
 	}
 	return append([]byte{}, b...), nil
 }
 
-// unescaped reads bytes as a server writes them whose bytea_output is escape: a
-// backslash twice, and what cannot be printed as three octal digits behind one.
-func unescaped(b []byte) ([]byte, error) {
+// unescape reads bytes in the format of a server whose bytea_output is escape: a
+// backslash is doubled, and a byte that cannot be printed is a backslash and three octal
+// digits.
+func unescape(b []byte) ([]byte, error) {
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); i++ {
 		switch {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -9,15 +10,15 @@ import (
 
 // A source is where connections come from.
 type source interface {
-	// with runs fn on a connection that is fn's alone meanwhile. A connection
+	// with runs fn on a connection that no other caller uses meanwhile. A connection
 	// that fn left closed, or in a transaction, is not used again.
 	with(ctx context.Context, fn func(*pgx.Conn) error) error
 
-	// keep returns where connections for beats come from, so that they do not wait
-	// behind the user's own work. They are made as all of the source are.
+	// keep returns a source of connections for beats, so that they do not queue behind
+	// the user's own work. They are configured as all of the source are.
 	keep(ctx context.Context) (source, error)
 
-	// config is that of a connection to the same server by itself.
+	// config returns the configuration of a connection to the same server.
 	config(ctx context.Context) (*pgx.ConnConfig, error)
 
 	close()
@@ -35,18 +36,8 @@ func (p *poolSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
 		return &connectError{err}
 	}
 	defer c.Release()
-	defer spoilt(ctx, c.Conn())
+	defer closeCancelled(ctx, c.Conn())
 	return fn(c.Conn())
-}
-
-// spoilt closes a connection whose call was called off, also where it ended well
-// all the same. pgx calls off by a deadline on the socket, and where the machine is
-// busy it may have a read of its own under way there: the timeout that this one
-// meets is kept, and told to whoever uses the connection next.
-func spoilt(ctx context.Context, c *pgx.Conn) {
-	if ctx.Err() != nil && !c.IsClosed() {
-		end(c)
-	}
 }
 
 // keep makes a pool of our own, with all hooks of the user's. It does not connect.
@@ -76,7 +67,23 @@ func (p *poolSource) close() {
 	}
 }
 
-// A connectError says that no connection was had, so that nothing was sent.
+// closeCancelled closes a connection whose call was cancelled, also if the call
+// succeeded all the same. pgx cancels by a deadline on the socket; on a busy machine its
+// background reader may meet that deadline, and the timeout is then reported to the next
+// user of the connection.
+func closeCancelled(ctx context.Context, c *pgx.Conn) {
+	if ctx.Err() != nil && !c.IsClosed() {
+		closeConn(c)
+	}
+}
+
+func closeConn(c *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.Close(ctx)
+}
+
+// A connectError says that there was no connection, so that nothing was sent.
 type connectError struct{ err error }
 
 func (e *connectError) Error() string { return e.err.Error() }

@@ -14,12 +14,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// dbSource is a *sql.DB on pgx. Steps that travel together need the connection
-// beneath it.
+// dbSource is a *sql.DB on pgx. A batch needs the pgx connection beneath it.
 type dbSource struct{ db *sql.DB }
 
 var (
-	errNotPGX = fmt.Errorf("%w: the *sql.DB is not of pgx's stdlib driver, and on another the steps of a flight cannot travel together",
+	errNotPGX = fmt.Errorf("%w: the *sql.DB is not of pgx's stdlib driver, and another cannot send the statements of a batch together",
 		driver.ErrUnsupported)
 	errOneConn = fmt.Errorf("%w: postgres: the *sql.DB is limited to one connection, and one is kept for beats: allow at least two",
 		driver.ErrUnsupported)
@@ -31,21 +30,21 @@ func (d *dbSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
 		return &connectError{err}
 	}
 	defer c.Close()
-	_, err = on(ctx, c, fn)
+	_, err = onConn(ctx, c, fn)
 	return err
 }
 
-// on runs fn on the connection beneath c, and reports whether c can be used again.
-func on(ctx context.Context, c *sql.Conn, fn func(*pgx.Conn) error) (usable bool, err error) {
-	var failed error // kept apart: Raw would take some errors for its own
+// onConn runs fn on the connection beneath c, and reports whether c can be used again.
+func onConn(ctx context.Context, c *sql.Conn, fn func(*pgx.Conn) error) (usable bool, err error) {
+	var failed error // not returned from Raw, which gives some errors a meaning of its own
 	err = c.Raw(func(dc any) error {
-		conn, err := beneath(dc)
+		conn, err := pgxConn(dc)
 		if err != nil {
 			failed = err
 			return nil
 		}
 		failed = fn(conn)
-		spoilt(ctx, conn)
+		closeCancelled(ctx, conn)
 		if conn.IsClosed() || conn.PgConn().TxStatus() != 'I' {
 			return sqldriver.ErrBadConn
 		}
@@ -57,9 +56,9 @@ func on(ctx context.Context, c *sql.Conn, fn func(*pgx.Conn) error) (usable bool
 	return err == nil, err
 }
 
-// beneath finds pgx's connection, also under a driver that wraps another and
-// shows it by a method Raw, as those that trace do.
-func beneath(dc any) (*pgx.Conn, error) {
+// pgxConn returns pgx's connection, also beneath a driver that wraps another and exposes
+// it by a method Raw, as tracing drivers do.
+func pgxConn(dc any) (*pgx.Conn, error) {
 	for {
 		switch c := dc.(type) {
 		case *stdlib.Conn:
@@ -74,7 +73,7 @@ func beneath(dc any) (*pgx.Conn, error) {
 
 func (d *dbSource) config(ctx context.Context) (*pgx.ConnConfig, error) { return configOf(ctx, d) }
 
-// configOf is what a connection of a source was made with.
+// configOf returns the configuration of a connection of a source.
 func configOf(ctx context.Context, from source) (own *pgx.ConnConfig, err error) {
 	err = from.with(ctx, func(c *pgx.Conn) error {
 		own = c.Config()
@@ -85,9 +84,8 @@ func configOf(ctx context.Context, from source) (own *pgx.ConnConfig, err error)
 
 func (*dbSource) close() {}
 
-// keep takes a connection of the user's while there is one to be had. One that we
-// made by ourselves would be without what the user's hooks do on each, and on
-// another search path are other tables.
+// keep takes a connection of the user's. The user's hooks have run on it: without them
+// it might have another search path, and so other tables.
 func (d *dbSource) keep(ctx context.Context) (source, error) {
 	if d.db.Stats().MaxOpenConnections == 1 {
 		return nil, errOneConn
@@ -96,8 +94,8 @@ func (d *dbSource) keep(ctx context.Context) (source, error) {
 	return k, k.with(ctx, func(*pgx.Conn) error { return nil })
 }
 
-// keptSource is one connection of the user's pool that is kept, and others of it
-// while that one is in use.
+// keptSource is one connection of the user's pool that is kept, and other connections of
+// the pool while that one is in use.
 type keptSource struct {
 	*dbSource
 
@@ -117,9 +115,9 @@ func (k *keptSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
 		}
 		k.kept = c
 	}
-	usable, err := on(ctx, k.kept, fn)
+	usable, err := onConn(ctx, k.kept, fn)
 	if !usable {
-		_ = k.kept.Close() // only drops it
+		_ = k.kept.Close() // it is broken, so this only drops it
 		k.kept = nil
 	}
 	return err
@@ -131,7 +129,7 @@ func (k *keptSource) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.kept != nil {
-		_ = k.kept.Close() // only gives it back
+		_ = k.kept.Close() // returns it to the pool
 		k.kept = nil
 	}
 }

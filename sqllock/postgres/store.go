@@ -2,115 +2,111 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/sqllock"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
-// store sends flights: one statement by itself, several as a batch, which
-// PostgreSQL takes for one transaction. Where the connections' defaults would
-// not do, the batch is put between BEGIN and COMMIT.
+// store runs batches: one statement by itself, several as a pgx.Batch, which PostgreSQL
+// executes as one transaction. Where the connections' defaults would not do, the batch
+// is put between BEGIN and COMMIT.
 type store struct {
 	from   source
 	tables tables
 
-	around  atomic.Pointer[envelope] // what a flight travels in; nil: not known yet
+	around  atomic.Pointer[envelope] // nil: not read yet
 	checked atomic.Bool              // the tables were found to be of this version
-	retries atomic.Int64             // flights that the server refused untouched and that were sent again
+	retries atomic.Int64             // batches that the server refused and that were sent again
 
 	mu     sync.Mutex // guards what follows
 	beats  source     // connections of our own, made when they are first needed
 	closed bool
 }
 
-var _ sqllock.Store = (*store)(nil)
+var _ sqlstore.Store = (*store)(nil)
 
-func newStore(from source, t tables) *store { return &store{from: from, tables: t} }
-
-// beatConns are how many connections are kept for beats: so many that neither one
-// that is stuck on a dead connection nor one that waits for a row holds the next up.
-const beatConns = 3
-
-// Run carries out a flight. One that the server refused untouched, because it
-// would have had to wait or to undo another, is sent again until ctx ends.
-func (s *store) Run(ctx context.Context, f *sqllock.Flight) error {
+// Run executes a batch. A batch that the server refused because of concurrent
+// transactions is sent again until ctx ends.
+func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
 	around, err := s.envelope(ctx)
 	if err != nil {
 		return err
 	}
 	from := s.from
-	if f.Beat {
+	if b.Beat {
 		from = s.beatSource(ctx)
 	}
 	for n := 0; ; n++ {
 		var got []rows
 		err := s.with(ctx, from, func(c *pgx.Conn) (err error) {
-			got, err = fly(ctx, c, f, around)
+			got, err = send(ctx, c, b, around)
 			return err
 		})
 		switch {
-		case f.Missing:
+		case b.Missing:
 			return nil
-		case err == nil || f.Vetoed:
-			return s.classify(deliver(f, got))
-		case refused(err) && nap(ctx, n):
+		case err == nil || b.Aborted:
+			return s.classify(deliver(b, got))
+		case isRefused(err) && sqlstore.Backoff(ctx, n):
 			s.retries.Add(1)
-		case f.Beat && from != s.from && notConnected(err) && ctx.Err() == nil:
-			from = s.from // the user's pool may know how to log in where we do not
+		case b.Beat && from != s.from && isNotConnected(err) && ctx.Err() == nil:
+			from = s.from // the user's pool may be able to log in where ours is not
 		default:
-			return s.answer(ctx, err)
+			return s.withCtxErr(ctx, err)
 		}
 	}
 }
 
-// Read carries out a statement that only reads.
-func (s *store) Read(ctx context.Context, step *sqllock.Step) error {
-	return s.Run(ctx, &sqllock.Flight{Steps: []sqllock.Step{*step}, Reads: true})
+// Read executes a statement that only reads.
+func (s *store) Read(ctx context.Context, step *sqlstore.Step) error {
+	return s.Run(ctx, &sqlstore.Batch{Steps: []sqlstore.Step{*step}, ReadOnly: true})
 }
 
-// fly sends a flight in one go and takes in what comes back. Rows are handed on
-// only when all is known to be done: a server sends them before it commits.
-func fly(ctx context.Context, c *pgx.Conn, f *sqllock.Flight, around *envelope) ([]rows, error) {
-	if len(f.Steps) == 1 && (f.Reads || around.plain()) {
-		r, err := c.Query(ctx, f.Steps[0].Query.Text, args(&f.Steps[0])...)
+func (s *store) close() error {
+	s.closeBeats()
+	s.from.close()
+	return nil
+}
+
+// send sends a batch in one go and returns its rows. They are delivered only when the
+// batch is known to be committed: a server sends them before it commits.
+func send(ctx context.Context, c *pgx.Conn, b *sqlstore.Batch, around *envelope) ([]rows, error) {
+	if len(b.Steps) == 1 && (b.ReadOnly || around.isEmpty()) {
+		r, err := c.Query(ctx, b.Steps[0].Statement.Text, args(&b.Steps[0])...)
 		if err != nil {
 			return nil, err
 		}
 		one, err := collect(r)
 		return []rows{one}, err
 	}
-	b := &pgx.Batch{}
-	wrapped := !f.Reads && !around.plain()
+	batch := &pgx.Batch{}
+	wrapped := !b.ReadOnly && !around.isEmpty()
 	if wrapped {
-		b.Queue(around.begin)
+		batch.Queue(around.begin)
 		for _, set := range around.set {
-			b.Queue(set)
+			batch.Queue(set)
 		}
 	}
-	for i := range f.Steps {
-		b.Queue(f.Steps[i].Query.Text, args(&f.Steps[i])...)
+	for i := range b.Steps {
+		batch.Queue(b.Steps[i].Statement.Text, args(&b.Steps[i])...)
 	}
 	if wrapped {
-		b.Queue("COMMIT")
+		batch.Queue("COMMIT")
 	}
-	res := c.SendBatch(ctx, b)
-	got, err := collectAll(res, f, wrapped, len(around.set))
+	res := c.SendBatch(ctx, batch)
+	got, err := collectAll(res, b, wrapped, len(around.set))
 	err = driver.Join(err, res.Close())
 	if err != nil && wrapped && !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
-		_, _ = c.Exec(ctx, "ROLLBACK") // where that fails too, the connection is not used again
+		_, _ = c.Exec(ctx, "ROLLBACK") // if that fails too, the connection is not used again
 	}
 	return got, err
 }
 
-func collectAll(res pgx.BatchResults, f *sqllock.Flight, wrapped bool, sets int) ([]rows, error) {
+func collectAll(res pgx.BatchResults, b *sqlstore.Batch, wrapped bool, sets int) ([]rows, error) {
 	if wrapped {
 		for range sets + 1 {
 			if _, err := res.Exec(); err != nil {
@@ -118,8 +114,8 @@ func collectAll(res pgx.BatchResults, f *sqllock.Flight, wrapped bool, sets int)
 			}
 		}
 	}
-	got := make([]rows, 0, len(f.Steps))
-	for i := range f.Steps {
+	got := make([]rows, 0, len(b.Steps))
+	for i := range b.Steps {
 		r, err := res.Query()
 		if err == nil {
 			var one rows
@@ -128,7 +124,7 @@ func collectAll(res pgx.BatchResults, f *sqllock.Flight, wrapped bool, sets int)
 		}
 		if err != nil {
 			onPurpose := isCode(err, divisionByZero)
-			f.Vetoed, f.Missing = f.Steps[i].Veto && onPurpose, f.Steps[i].Locks && onPurpose
+			b.Aborted, b.Missing = b.Steps[i].Required && onPurpose, b.Steps[i].LocksHead && onPurpose
 			return got, err
 		}
 	}
@@ -140,14 +136,14 @@ func collectAll(res pgx.BatchResults, f *sqllock.Flight, wrapped bool, sets int)
 	return got, nil
 }
 
-// deliver hands rows to the steps that want them.
-func deliver(f *sqllock.Flight, got []rows) error {
+// deliver passes rows to the steps that want them.
+func deliver(b *sqlstore.Batch, got []rows) error {
 	for i := range got {
-		if f.Steps[i].Row == nil {
+		if b.Steps[i].Row == nil {
 			continue
 		}
 		for _, r := range got[i].all {
-			if err := f.Steps[i].Row(row{got[i].fields, r}); err != nil {
+			if err := b.Steps[i].Row(row{got[i].fields, r}); err != nil {
 				return err
 			}
 		}
@@ -155,22 +151,22 @@ func deliver(f *sqllock.Flight, got []rows) error {
 	return nil
 }
 
-// args are the values of a step's parameters. Notes are bytes here: unlike a
-// text of PostgreSQL they may hold a zero.
-func args(s *sqllock.Step) []any {
-	all := make([]any, len(s.Query.Params))
-	for i, p := range s.Query.Params {
+// args returns the values of a step's parameters. Notes are bytes here: unlike a text of
+// PostgreSQL they may contain a zero.
+func args(s *sqlstore.Step) []any {
+	all := make([]any, len(s.Statement.Params))
+	for i, p := range s.Statement.Params {
 		switch p {
-		case sqllock.Note:
+		case sqlstore.Note:
 			all[i] = []byte(s.Args.Text(p))
-		case sqllock.Names:
-			all[i] = column(s.Args, func(a *sqllock.Args) string { return a.Text(sqllock.Name) })
-		case sqllock.IDs:
-			all[i] = column(s.Args, func(a *sqllock.Args) string { return a.Text(sqllock.ID) })
-		case sqllock.Tries:
-			all[i] = column(s.Args, func(a *sqllock.Args) int64 { return a.Int(sqllock.Try) })
-		case sqllock.Tokens:
-			all[i] = column(s.Args, func(a *sqllock.Args) int64 { return a.Int(sqllock.Token) })
+		case sqlstore.Names:
+			all[i] = column(s.Args, func(a *sqlstore.Args) string { return a.Key() })
+		case sqlstore.IDs:
+			all[i] = column(s.Args, func(a *sqlstore.Args) string { return a.Text(sqlstore.ID) })
+		case sqlstore.Tries:
+			all[i] = column(s.Args, func(a *sqlstore.Args) int64 { return a.Int(sqlstore.Try) })
+		case sqlstore.Tokens:
+			all[i] = column(s.Args, func(a *sqlstore.Args) int64 { return a.Int(sqlstore.Token) })
 		default:
 			all[i] = s.Args.Arg(p)
 		}
@@ -178,119 +174,11 @@ func args(s *sqllock.Step) []any {
 	return all
 }
 
-// column is one parameter of many claims.
-func column[T any](a *sqllock.Args, of func(*sqllock.Args) T) []T {
+// column returns one parameter of many rows.
+func column[T any](a *sqlstore.Args, of func(*sqlstore.Args) T) []T {
 	all := make([]T, len(a.List()))
 	for i, one := range a.List() {
 		all[i] = of(one)
 	}
 	return all
 }
-
-// beatSource returns connections for beats, or those of the user while there can be
-// none.
-func (s *store) beatSource(ctx context.Context) source {
-	if s.keep(ctx) != nil {
-		return s.from
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.beats == nil {
-		return s.from
-	}
-	return s.beats
-}
-
-// keep sees to it that there are connections for beats.
-func (s *store) keep(ctx context.Context) error {
-	s.mu.Lock()
-	done := s.beats != nil || s.closed
-	s.mu.Unlock()
-	if done {
-		return nil
-	}
-	beats, err := s.from.keep(ctx) // may wait
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	if s.beats == nil && !s.closed {
-		s.beats, beats = beats, nil
-	}
-	s.mu.Unlock()
-	if beats != nil { // somebody else was faster
-		beats.close()
-	}
-	return nil
-}
-
-type heldKey struct{ *store }
-
-// hold runs fn on one connection of the user's.
-func (s *store) hold(ctx context.Context, fn func(context.Context)) error {
-	return s.answer(ctx, s.from.with(ctx, func(c *pgx.Conn) error {
-		fn(context.WithValue(ctx, heldKey{s}, c))
-		return nil
-	}))
-}
-
-// with runs fn on the connection that is held under ctx, if it still serves, or on one
-// of from.
-func (s *store) with(ctx context.Context, from source, fn func(*pgx.Conn) error) error {
-	if c, ok := ctx.Value(heldKey{s}).(*pgx.Conn); ok && !c.IsClosed() && c.PgConn().TxStatus() == 'I' {
-		defer spoilt(ctx, c)
-		return fn(c)
-	}
-	return from.with(ctx, fn)
-}
-
-func (s *store) close() error {
-	s.mu.Lock()
-	beats := s.beats
-	s.beats, s.closed = nil, true
-	s.mu.Unlock()
-	if beats != nil {
-		beats.close()
-	}
-	s.from.close()
-	return nil
-}
-
-// nap sleeps a little, longer by and by and never twice alike, and reports
-// whether ctx let it.
-func nap(ctx context.Context, n int) bool {
-	most := min(time.Duration(n+1)*time.Millisecond, 20*time.Millisecond)
-	t := time.NewTimer(rand.N(most) + 100*time.Microsecond)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func isCode(err error, codes ...string) bool {
-	pg, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
-		return false
-	}
-	for _, c := range codes {
-		if pg.Code == c {
-			return true
-		}
-	}
-	return false
-}
-
-// notConnected reports that no connection was had.
-func notConnected(err error) bool {
-	_, ok := errors.AsType[*connectError](err)
-	return ok
-}
-
-// Retried returns how often the server undid a flight of this engine because of
-// what others did at the same time, and it was sent again. It stays 0 where only
-// this package works on the tables, and the connections' isolation level is READ
-// COMMITTED.
-func (e *Engine) Retried() int64 { return e.store.retries.Load() }

@@ -13,9 +13,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// known are the parameters of a URL beside our own: those of libpq that pgx
-// reads, and those of its pool. Any other would be taken for a setting of the
-// server.
+func init() {
+	driver.Register("postgres", openURL)
+	driver.Register("postgresql", openURL)
+}
+
+// known are the parameters of a URL beside prefix and table_prefix: those of libpq that
+// pgx reads, and those of its pool. pgx would send any other to the server as a setting.
 var known = []string{
 	"application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "default_query_exec_mode",
 	"fallback_application_name", "host", "krbspn", "krbsrvname", "options", "passfile", "password", "pool_health_check_period",
@@ -25,7 +29,7 @@ var known = []string{
 	"timezone", "user",
 }
 
-// openURL makes an engine with a pool of its own. It does not connect yet.
+// openURL makes an engine with a pool of its own. It does not connect.
 func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
 	var opts []Option
 	q, err := url.ParseQuery(u.RawQuery)
@@ -35,21 +39,21 @@ func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
 	for key, values := range q {
 		switch value := values[len(values)-1]; {
 		case key == "prefix":
-			opts = append(opts, Prefix(value))
+			opts = append(opts, WithPrefix(value))
 			q.Del(key)
 		case key == "table_prefix":
 			if _, err := tablesOf(value); err != nil {
 				return nil, driver.BadURL("%v", err)
 			}
-			opts = append(opts, TablePrefix(value))
+			opts = append(opts, WithTablePrefix(value))
 			q.Del(key)
 		case !slices.Contains(known, key):
 			return nil, driver.BadURL("postgres: unknown %s (known: prefix, table_prefix, %s)", driver.ShowParameter(u, key), strings.Join(known, ", "))
-		case !repeatable(key, value):
+		case !isShowable(key, value):
 			return nil, driver.BadURL("postgres: parameter %s makes no sense", key)
 		}
 	}
-	if !repeatable("dbname", strings.TrimPrefix(u.Path, "/")) {
+	if !isShowable("dbname", strings.TrimPrefix(u.Path, "/")) {
 		return nil, driver.BadURL("postgres: the database's name has one of ? = @ & ; : / in it: write %s", form)
 	}
 	cfg, err := poolConfig(u, q)
@@ -62,7 +66,7 @@ func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
 func openConfig(cfg *pgxpool.Config, chosen bool, opts []Option) (*Engine, error) {
 	src := &ownSource{}
 	if !chosen {
-		src.sniff(cfg)
+		src.detectPooler(cfg)
 	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
@@ -81,12 +85,12 @@ const form = "postgres://user:password@host:port/database"
 
 func poolConfig(u *url.URL, q url.Values) (*pgxpool.Config, error) {
 	bare := *u
-	bare.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // for pgx, as for libpq, a + is one
+	bare.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // pgx, like libpq, does not read + as a space
 	return pgxpool.ParseConfig(bare.String())
 }
 
-// reason is what is wrong with a URL that pgx does not take. Its own error repeats the
-// URL, and what hides in it, so it is found out which parameter is to blame.
+// reason says what is wrong with a URL that pgx refuses. The error of pgx repeats the URL
+// with its password, so the parameter at fault is found by leaving each out.
 func reason(u *url.URL, q url.Values) string {
 	for _, key := range slices.Sorted(maps.Keys(q)) {
 		others := maps.Clone(q)
@@ -98,9 +102,9 @@ func reason(u *url.URL, q url.Values) string {
 	return "the URL makes no sense: it is not of the form " + form
 }
 
-// repeatable reports whether a parameter is fit to be repeated: pgx and the server name
-// these in their errors.
-func repeatable(key, value string) bool {
+// isShowable reports whether a parameter may be shown in errors: pgx and the server
+// repeat these.
+func isShowable(key, value string) bool {
 	switch key {
 	case "dbname":
 		return driver.ShowableName(value)

@@ -37,7 +37,7 @@ func hold(b testing.TB, s driver.Session, try int) {
 // connection that the engine itself writes on.
 func bareUpdates(b testing.TB, e *Engine) func() {
 	b.Helper()
-	w := e.store.w
+	w := e.store.writer
 	if err := w.db.Exec(`CREATE TABLE bare (name TEXT PRIMARY KEY NOT NULL, owner TEXT NOT NULL, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 		INSERT INTO bare VALUES ('jobs/42', '', 0)`); err != nil {
 		b.Fatal(err)

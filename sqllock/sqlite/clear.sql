@@ -1,5 +1,5 @@
--- clear ends every hold and every place: the clock that they were to end by
--- exists no more, and with it no holder. Fences, counter and records stay.
+-- clear.sql ends every claim: the clock of their expiries was of an earlier boot, and no
+-- holder outlives that. Fences, counter and records stay.
 
 UPDATE pawl_head
 SET x_id = '', x_session = '', x_live = '', x_note = '', x_since = 0, x_until = 0, used = 0, waiting = 0,

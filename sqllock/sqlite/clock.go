@@ -2,14 +2,14 @@ package sqlite
 
 import "time"
 
-// A clock judges expiry. All processes that share a file must read the same
-// one, so it is named: by the boot it counts from and by the time namespace
-// that shifts it.
+// A clock decides when claims expire. All processes that share a file must read the same
+// one, so it is identified by the boot it counts from and by the time namespace that
+// shifts it.
 type clock interface {
-	now() int64  // microseconds, for expiry; above 0 and never going back within one boot and space
+	now() int64  // microseconds, for expiry; above 0 and never going back within one boot and namespace
 	wall() int64 // microseconds since 1970, for tokens and records
 	boot() string
-	space() string
+	namespace() string
 }
 
 func wallMicros() int64 { return time.Now().UnixMicro() }

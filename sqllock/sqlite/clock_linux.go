@@ -3,12 +3,13 @@ package sqlite
 import (
 	"os"
 	"strings"
+	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
-// bootClock is CLOCK_BOOTTIME: it cannot be set, and it goes on while the
-// machine sleeps.
+// bootClock is CLOCK_BOOTTIME, which cannot be set and counts the time that the machine
+// sleeps.
 type bootClock struct{ id, ns string }
 
 func systemClock() (clock, error) {
@@ -16,19 +17,12 @@ func systemClock() (clock, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Kernels without time namespaces have no such file, and one time.
+	// Kernels without time namespaces have no such file.
 	ns, _ := os.Readlink("/proc/self/ns/time")
 	return bootClock{id: strings.TrimSpace(string(id)), ns: strings.Trim(strings.TrimPrefix(ns, "time:"), "[]")}, nil
 }
 
-func (bootClock) now() int64 {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		panic("sqlite: CLOCK_BOOTTIME: " + err.Error()) // since Linux 2.6.39 it is always there
-	}
-	return t.Nano() / 1000
-}
-
-func (bootClock) wall() int64     { return wallMicros() }
-func (c bootClock) boot() string  { return c.id }
-func (c bootClock) space() string { return c.ns }
+func (bootClock) now() int64          { return time.Duration(driverkit.Now()).Microseconds() }
+func (bootClock) wall() int64         { return wallMicros() }
+func (c bootClock) boot() string      { return c.id }
+func (c bootClock) namespace() string { return c.ns }

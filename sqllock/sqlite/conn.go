@@ -14,35 +14,35 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/sqllock"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
-// A conn is one connection with its prepared statements. Connections of one
-// process take turns by a channel and not by SQLite's file locks, so only other
-// processes are ever met as busy.
+// A conn is one connection with its prepared statements. Callers of one process take
+// turns by a channel and not by SQLite's file locks, so SQLITE_BUSY always comes from
+// another process.
 //
-// SQLite's own busy handler is not used. It would sleep inside the statement
-// with the time bound before the sleep, and a claim that expired meanwhile would
-// look alive; here every attempt reads the clock anew.
+// SQLite's own busy handler is not used. It would sleep inside the statement, with the
+// time bound before the sleep, and a claim that expired meanwhile would seem to be alive;
+// here every attempt reads the clock again.
 type conn struct {
-	db    *sqlite3.Conn
-	file  os.FileInfo   // of the database, as it was opened
-	reads bool          // it was opened to be read only
-	turn  chan struct{} // holds a value while the connection is in use
-	ends  chan struct{} // closed by the store's close: nobody waits for another process any more
-	stmts []*sqlite3.Stmt
-	clock clock
+	db       *sqlite3.Conn
+	file     os.FileInfo   // of the database, when it was opened
+	readOnly bool          // of the database file
+	inUse    chan struct{} // has a value while the connection is in use
+	closing  chan struct{} // closed by the store's close: no call waits for another process any more
+	stmts    []*sqlite3.Stmt
+	clock    clock
 
 	// Of the connection that writes.
 	files []vfs.FileHasMoved
 	log   vfs.File
 
-	begin, commit, rollback, full, normal, version own
+	begin, commit, rollback, full, normal, version lazyStmt
 }
 
-// An own is a statement of the connection itself, prepared when it is first used:
-// a command that locks once needs two of them.
-type own struct{ *sqlite3.Stmt }
+// A lazyStmt is a statement of the connection itself, prepared when it is first used: a
+// command that locks once needs two of them.
+type lazyStmt struct{ *sqlite3.Stmt }
 
 const (
 	beginText    = "BEGIN IMMEDIATE"
@@ -53,57 +53,70 @@ const (
 	versionText  = "PRAGMA data_version"
 )
 
-func (c *conn) prepare(o *own, text string) (err error) {
-	if o.Stmt == nil {
-		o.Stmt, _, err = c.db.Prepare(text)
+func (c *conn) prepare(s *lazyStmt, text string) (err error) {
+	if s.Stmt == nil {
+		s.Stmt, _, err = c.db.Prepare(text)
 	}
 	return err
 }
 
-// exec runs a statement that gives nothing back.
-func (c *conn) exec(o *own, text string) error {
-	if err := c.prepare(o, text); err != nil {
+// exec runs a statement that returns nothing.
+func (c *conn) exec(s *lazyStmt, text string) error {
+	if err := c.prepare(s, text); err != nil {
 		return err
 	}
-	return o.Exec()
+	return s.Exec()
+}
+
+// dataVersion changes whenever another connection has committed.
+func (c *conn) dataVersion() (v int64, err error) {
+	if err := c.prepare(&c.version, versionText); err != nil {
+		return 0, err
+	}
+	if c.version.Step() {
+		v = c.version.ColumnInt64(0)
+	}
+	err = c.version.Err()
+	_ = c.version.Reset() // repeats the error of Step
+	return v, err
 }
 
 var errClosed = errors.New("sqlite: engine is closed")
 
-func openConn(ctx context.Context, path string, ck clock, ends chan struct{}) (*conn, error) {
+func openConn(ctx context.Context, path string, ck clock, closing chan struct{}) (*conn, error) {
 	db, file, err := openDB(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{db: db, file: file, turn: make(chan struct{}, 1), ends: ends, clock: ck}, nil
+	return &conn{db: db, file: file, inUse: make(chan struct{}, 1), closing: closing, clock: ck}, nil
 }
 
-// acquire waits for the connection's turn.
+// acquire waits until no other caller uses the connection.
 func (c *conn) acquire(ctx context.Context) error {
 	select {
-	case c.turn <- struct{}{}:
+	case c.inUse <- struct{}{}:
 	default:
 		select {
-		case c.turn <- struct{}{}:
+		case c.inUse <- struct{}{}:
 		case <-ctx.Done():
 			return fmt.Errorf("%w: the connection is in use: %w", driver.ErrUnreachable, ctx.Err())
 		}
 	}
 	if c.db == nil {
-		<-c.turn
+		<-c.inUse
 		return errClosed
 	}
 	return nil
 }
 
-func (c *conn) release() { <-c.turn }
+func (c *conn) release() { <-c.inUse }
 
-// close waits for the connection's turn and ends it, after last has had a look.
+// close waits until no other caller uses the connection, runs last and closes it.
 func (c *conn) close(last func()) error {
 	if c == nil {
 		return nil
 	}
-	c.turn <- struct{}{}
+	c.inUse <- struct{}{}
 	defer c.release()
 	if c.db == nil {
 		return nil
@@ -116,21 +129,21 @@ func (c *conn) close(last func()) error {
 	}
 	db := c.db
 	c.db, c.stmts = nil, nil
-	return closeDB(db, c.file, c.reads)
+	return closeDB(db, c.file, c.readOnly)
 }
 
-// names reports whether rows name a process; true if that cannot be learnt.
-func (c *conn) names(live string) bool {
+// hasRows reports whether rows have the id owner; true if that cannot be read.
+func (c *conn) hasRows(owner string) bool {
 	s, _, err := c.db.Prepare(`SELECT EXISTS (SELECT 1 FROM pawl_head WHERE x_live = ?1)
 		OR EXISTS (SELECT 1 FROM pawl_claim WHERE live = ?1)`)
-	if err != nil || s.BindText(1, live) != nil || !s.Step() {
+	if err != nil || s.BindText(1, owner) != nil || !s.Step() {
 		return true
 	}
 	return s.ColumnBool(0)
 }
 
-// retry repeats attempt while another process has the file, until ctx ends. An
-// attempt that was answered busy has done nothing.
+// retry repeats attempt while another process has the file locked, until ctx ends. An
+// attempt that was answered SQLITE_BUSY had no effect.
 func (c *conn) retry(ctx context.Context, attempt func() error) error {
 	for n := 0; ; n++ {
 		err := attempt()
@@ -141,15 +154,15 @@ func (c *conn) retry(ctx context.Context, attempt func() error) error {
 			runtime.Gosched()
 			continue
 		}
-		if err := nap(ctx, c.ends, n); err != nil {
+		if err := backoff(ctx, c.closing, n); err != nil {
 			return fmt.Errorf("%w: the file is busy: %w", driver.ErrUnreachable, err)
 		}
 	}
 }
 
-// nap sleeps 0.1 to 2 ms, longer by and by and never twice alike, so that
-// processes do not come back in step.
-func nap(ctx context.Context, ends <-chan struct{}, n int) error {
+// backoff sleeps 0.1 to 2 ms, longer with each attempt and with jitter, so that
+// processes do not retry in step.
+func backoff(ctx context.Context, closing <-chan struct{}, n int) error {
 	most := min(time.Duration(n+1)*100*time.Microsecond, 2*time.Millisecond)
 	t := time.NewTimer(100*time.Microsecond + rand.N(most))
 	defer t.Stop()
@@ -158,17 +171,18 @@ func nap(ctx context.Context, ends <-chan struct{}, n int) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-ends:
+	case <-closing:
 		return errClosed
 	}
 }
 
-// A moment is the clocks as all statements of one flight see them.
-type moment struct{ now, wall int64 }
+func (c *conn) now() moment {
+	return moment{now: c.clock.now(), wall: c.clock.wall()}
+}
 
-// step runs one statement. A veto is told by ok = false.
-func (c *conn) step(s *sqllock.Step, at moment) (ok bool, err error) {
-	stmt, err := c.stmt(s.Query)
+// step runs one statement. ok is false if the step is required and its row says no.
+func (c *conn) step(s *sqlstore.Step, at moment) (ok bool, err error) {
+	stmt, err := c.stmt(s.Statement)
 	if err != nil {
 		return false, err
 	}
@@ -179,7 +193,7 @@ func (c *conn) step(s *sqllock.Step, at moment) (ok bool, err error) {
 	rows := 0
 	for stmt.Step() {
 		rows++
-		if s.Veto && stmt.ColumnInt64(0) == 0 {
+		if s.Required && stmt.ColumnInt64(0) == 0 {
 			ok = false
 		}
 		if s.Row != nil {
@@ -191,14 +205,21 @@ func (c *conn) step(s *sqllock.Step, at moment) (ok bool, err error) {
 	}
 	err = stmt.Err()
 	_ = stmt.Reset() // repeats the error of Step
-	if err != nil && rows > 0 && errors.Is(err, sqlite3.BUSY) {
-		// It has told its rows, so it must not be repeated as if untouched.
-		err = fmt.Errorf("%w: commit: %v", driver.ErrUnreachable, err) //nolint:errorlint // hidden, so that nobody sees BUSY
+	if rows > 0 {
+		err = hideBusy(err) // its rows were delivered, so it must not be repeated
 	}
 	return ok, err
 }
 
-func (c *conn) stmt(q *sqllock.Query) (*sqlite3.Stmt, error) {
+// hideBusy keeps a busy commit from being taken for a batch that did not begin.
+func hideBusy(err error) error {
+	if errors.Is(err, sqlite3.BUSY) {
+		return fmt.Errorf("%w: commit: %v", driver.ErrUnreachable, err) //nolint:errorlint // errors.Is must not find BUSY
+	}
+	return err
+}
+
+func (c *conn) stmt(q *sqlstore.Statement) (*sqlite3.Stmt, error) {
 	for len(c.stmts) <= q.Index {
 		c.stmts = append(c.stmts, nil)
 	}
@@ -213,47 +234,15 @@ func (c *conn) stmt(q *sqllock.Query) (*sqlite3.Stmt, error) {
 	return s, nil
 }
 
-func bind(stmt *sqlite3.Stmt, s *sqllock.Step, at moment) error {
-	for i, p := range s.Query.Params {
-		var err error
-		switch {
-		case p == sqllock.Now:
-			err = stmt.BindInt64(i+1, at.now)
-		case p == sqllock.Wall:
-			err = stmt.BindInt64(i+1, at.wall)
-		case p.IsText():
-			err = stmt.BindText(i+1, s.Args.Text(p))
-		case p.IsInt():
-			err = stmt.BindInt64(i+1, s.Args.Int(p))
-		default:
-			err = stmt.BindBlob(i+1, s.Args.Blob())
-		}
-		if err != nil {
-			return err
-		}
+// each runs a statement once and calls row for each of its rows.
+func (c *conn) each(text string, row func(*sqlite3.Stmt)) error {
+	s, _, err := c.db.Prepare(text)
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-// A row is the row a statement stands on.
-type row struct{ stmt *sqlite3.Stmt }
-
-func (r row) Scan(dest ...any) error {
-	for i, d := range dest {
-		switch d := d.(type) {
-		case *int64:
-			*d = r.stmt.ColumnInt64(i)
-		case *string:
-			*d = r.stmt.ColumnText(i)
-		case *[]byte:
-			*d = r.stmt.ColumnBlob(i, []byte{})
-		default:
-			return fmt.Errorf("sqlite: cannot scan into %T", d)
-		}
+	defer s.Close()
+	for s.Step() {
+		row(s)
 	}
-	return nil
-}
-
-func (c *conn) now() moment {
-	return moment{now: c.clock.now(), wall: c.clock.wall()}
+	return s.Err()
 }

@@ -5,70 +5,85 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/sqllock"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlline"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
-// dialect is SQLite's: it has every shared statement as it is, but needs no
-// row locks. The clock of expiry is the caller's kernel, so it is a parameter.
-func dialect(e *Engine) sqllock.Dialect {
-	d := words(e.census, e.store.w.clock)
-	d.Store, d.Attend, d.Live = e.store, e.attend, e.census.id
+// dialect is that of an engine that writes.
+func dialect(s *store, l *liveness) sqlline.Dialect {
+	d := commonDialect(l, s.writer.clock)
+	d.Store, d.Listen, d.Owner = s, s.listen, l.id
 	return d
 }
 
-// viewDialect is that of a file which is only read, through views.
-func viewDialect(e *Engine) sqllock.Dialect {
-	d := words(e.census, e.view.clock)
-	d.Store, d.Attend = e.view, e.view.attend
+// readOnlyDialect is that of an engine that only reads, through views.
+func readOnlyDialect(r *readOnly) sqlline.Dialect {
+	d := commonDialect(r.liveness, r.clock)
+	d.Store, d.Listen = r, r.listen
 	d.Macros["head"], d.Macros["claim"] = "pawl_head_seen", "pawl_claim_seen"
 	return d
 }
 
-func words(cs *census, ck clock) sqllock.Dialect {
-	return sqllock.Dialect{
+// commonDialect uses every shared statement as it is, but locks no rows: transactions
+// that write exclude each other. The clock of expiry is that of the client's kernel, so
+// it is a parameter.
+func commonDialect(l *liveness, ck clock) sqlline.Dialect {
+	return sqlline.Dialect{
 		Name: "sqlite",
-		Macros: map[string]string{
-			"head": "pawl_head", "claim": "pawl_claim", "record": "pawl_record",
-			"now": ":now", "wall": ":wall",
-			"mint": "max((SELECT fence FROM pawl_head WHERE name = '') + 1, :wall)",
-			"max":  "max", "text": "TEXT",
-			"unguarded": "1 = 1", // a guard is the only one who writes
+		Syntax: sqlstore.Syntax{
+			Macros: map[string]string{
+				"head": "pawl_head", "claim": "pawl_claim", "record": "pawl_record",
+				"now": ":now", "wall": ":wall",
+				"mint": "max((SELECT fence FROM pawl_head WHERE name = '') + 1, :wall)",
+				"max":  "max", "text": "TEXT",
+				"unguarded": "1 = 1", // no other transaction writes while a guarded one is open
+			},
+			Placeholder: "?",
+			Numbered:    true,
 		},
-		Statements: map[string]string{"lock": "", "front": "", "veto": ""},
-		Mark:       "?",
-		Numbered:   true,
+		Statements: map[string]string{"lock_head": "", "lock_front": "", "require_claim": ""},
 		Fencing:    driver.Durable,
-		Guards:     &sqllock.Guards{Clock: ck.now, Wall: ck.wall},
-		Census:     cs,
+		UserTx:     &sqlstore.UserTx{Clock: ck.now, Wall: ck.wall},
+		Liveness:   l,
 	}
 }
 
 const (
-	pollFast   = time.Millisecond
-	pollSlow   = 5 * time.Millisecond
-	probeEvery = 50 * time.Millisecond
+	pollFirst   = time.Millisecond
+	pollLast    = 5 * time.Millisecond
+	repairEvery = 50 * time.Millisecond
 )
 
-// attend polls for the commits of others while somebody waits, and looks for
-// the dead among those in the way.
-func (e *Engine) attend(ctx context.Context, waiting sqllock.Waiters) {
-	seen, wait := int64(-1), pollFast
-	var probed time.Time
-	for waiting.Wanted(ctx) == nil {
-		// The version is read before the look: what comes between is seen twice, not missed.
-		v, err := e.store.version(ctx)
-		if err == nil && v != seen && waiting.Look(ctx) == nil {
-			seen, wait = v, pollFast
+// listen polls for the commits of other processes while there are waiters, and searches
+// for dead processes among those that block them.
+func (s *store) listen(ctx context.Context, w sqlline.Waiters) {
+	seen, wait := int64(-1), pollFirst
+	var repaired time.Time
+	for w.WaitForAny(ctx) == nil {
+		// The version is read first: a commit in between is seen twice, and not missed.
+		v, err := s.version(ctx)
+		if err == nil && v != seen && w.WakeChanged(ctx) == nil {
+			seen, wait = v, pollFirst
 		}
-		if now := time.Now(); now.Sub(probed) >= probeEvery {
-			probed = now
-			_ = waiting.Probe(ctx) // repeated soon enough
+		if now := time.Now(); now.Sub(repaired) >= repairEvery {
+			repaired = now
+			_ = w.Repair(ctx) // repeated soon
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !sqlstore.Sleep(ctx, wait) {
 			return
 		}
-		wait = min(wait*5/4, pollSlow)
+		wait = min(wait*5/4, pollLast)
+	}
+}
+
+// readOnlyPoll is how often an engine that only reads polls for its watchers.
+const readOnlyPoll = 50 * time.Millisecond
+
+func (r *readOnly) listen(ctx context.Context, w sqlline.Waiters) {
+	for w.WaitForAny(ctx) == nil {
+		_ = w.WakeChanged(ctx) // repeated soon
+		if !sqlstore.Sleep(ctx, readOnlyPoll) {
+			return
+		}
 	}
 }

@@ -185,14 +185,14 @@ func TestASmallDiskIsEnough(t *testing.T) {
 }
 
 // A later version has one column more: the old program must say so.
-func TestNewerTablesAreToldByTheirVersion(t *testing.T) {
+func TestNewerTablesAreRefusedByTheirVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	e := openFile(t, path)
-	if err := e.store.w.db.Exec("ALTER TABLE pawl_head ADD COLUMN more INTEGER NOT NULL DEFAULT 0; UPDATE pawl_meta SET schema = 2"); err != nil {
+	if err := e.store.writer.db.Exec("ALTER TABLE pawl_head ADD COLUMN more INTEGER NOT NULL DEFAULT 0; UPDATE pawl_meta SET schema = 2"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), path); err == nil || !strings.Contains(err.Error(), "version 2") {
-		t.Errorf("the error does not tell of the version: %v", err)
+		t.Errorf("the error does not name the version: %v", err)
 	}
 }
 
@@ -220,8 +220,8 @@ func TestABusyFileIsAStoreThatDoesNotAnswer(t *testing.T) {
 // "so that several users of one file do not meet"
 func TestPrefixesOfPrefixesDoNotMeet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")
-	a := session(t, openFile(t, path, Prefix("team")), time.Minute)
-	b := session(t, openFile(t, path, Prefix("team2")), time.Minute)
+	a := session(t, openFile(t, path, WithPrefix("team")), time.Minute)
+	b := session(t, openFile(t, path, WithPrefix("team2")), time.Minute)
 	ca, cb := mutex("a"), mutex("b")
 	ca.Name, cb.Name = "2x", "x"
 	enter(t, a, ca)

@@ -220,7 +220,7 @@ func TestURLs(t *testing.T) {
 		"sqlite:///tmp/x.db?ttl=3s":           "known: prefix",
 		"sqlite://host/x.db":                  "host",
 		"sqlite:":                             "no path",
-		"sqlite:x.db?network=yes":             "known is allow",
+		"sqlite:x.db?network=yes":             "not one of refuse, allow",
 		"sqlite:rel.db?prefix=team%2F":        "",
 	} {
 		u, err := url.Parse(raw)
@@ -243,7 +243,7 @@ func TestURLs(t *testing.T) {
 func TestPrefixesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
-	a, b := openFile(t, path, Prefix("a/")), openFile(t, path, Prefix("b/"))
+	a, b := openFile(t, path, WithPrefix("a/")), openFile(t, path, WithPrefix("b/"))
 	if st := enter(t, session(t, a, time.Minute), mutex("x")); !st.Held {
 		t.Fatal("not held")
 	}

@@ -21,9 +21,8 @@ var (
 	locks   = map[*os.File]*flock.Flock{}
 )
 
-// lockFile tries to lock the file behind f by its name, with a handle of its
-// own that closeFile ends. Whether a child that inherits f keeps the lock is
-// not promised here.
+// lockFile tries to lock the file behind f by its name, with a handle of its own that
+// closeFile closes. A child that inherits f may not keep the lock on this system.
 func lockFile(f *os.File, kind lockKind) (bool, error) {
 	l := flock.New(f.Name())
 	try := l.TryLock

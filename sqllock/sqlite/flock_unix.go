@@ -16,10 +16,10 @@ const (
 	exclusive lockKind = unix.LOCK_EX
 )
 
-// lockFile tries to lock an open file. The lock belongs to the open file, not
-// to the process: it lasts until every descriptor of it is closed, those of
-// children that inherited one included. That is why it is never unlocked, only
-// closed: unlocking would end it for the child as well.
+// lockFile tries to lock an open file. The lock belongs to the open file description, not
+// to the process: it lasts until every descriptor of it is closed, those that children
+// have inherited included. So it is never unlocked, only closed: unlocking would end it
+// for a child as well.
 func lockFile(f *os.File, kind lockKind) (bool, error) {
 	for {
 		switch err := unix.Flock(int(f.Fd()), int(kind)|unix.LOCK_NB); {

@@ -11,19 +11,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Where SQLite puts its locks: the same in all its libraries, for ever.
+// The byte ranges that SQLite locks, the same in all its libraries.
 const (
-	sharedFirst = 0x40000002 // in the file: a shared one while it is open
+	sharedFirst = 0x40000002 // in the file: read-locked while it is open
 	sharedSize  = 510
-	shmAlive    = 128 // in the shared memory: a shared one while it is mapped
+	shmAlive    = 128 // in the shared memory: read-locked while it is mapped
 )
 
-// inUse reports whether somebody has the file open, with its log and shared
-// memory. Until done nobody removes those: who leaves last does so only if nobody
-// else has a lock on the file.
+// isInUse reports whether a process has the file open, with its log and shared memory.
+// These are not removed before done is called: the last process removes them only if no
+// other has a lock on the file.
 //
-// Its descriptors are closed as those of a copy are: see parked.
-func inUse(path string) (used bool, done func(), err error) {
+// The descriptors are closed by closeFileOf: see deferredCloses.
+func isInUse(path string) (used bool, done func(), err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return false, nil, err
@@ -34,40 +34,40 @@ func inUse(path string) (used bool, done func(), err error) {
 	}
 	lock := unix.Flock_t{Type: unix.F_RDLCK, Start: sharedFirst, Len: sharedSize}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock); err != nil {
-		_ = closeOf(file, f)
+		_ = closeFileOf(file, f)
 		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-			err = sqlite3.BUSY // somebody leaves last just now
+			err = sqlite3.BUSY // the last process is closing the file
 		}
 		return false, nil, err
 	}
 	done = func() {
 		lock.Type = unix.F_UNLCK
 		_ = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock)
-		_ = closeOf(file, f)
+		_ = closeFileOf(file, f)
 	}
-	if used, err = mapped(path, file); err != nil {
+	if used, err = isMapped(path, file); err != nil {
 		done()
 		return false, nil, err
 	}
 	return used, done, nil
 }
 
-// mapped reports whether somebody has the shared memory mapped.
-func mapped(path string, file os.FileInfo) (bool, error) {
+// isMapped reports whether a process has the shared memory mapped.
+func isMapped(path string, file os.FileInfo) (bool, error) {
 	if _, err := os.Stat(path + "-wal"); err != nil {
-		return false, notThere(err)
+		return false, ignoreMissing(err)
 	}
 	shm, err := os.Open(path + "-shm")
 	if err != nil {
-		return false, notThere(err)
+		return false, ignoreMissing(err)
 	}
-	defer func() { _ = closeOf(file, shm) }() // it was only read
+	defer func() { _ = closeFileOf(file, shm) }() // the file was only read
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: shmAlive, Len: 1}
 	err = unix.FcntlFlock(shm.Fd(), unix.F_OFD_GETLK, &lock)
 	return lock.Type != unix.F_UNLCK, err
 }
 
-func notThere(err error) error {
+func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -2,6 +2,6 @@
 
 package sqlite
 
-// inUse cannot be told here, so a file is always read where it is, and SQLite may
-// make its log and shared memory anew.
-func inUse(string) (used bool, done func(), err error) { return true, func() {}, nil }
+// isInUse cannot find out on this system, so a file is always read in place, and SQLite
+// may make its log and shared memory again.
+func isInUse(string) (used bool, done func(), err error) { return true, func() {}, nil }

@@ -25,11 +25,11 @@ func init() {
 	roles["pause"] = func(args []string) error { return pause(args[0]) }
 }
 
-// TestLossIsToldWhileAnotherProcessHasTheFile: nothing can be written, so no
+// TestLossIsReportedWhileAnotherProcessHasTheFile: nothing can be written, so no
 // beat is answered, and every lease must end by the clock before its TTL is over.
-func TestLossIsToldWhileAnotherProcessHasTheFile(t *testing.T) {
+func TestLossIsReportedWhileAnotherProcessHasTheFile(t *testing.T) {
 	const ttl = 2 * time.Second
-	stalltest.Within(t, ttl-1, "the last of twenty was told", func() (last time.Duration) {
+	stalltest.Within(t, ttl-1, "the last of twenty learnt of it", func() (last time.Duration) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex // guards last
 		for i := range 20 {

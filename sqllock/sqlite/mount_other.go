@@ -2,5 +2,5 @@
 
 package sqlite
 
-// mounted is for systems that can mount a file without its folder.
-func mounted(string) bool { return false }
+// isMountPoint is false on systems that cannot mount a file without its folder.
+func isMountPoint(string) bool { return false }

@@ -34,7 +34,7 @@ func init() {
 	}
 	// list says what is listed: list FILE. look does so without the right to change anything.
 	roles["list"] = func(args []string) error { return roleList(args[0]) }
-	roles["look"] = func(args []string) error { return roleList(args[0], ReadOnly()) }
+	roles["look"] = func(args []string) error { return roleList(args[0], WithReadOnly()) }
 }
 
 func roleList(path string, opts ...Option) error {
@@ -123,10 +123,10 @@ func TestAFileThatIsMountedAloneIsRefused(t *testing.T) {
 func TestMountsAreListed(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]bool{"/": true, "/proc": true, "/proc/self/mountinfo": false, t.TempDir(): false} {
-		if got := mountListed(path); got != want {
+		if got := isListedMount(path); got != want {
 			t.Errorf("%s is listed as a mount: %v", path, got)
 		}
-		if got := mounted(path); got != want {
+		if got := isMountPoint(path); got != want {
 			t.Errorf("%s is a mount: %v", path, got)
 		}
 	}
@@ -158,7 +158,7 @@ func TestALinkToAFileThatIsNotThereYetLeadsToOneStore(t *testing.T) {
 }
 
 // systemd-nspawn gives a container another boot id, on the same kernel.
-func TestAnotherBootIDFreesNobodyWhoIsAlive(t *testing.T) {
+func TestAnotherBootIDFreesNoLiveHolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pawl.db")

@@ -2,8 +2,8 @@ package sqlite
 
 import "golang.org/x/sys/unix"
 
-// networkKinds are the magic numbers statfs gives for file systems that may be
-// shared between machines, or whose locks depend on a program behind them.
+// networkKinds are the magic numbers that statfs returns for file systems that may be
+// shared between machines, or whose locks are implemented by a program.
 var networkKinds = map[uint32]string{
 	0x00006969: "NFS",
 	0x0000517b: "SMB",

@@ -4,7 +4,7 @@ package sqlite
 
 import "strings"
 
-// networkKind knows a share by its path alone; a mounted drive is not noticed.
+// networkKind recognises a share by its path; a mounted drive is not noticed.
 func networkKind(dir string) (string, error) {
 	if strings.HasPrefix(dir, `\\`) {
 		return "a network share", nil

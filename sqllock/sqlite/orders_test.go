@@ -23,7 +23,7 @@ func evict(t *testing.T, e *Engine, name string) {
 
 // The row of the name is swept and made anew between a Leave whose reply was lost
 // and its repetition: what stands there then is another's.
-func TestARepeatedLeaveEndsNobodyElse(t *testing.T) {
+func TestARepeatedLeaveEndsNoOtherClaim(t *testing.T) {
 	t.Parallel()
 	ck := bootedClock("boot", "s", 1)
 	e := openFile(t, filepath.Join(t.TempDir(), "pawl.db"), withClock(ck))

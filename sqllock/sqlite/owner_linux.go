@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asOwner runs f, and if we are root and the file and its folder are one user's,
-// with that user's rights to files: what is made beside the file is then the
-// user's too, who would otherwise be locked out. To change the owner afterwards
-// would give away what the user puts in the way meanwhile.
+// asOwner runs f. If this process is root and the file and its folder belong to one user,
+// it does so with that user's rights to files: files made beside the database then belong
+// to the user, who could not open them otherwise. Changing their owner afterwards would
+// be unsafe: the user could replace them by a link meanwhile.
 func asOwner(path string, f func() error) error {
 	file, err := os.Stat(path)
 	folder, ferr := os.Stat(filepath.Dir(path))
@@ -27,7 +27,7 @@ func asOwner(path string, f func() error) error {
 	reached := false
 	err = withRights(owner.Uid, owner.Gid, func() error {
 		if _, err := os.Stat(path); err != nil {
-			return nil // a user who cannot come here is not locked out by anything in it
+			return nil // the user cannot reach the folder anyway
 		}
 		reached = true
 		return f()
@@ -38,7 +38,7 @@ func asOwner(path string, f func() error) error {
 	return err
 }
 
-// withRights runs f with a user's rights to files, which are the thread's.
+// withRights runs f with a user's rights to files, which belong to the thread.
 func withRights(uid, gid uint32, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -46,7 +46,7 @@ func withRights(uid, gid uint32, f func() error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _, _ = unix.SetfsgidRetGid(oldGID) }() // the way back is always open
+	defer func() { _, _ = unix.SetfsgidRetGid(oldGID) }() // returning to the old one cannot fail
 	oldUID, err := unix.SetfsuidRetUid(int(uid))
 	if err != nil {
 		return err

@@ -2,5 +2,5 @@
 
 package sqlite
 
-// asOwner is for systems where a thread can have another user's rights to files.
+// asOwner runs f: a thread cannot have another user's rights to files on this system.
 func asOwner(_ string, f func() error) error { return f() }

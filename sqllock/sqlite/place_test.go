@@ -20,10 +20,10 @@ type setClock struct {
 	id, name string
 }
 
-func (c *setClock) now() int64    { return c.micros.Load() }
-func (c *setClock) wall() int64   { return c.walls.Load() } // stands still unless set: tokens must grow without its help
-func (c *setClock) boot() string  { return c.id }
-func (c *setClock) space() string { return c.name }
+func (c *setClock) now() int64        { return c.micros.Load() }
+func (c *setClock) wall() int64       { return c.walls.Load() } // stands still unless set: tokens must grow without its help
+func (c *setClock) boot() string      { return c.id }
+func (c *setClock) namespace() string { return c.name }
 
 func withClock(c clock) Option { return func(o *options) { o.clock = c } }
 
@@ -76,7 +76,7 @@ func (m *model) enter(c driver.Claim, until int64) (held bool, ahead int, err er
 	return held, ahead, nil
 }
 
-func TestSettleAgreesWithPlace(t *testing.T) {
+func TestAdvancingALineAgreesWithPlace(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -156,9 +156,9 @@ func (p *play) act() {
 		p.log = append(p.log, "time")
 		p.ck.micros.Add(p.rnd.Int64N(p.ttl))
 		p.m.expire(p.ck.now())
-		// Nobody looks by itself here; an Evict of nobody settles the line.
+		// No waiter looks here; an Evict of an unknown claim advances the line.
 		if err := p.e.Evict(p.t.Context(), driver.Entry{Claim: driver.Claim{ID: "nobody", Name: p.name}}); !errors.Is(err, driver.ErrGone) {
-			p.fail("Evict of nobody: %v", err)
+			p.fail("Evict of an unknown claim: %v", err)
 		}
 	}
 }

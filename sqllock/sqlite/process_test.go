@@ -48,7 +48,7 @@ func TestKilledHolder(t *testing.T) {
 			return took
 		})
 	})
-	t.Run("frees the name for one who only tries at once", func(t *testing.T) {
+	t.Run("frees the name at once for a claim that does not queue", func(t *testing.T) {
 		holder, _ := start(t, "hold", path, "job")
 		c := mutex("trier")
 		c.Queue = false
@@ -64,7 +64,7 @@ func TestKilledHolder(t *testing.T) {
 		}
 	})
 	t.Run("leaves no file", func(t *testing.T) {
-		if ids, err := e.census.others(); err != nil || len(ids) != 0 {
+		if ids, err := e.liveness.others(); err != nil || len(ids) != 0 {
 			t.Errorf("left in the folder: %v, %v", ids, err)
 		}
 	})

@@ -1,4 +1,4 @@
--- schema makes the tables of a new file. Times are microseconds: of the boot
+-- schema.sql makes the tables of a new file. Times are microseconds: of the boot
 -- clock for claims, of the wall clock for records and tokens.
 
 CREATE TABLE IF NOT EXISTS pawl_meta (
@@ -12,26 +12,26 @@ INSERT OR IGNORE INTO pawl_meta (one, schema, boot, space) VALUES (1, 1, '', '')
 
 CREATE TABLE IF NOT EXISTS pawl_head (
   name      TEXT PRIMARY KEY NOT NULL,
-  fence     INTEGER NOT NULL, -- the highest token given out on the name
+  fence     INTEGER NOT NULL, -- the highest token of the name
   x_id      TEXT NOT NULL,    -- the exclusive holder; '' if there is none
   x_try     INTEGER NOT NULL,
   x_token   INTEGER NOT NULL,
   x_session TEXT NOT NULL,
-  x_live    TEXT NOT NULL,    -- the process that must be alive
+  x_live    TEXT NOT NULL,    -- the process that owns it: the name of its liveness file
   x_note    TEXT NOT NULL,
   x_need    INTEGER NOT NULL,
   x_limit   INTEGER NOT NULL,
   x_queue   INTEGER NOT NULL,
-  x_since   INTEGER NOT NULL, -- held since; free since if there is none
-  x_until   INTEGER NOT NULL, -- 0 if there is none
-  used      INTEGER NOT NULL, -- claims that share the name
-  waiting   INTEGER NOT NULL, -- claims that wait
-  departed  INTEGER NOT NULL  -- how often somebody left the line
+  x_since   INTEGER NOT NULL, -- held since; free since, if there is no holder
+  x_until   INTEGER NOT NULL, -- 0 if there is no holder
+  used      INTEGER NOT NULL, -- shared holds
+  waiting   INTEGER NOT NULL, -- waiting claims
+  departed  INTEGER NOT NULL  -- number of departures from the line
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS pawl_claim (
   name    TEXT NOT NULL,
-  token   INTEGER NOT NULL,   -- also the place in line
+  token   INTEGER NOT NULL,   -- also the order in the line
   id      TEXT NOT NULL,
   try     INTEGER NOT NULL,
   session TEXT NOT NULL,
@@ -50,20 +50,20 @@ CREATE TABLE IF NOT EXISTS pawl_record (
   name    TEXT PRIMARY KEY NOT NULL,
   version INTEGER NOT NULL,
   value   BLOB NOT NULL,
-  until   INTEGER NOT NULL    -- 0: kept for ever
+  until   INTEGER NOT NULL    -- 0: never ends
 ) STRICT, WITHOUT ROWID;
 
--- The row without a name is the file's counter: its fence is the highest token
--- or version ever given out in the file, so that none is given out twice even
--- after a name's row was swept and the wall clock was set back. It stands among
--- the names because a small file then has both on one page, and a commit writes
--- whole pages; it looks free, so that no statement about names finds it.
+-- The row without a name is the file's counter: its fence is the highest token or
+-- version of the file, so that none repeats even after a name's row was deleted and the
+-- wall clock was set back. It is in this table because a small file then has both rows on
+-- one page, and a commit writes whole pages; it looks like a free name, so that no
+-- statement about names finds it.
 
 INSERT OR IGNORE INTO pawl_head (name, fence, x_id, x_try, x_token, x_session, x_live, x_note,
   x_need, x_limit, x_queue, x_since, x_until, used, waiting, departed)
 VALUES ('', 0, '', 0, 0, '', '', '', 0, 0, 0, 0, 0, 0, 0, 0);
 
--- The counter follows by triggers, so that the one-statement path stays one.
+-- Triggers update the counter, so that taking a free name stays one statement.
 
 CREATE TRIGGER IF NOT EXISTS pawl_head_new AFTER INSERT ON pawl_head WHEN NEW.fence > 0
 BEGIN

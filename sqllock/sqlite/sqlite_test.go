@@ -24,7 +24,7 @@ func TestLaws(t *testing.T) {
 	})
 }
 
-func (e *Engine) path() string { return strings.TrimSuffix(e.census.dir, ".live") }
+func (e *Engine) path() string { return strings.TrimSuffix(e.liveness.dir, ".live") }
 
 // clean reports what is in the file beside free names.
 func (e *Engine) clean(t *testing.T) error {
@@ -33,17 +33,17 @@ func (e *Engine) clean(t *testing.T) error {
 	}
 	// On a machine that stood still claims may have expired on a name to which
 	// nobody came again: that the next one finds nothing is what matters.
-	for expired := fmt.Sprintf("SELECT name FROM pawl_claim WHERE until <= %d", e.store.w.clock.now()); ; {
+	for expired := fmt.Sprintf("SELECT name FROM pawl_claim WHERE until <= %d", e.store.writer.clock.now()); ; {
 		name := e.text(t, expired)
 		if name == "" {
 			break
 		}
 		if err := e.Evict(context.Background(), driver.Entry{Claim: driver.Claim{ID: "nobody", Name: name}}); !errors.Is(err, driver.ErrGone) {
-			return fmt.Errorf("settle %q: %w", name, err)
+			return fmt.Errorf("advance %q: %w", name, err)
 		}
 	}
 	if got := e.text(t, fmt.Sprintf(`SELECT (SELECT count(*) FROM pawl_claim) || ' claims, '
-		|| (SELECT count(*) FROM pawl_head WHERE x_until > %d OR used <> 0 OR waiting <> 0) || ' names in use'`, e.store.w.clock.now())); got != "0 claims, 0 names in use" {
+		|| (SELECT count(*) FROM pawl_head WHERE x_until > %d OR used <> 0 OR waiting <> 0) || ' names in use'`, e.store.writer.clock.now())); got != "0 claims, 0 names in use" {
 		return errors.New(got)
 	}
 	return nil
@@ -52,7 +52,7 @@ func (e *Engine) clean(t *testing.T) error {
 // text runs a query of one value on the connection that reads.
 func (e *Engine) text(t testing.TB, query string) (got string) {
 	t.Helper()
-	c, err := e.store.reader(context.Background())
+	c, err := e.store.acquireReader(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestLocksHoldBetweenBootIDsWhileOthersLook(t *testing.T) {
 			ended <- err
 		}()
 	}
-	stays := openFile(t, path, ReadOnly())
+	stays := openFile(t, path, WithReadOnly())
 	looks, seen := 0, 0
 	for left := processes; left > 0; looks++ {
 		select {
@@ -66,7 +66,7 @@ func TestLocksHoldBetweenBootIDsWhileOthersLook(t *testing.T) {
 		for _, look := range []func() (int, error){
 			func() (int, error) { return holders(t, stays) },
 			func() (int, error) {
-				v, err := Open(t.Context(), path, ReadOnly())
+				v, err := Open(t.Context(), path, WithReadOnly())
 				if err != nil {
 					return 0, err
 				}

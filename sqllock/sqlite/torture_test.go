@@ -166,7 +166,7 @@ func torture(t *testing.T, processes int, more func(kills int) bool) {
 				t.Fatalf("worker %d: %s", w.who, w.line)
 			}
 		case <-time.After(40 * time.Second):
-			t.Fatalf("nobody holds any more after %d kills", kills)
+			t.Fatalf("no worker holds any more after %d kills", kills)
 		}
 	}
 	t.Logf("%d holders killed in %d holds of %d processes; the next held after %v at most", kills, holds, processes, worst.Round(time.Millisecond))
@@ -177,7 +177,7 @@ func torture(t *testing.T, processes int, more func(kills int) bool) {
 		t.Errorf("the machine stood still in %d waits of %d", excused, kills+excused)
 	}
 	if worst > time.Second {
-		t.Errorf("somebody waited %v for a dead holder", worst)
+		t.Errorf("a claim waited %v for a dead holder", worst)
 	}
 	e := openFile(t, path)
 	if got := e.text(t, "PRAGMA integrity_check"); got != "ok" {

@@ -1,12 +1,12 @@
--- list shows live claims in the order of names, then of the line, from behind a
--- place that was seen last. A page is a run of at most :count head rows, free or
--- not, and of their claims, all found by key: what lies behind it costs nothing.
--- The last head row of the run is shown even if it is free, with an empty id, so
--- that a page without a claim also says where to go on; a page without a row is
--- the end. Servers of this dialect find a range by key only if each column is
--- compared by itself.
+-- list reads live claims ordered by name and then by their order in the line, after the
+-- last claim seen. A page is a run of at most :count head rows, free or not, with their
+-- claims, all found by key: rows beyond it cost nothing. The last head row of the run
+-- is shown even if it is free, with an empty id, so that a page without a claim also
+-- says where to continue. A page without a row is the end. Servers of this dialect use
+-- the key for a range only if each column is compared by itself.
 --
--- :name :token :count -> now, name, id, try, token, session, need, limit, queue, note, held, since, until
+-- :name :token :count -> now, name, id, try, token, session, need, limit, queue, note,
+--   held, since, until
 WITH run AS (
   SELECT name, CASE WHEN x_until > {now} THEN x_id ELSE '' END AS id, x_try, x_token, x_session, x_need, x_limit,
     x_queue, x_note, x_since, x_until

@@ -1,8 +1,8 @@
--- once_begin writes, in the caller's transaction, that a key's work runs, where no
--- record stands. It does not look first: a row that is not there is locked with its
--- neighbours. What is set last is what the others are judged by.
+-- once_begin writes, in the caller's transaction, that the work of a key runs, if there
+-- is no record. It does not read first: reading a row that does not exist locks the gap
+-- around it. The column that the conditions read is assigned last.
 --
--- :name :value :keep -> nothing: what stands is read
+-- :name :value :keep -> nothing: the record is read afterwards
 INSERT INTO {record} (name, version, value, until) VALUES (:name, {mint}, :value, {wall} + :keep)
 ON DUPLICATE KEY UPDATE
   value = IF(until <> 0 AND until <= {wall}, :value, value),

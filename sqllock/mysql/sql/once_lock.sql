@@ -1,5 +1,5 @@
--- once_lock lets one transaction at a time come to a key's record: those who would
--- wait at the record itself, and then find it undone, would deadlock.
+-- once_lock lets one transaction at a time access the record of a key. Transactions
+-- that waited at the record itself would deadlock if the first one were rolled back.
 --
 -- :name -> a row; none: it was swept just now
 SELECT 1 FROM {head} WHERE name = :name FOR UPDATE

@@ -1,5 +1,5 @@
--- promote lets the first in line have the name whole: if it is exclusive and
--- nothing is held, it moves into the head row with its own token and expiry.
+-- promote grants the name to the first claim in line if that is exclusive and nothing
+-- is held: the claim moves into the head row with its own token and expiry.
 --
 -- :name -> nothing
 {update} {head} h JOIN (SELECT * FROM {claim} WHERE name = :name ORDER BY token LIMIT 1) f ON 1 = 1

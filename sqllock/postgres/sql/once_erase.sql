@@ -1,4 +1,5 @@
--- once_erase takes back what once_begin wrote, and nobody else's.
+-- once_erase deletes what once_begin wrote, recognised by its mark, and no other
+-- record.
 --
 -- :name :id, the mark of what once_begin wrote -> nothing
 DELETE FROM {record} WHERE name = :name AND position(convert_to(:id, 'UTF8') IN value) > 0

@@ -1,9 +1,9 @@
--- promote lets the first in line have the name whole: if it is exclusive and
--- nothing is held, it moves into the head row with its own token and expiry. The
--- claim's row is held first, so that the expiry is the one that a beat under way
--- has set. A guard of the last hold keeps everybody out.
+-- promote grants the name to the first claim in line if that is exclusive and nothing
+-- is held: the claim moves into the head row with its own token and expiry. The claim's
+-- row is locked first, so that the expiry is the one that a concurrent beat has set. An
+-- open guard of the last hold prevents it.
 --
--- :name -> the id that was let in
+-- :name -> the id that was granted
 UPDATE {head}
 SET x_id = f.id, x_try = f.try, x_token = f.token, x_session = f.session, x_live = f.live, x_note = f.note,
   x_need = f.need, x_limit = f.lim, x_queue = f.queue, x_since = {now}, x_until = f.until

@@ -1,0 +1,62 @@
+package sqlline
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
+)
+
+// A Dialect is what one database adds to the shared statements and the engine.
+type Dialect struct {
+	Name string // for errors, as in "sqlite: engine is closed"
+
+	sqlstore.Syntax
+
+	// Statements replaces shared statements by name; an empty one is left out of
+	// every batch.
+	Statements map[string]string
+
+	// SeparateHead makes a name's head row in a batch by itself, after the batch that
+	// needs it found none: where a transaction that makes a row and then locks others
+	// can deadlock.
+	SeparateHead bool
+
+	Store   sqlstore.Store
+	Remote  bool // across a network: a request may arrive after its caller has given up
+	Fencing driver.Level
+	Push    bool // Listen is notified of turns, it does not poll for them
+
+	// Listen wakes the waiters of this process when other processes change their
+	// lines. The engine starts it once, when the first waiter appears, and ends it by
+	// its ctx.
+	Listen func(ctx context.Context, w Waiters)
+
+	// Notify tells the processes in which these claims wait. It is called after the
+	// batch that granted or ended them, and never for waiters of this process. The
+	// engine repeats a call that failed. Nil: waiters poll.
+	Notify func(ctx context.Context, ids []string) error
+
+	// OneConn runs fn with a ctx under which every batch, and Notify, uses the same
+	// connection, so that the second batch of a call does not wait for a connection
+	// where the user's work has them all. Its error says that there was no connection,
+	// and fn was not run. Nil: each batch takes its own.
+	OneConn func(ctx context.Context, fn func(context.Context)) error
+
+	// UserTx runs statements in transactions of the user's; nil: it cannot.
+	UserTx *sqlstore.UserTx
+
+	// Owner names this process in the rows it writes; Liveness knows about the others.
+	// Without them a dead process is noticed only when its claims expire.
+	Owner    string
+	Liveness Liveness
+}
+
+// A Liveness knows which processes are dead. A process it does not know counts as
+// alive.
+type Liveness interface {
+	// ProveDead reports whether a process has certainly ended. If so, no process can
+	// start under its id until done is called, which says whether all rows of the
+	// process are gone; done is nil otherwise.
+	ProveDead(owner string) (done func(reaped bool), dead bool)
+}

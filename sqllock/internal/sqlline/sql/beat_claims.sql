@@ -1,0 +1,4 @@
+-- beat_claims is beat_claim for many rows, in dialects where one statement costs less.
+-- Empty here.
+--
+-- -> id and held of each row that was prolonged

@@ -1,0 +1,4 @@
+-- beat_holds is beat_hold for many rows, in dialects where one statement costs less.
+-- Empty here.
+--
+-- -> id and token of each hold that was prolonged

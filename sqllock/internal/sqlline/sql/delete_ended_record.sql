@@ -1,0 +1,4 @@
+-- delete_ended_record deletes one record that has ended.
+--
+-- :name -> nothing
+DELETE FROM {record} WHERE name = :name AND until <> 0 AND until <= {wall}

@@ -1,0 +1,5 @@
+-- grant_next grants a name that was just released to the first claim in line, in
+-- dialects that can do so in one statement. Empty here: the batch that advances a line
+-- does it.
+--
+-- -> the id that was granted; no row: advance the line

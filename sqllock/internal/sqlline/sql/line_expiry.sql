@@ -1,0 +1,4 @@
+-- line_expiry reads how long waiters in a line need not look, in dialects that notify
+-- them of their turn. Empty here: waiters poll.
+--
+-- -> name, microseconds, the first characters of the exclusive holder's id

@@ -1,0 +1,4 @@
+-- lock_sweep takes the lock under which idle rows are deleted, so that no row is made
+-- meanwhile, and fails instead of waiting for it. Empty here: no such lock is needed.
+--
+-- -> nothing

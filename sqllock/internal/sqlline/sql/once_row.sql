@@ -1,0 +1,4 @@
+-- once_row reports whether the row that once_lock locks is there. It runs outside of the
+-- caller's transaction. Empty here: once_lock needs no row.
+--
+-- -> a row if so

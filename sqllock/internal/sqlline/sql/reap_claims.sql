@@ -1,0 +1,5 @@
+-- reap_claims deletes the claims of a process that is known to be dead.
+--
+-- :name :owner -> the ids that ended
+DELETE FROM {claim} WHERE name = :name AND live = :owner
+RETURNING id

@@ -1,0 +1,5 @@
+-- save_fence records the highest token of head rows that are about to be deleted, in
+-- dialects where the tokens of a new row have to start above it. Empty here: the store
+-- has a counter of its own.
+--
+-- -> nothing

@@ -1,0 +1,4 @@
+-- take_known is take_free for a name whose head row is known to exist, in dialects
+-- where that costs less. Empty here.
+--
+-- -> token; no row: not taken

@@ -1,0 +1,6 @@
+-- touch_hold changes the row of an exclusive hold, unless a transaction guarded by the
+-- hold has it locked, so that a snapshot from before can be distinguished from a new one. Empty
+-- in dialects where a transaction with an old snapshot cannot write, and where guarded
+-- transactions follow each other anyway.
+--
+-- -> the expiry, which is what changed; no row: it is not held, or locked

@@ -1,0 +1,75 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// ErrLocked is in the error of a Store if a transaction that does not end, such as a
+// guarded one, holds a row, and the batch was rolled back.
+var ErrLocked = errors.New("row is held by an open transaction")
+
+// A Store runs statements. Its errors are wrapped in the driver's sentinels where one
+// fits, and are otherwise raw.
+type Store interface {
+	// Run executes a batch. A batch of one step is that statement alone.
+	Run(ctx context.Context, b *Batch) error
+
+	// Read executes one statement that only reads.
+	Read(ctx context.Context, s *Step) error
+}
+
+// A Batch is a list of statements that are executed as one transaction.
+type Batch struct {
+	Steps    []Step
+	Durable  bool // survives a power cut once Run has returned
+	Beat     bool // prolongs claims, so it must not queue behind the user's own work
+	MayBlock bool // a beat that waits for a locked row: no other beat may queue behind it. There is one at a time
+	ReadOnly bool // changes nothing, and needs no transaction
+	NoWait   bool // fails with ErrLocked instead of waiting for a row that is locked for long
+
+	Aborted bool // set by Run: a required step rolled everything back
+	Missing bool // set by Run: a step found no row to lock, which rolled everything back
+}
+
+// A Step is one statement of a batch.
+type Step struct {
+	Statement *Statement
+	Args      *Args
+	Row       func(Row) error // called for each row; nil: rows are ignored
+
+	// Required rolls the batch back if the first column of the step's row is 0, or, in
+	// a dialect that cannot read between two statements, if the statement fails on
+	// purpose. Rows of earlier steps are delivered all the same.
+	Required bool
+
+	// LocksHead says that the statement fails on purpose if the name has no head row.
+	LocksHead bool
+}
+
+// A Row is a row of a result; *sql.Rows is one. Scan is given *int64, *string or
+// *[]byte for each column.
+type Row interface {
+	Scan(dest ...any) error
+}
+
+// Backoff sleeps before attempt n+1 of a batch that the server refused, longer with
+// each attempt and with jitter. It reports false if ctx ended first.
+func Backoff(ctx context.Context, n int) bool {
+	most := min(time.Duration(n+1)*time.Millisecond, 20*time.Millisecond)
+	return Sleep(ctx, rand.N(most)+100*time.Microsecond)
+}
+
+// Sleep waits for d, and reports false if ctx ended first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,77 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// migrate makes the tables where they are missing.
+func (s *store) migrate(ctx context.Context) error {
+	if err := s.from.usable(); err != nil {
+		return err
+	}
+	err := s.from.with(ctx, work, func(c *sql.Conn) error {
+		if err := s.inspect(ctx, c); err != nil {
+			return err
+		}
+		// One by one: each ends a transaction anyway, and the server serializes concurrent
+		// statements that make the same table.
+		for _, text := range splitStatements(s.tables.schema()) {
+			if _, err := c.ExecContext(ctx, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return s.withCtxErr(ctx, err)
+	}
+	return s.ready(ctx)
+}
+
+// ready checks once whether the database can be used: a server that accepts writes, with
+// tables of the version that this program knows.
+func (s *store) ready(ctx context.Context) error {
+	if s.known.Load() != nil {
+		return nil
+	}
+	if err := s.from.usable(); err != nil {
+		return err
+	}
+	var version int
+	err := s.from.with(ctx, work, func(c *sql.Conn) error {
+		err := c.QueryRowContext(ctx, "SELECT version FROM "+s.tables.meta+" WHERE one = 1").Scan(&version)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err == nil && version == schemaVersion {
+			s.makeFenceRow(ctx, c)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return s.withCtxErr(ctx, err)
+	case version != schemaVersion:
+		return fmt.Errorf("mysql: the tables %s are of version %d, this program knows version %d: run pawl migrate of the newer one",
+			s.tables.shown, version, schemaVersion)
+	}
+	if _, err = s.server(ctx); err != nil {
+		return err
+	}
+	// The connection for beats is taken now, before the user's work has them all.
+	return s.withCtxErr(ctx, s.from.with(ctx, beats, func(*sql.Conn) error { return nil }))
+}
+
+// makeFenceRow makes the row that records the tokens of deleted head rows, in tables of
+// an older program, which had none. Without it, statements that make a head row would
+// lock the gap where it belongs, and block each other. A user without the right to write
+// meets that at the first lock.
+func (s *store) makeFenceRow(ctx context.Context, c *sql.Conn) {
+	var one int
+	if err := c.QueryRowContext(ctx, "SELECT 1 FROM "+s.tables.head+" WHERE name = ''").Scan(&one); errors.Is(err, sql.ErrNoRows) {
+		_, _ = c.ExecContext(ctx, s.tables.expand(fenceRowSQL))
+	}
+}

@@ -1,0 +1,87 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// server is what is read of the server once.
+type server struct {
+	multi     bool     // several statements may be sent as one text
+	templates sync.Map // *sqlstore.Statement to *template
+}
+
+// server checks the server and what the connections can do, once.
+func (s *store) server(ctx context.Context) (*server, error) {
+	if k := s.known.Load(); k != nil {
+		return k, nil
+	}
+	if err := s.from.usable(); err != nil {
+		return nil, err
+	}
+	k := &server{}
+	err := s.from.with(ctx, work, func(c *sql.Conn) error {
+		if err := s.inspect(ctx, c); err != nil {
+			return err
+		}
+		r, err := c.QueryContext(ctx, "SELECT 1; SELECT 2")
+		if err != nil {
+			if isCode(err, syntax) {
+				return nil
+			}
+			return err
+		}
+		defer r.Close()
+		for r.Next() || r.NextResultSet() {
+			k.multi = true
+		}
+		return r.Err()
+	})
+	if err != nil {
+		return nil, s.withCtxErr(ctx, err)
+	}
+	s.known.Store(k)
+	return k, nil
+}
+
+// inspect refuses a server on which locks would not hold.
+func (s *store) inspect(ctx context.Context, c *sql.Conn) error {
+	vars := map[string]string{}
+	r, err := c.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN
+		('read_only', 'autocommit', 'wsrep_on', 'group_replication_single_primary_mode')`)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for r.Next() {
+		var name, value string
+		if err := r.Scan(&name, &value); err != nil {
+			return err
+		}
+		vars[strings.ToLower(name)] = value
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	on := func(name string) bool { return vars[name] == "ON" || vars[name] == "1" }
+	switch {
+	case on("read_only"): // also if this user could write all the same
+		return fmt.Errorf("%w: mysql: the server takes no writes (read_only): it is a replica, locks need the primary", driver.ErrDenied)
+	case !on("autocommit"):
+		return fmt.Errorf("%w: mysql: autocommit is off on these connections, and a lock that is not committed excludes no other holder", driver.ErrUnsupported)
+	case s.multiPrimary:
+		return nil
+	case on("wsrep_on"):
+		return fmt.Errorf("%w: mysql: the server is one of a Galera cluster, where a row that is locked on one node is not locked on the others; "+
+			"if all clients use the same node, say so (multi_primary=allow)", driver.ErrUnsupported)
+	case vars["group_replication_single_primary_mode"] == "OFF":
+		return fmt.Errorf("%w: mysql: the server is one of a group with several primaries, where a row that is locked on one is not locked on the others; "+
+			"if all clients use the same one, say so (multi_primary=allow)", driver.ErrUnsupported)
+	}
+	return nil
+}

@@ -1,8 +1,0 @@
--- beat_wait prolongs a place in line or a shared hold that is live, as beat does,
--- but waits for whoever has the row.
---
--- :name :token :id :try :ttl -> held, token; no row: it is not there
-UPDATE {claim}
-SET until = GREATEST(until, {now} + :ttl + {primary}) + 0 * LAST_INSERT_ID(held + 1)
-WHERE name = :name AND token = :token AND id = :id AND try = :try AND until > {now};
-SELECT LAST_INSERT_ID() - 1, :token FROM dual WHERE ROW_COUNT() > 0

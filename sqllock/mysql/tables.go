@@ -1,0 +1,56 @@
+package mysql
+
+import (
+	_ "embed"
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+var (
+	//go:embed schema.sql
+	schemaSQL string
+	//go:embed fence_row.sql
+	fenceRowSQL string
+)
+
+const schemaVersion = 1
+
+// tables are their names, as they stand in statements.
+type tables struct {
+	shown                     string // for messages
+	meta, head, claim, record string
+}
+
+// tablePrefix is compiled when it is first needed, so that commands that use another
+// store start faster.
+var tablePrefix = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,47}\.)?[A-Za-z_][A-Za-z0-9_]{0,47}$`)
+})
+
+func tablesOf(prefix string) (tables, error) {
+	if !tablePrefix().MatchString(prefix) {
+		return tables{}, errors.New("mysql: table_prefix must be up to 48 letters, digits and _ that do not begin with a digit, and a database and a dot before them if need be")
+	}
+	return tables{
+		shown: prefix + "*",
+		meta:  prefix + "meta", head: prefix + "head", claim: prefix + "claim", record: prefix + "record",
+	}, nil
+}
+
+func (t *tables) schema() string { return t.expand(schemaSQL + "\n" + fenceRowSQL) }
+
+// expand replaces {head} and the like by the names of the tables.
+func (t *tables) expand(text string) string {
+	return strings.NewReplacer("{meta}", t.meta, "{head}", t.head, "{claim}", t.claim, "{record}", t.record).Replace(text)
+}
+
+func splitStatements(script string) (all []string) {
+	for text := range strings.SplitSeq(script, ";\n") {
+		if text = strings.TrimSpace(text); text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}

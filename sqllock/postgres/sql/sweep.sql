@@ -1,8 +1,0 @@
--- sweep forgets one idle head row, if it is still idle and its tokens are noted: the
--- row may have been used since mark has looked.
---
--- :name :ttl -> nothing
-DELETE FROM {head}
-WHERE name = :name AND used = 0 AND waiting = 0
-  AND x_until < {now} - :ttl AND x_since < {now} - :ttl
-  AND fence <= (SELECT m.fence FROM {head} m WHERE m.name = '')

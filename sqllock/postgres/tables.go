@@ -1,0 +1,59 @@
+package postgres
+
+import (
+	_ "embed"
+	"errors"
+	"hash/fnv"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+//go:embed schema.sql
+var schemaSQL string
+
+const schemaVersion = 1
+
+// tables are their names, as they stand in statements.
+type tables struct {
+	shown                     string // for messages
+	meta, head, claim, record string
+	channel                   string // of NOTIFY
+}
+
+// tablePrefix permits any schema name that needs no quotes. The longest table name, and
+// the channel's, must fit into 63 bytes. It is compiled when it is first needed, so that
+// commands that use another store start faster.
+var tablePrefix = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([a-z_][a-z0-9_]{0,47}\.)?[a-z_][a-z0-9_]{0,47}$`)
+})
+
+func tablesOf(prefix string) (tables, error) {
+	if !tablePrefix().MatchString(prefix) {
+		return tables{}, errors.New("postgres: table_prefix must be up to 48 of a-z, 0-9 and _ that do not begin with a digit, and a schema and a dot before them if need be")
+	}
+	return tables{
+		shown: prefix + "*",
+		meta:  prefix + "meta", head: prefix + "head", claim: prefix + "claim", record: prefix + "record",
+		channel: strings.ReplaceAll(prefix[max(0, len(prefix)-48):], ".", "_") + "turn",
+	}, nil
+}
+
+// missingSchema says what to do where there is no schema for the tables.
+func (t *tables) missingSchema() string {
+	if schema, _, named := strings.Cut(t.shown, "."); named {
+		return "CREATE SCHEMA " + schema + " first"
+	}
+	return "set the search_path to one that is there, or name it in table_prefix"
+}
+
+func (t *tables) schema() string {
+	return strings.NewReplacer("{meta}", t.meta, "{head}", t.head, "{claim}", t.claim, "{record}", t.record).Replace(schemaSQL)
+}
+
+// lockNumber is the advisory lock under which the tables are made.
+func (t *tables) lockNumber() int64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("pawl " + t.head)) // never fails
+	return int64(h.Sum64())
+}

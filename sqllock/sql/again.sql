@@ -1,4 +1,0 @@
--- again is enter for a name whose row is known to be there, where that is less
--- work. Here it is not.
---
--- -> token; no row: not taken

@@ -1,4 +1,0 @@
--- alone holds what must be held before rows are swept, so that nobody makes one
--- meanwhile, and fails rather than wait for it. Here nothing must.
---
--- -> nothing

@@ -1,6 +1,0 @@
--- beat_x prolongs an exclusive hold that is live. It never shortens one.
---
--- :name :id :try :ttl -> token; no row: it is not held
-UPDATE {head} SET x_until = {max}(x_until, {now} + :ttl)
-WHERE name = :name AND x_id = :id AND x_try = :try AND x_until > {now}
-RETURNING x_token

@@ -1,3 +1,0 @@
--- beats is beat for many in one statement, where that is less work. Here it is not.
---
--- -> id and held of each that was prolonged

@@ -1,4 +1,0 @@
--- beats_x is beat_x for many in one statement, where that is less work. Here it is
--- not.
---
--- -> id and token of each that was prolonged

@@ -1,6 +1,0 @@
--- bury_x ends the exclusive hold of a process that is known to be dead.
---
--- :name :live -> nothing
-UPDATE {head}
-SET x_id = '', x_session = '', x_live = '', x_note = '', x_until = 0, x_since = {now}, departed = departed + 1
-WHERE name = :name AND x_live = :live AND x_id <> ''

@@ -1,6 +1,0 @@
--- expire ends the exclusive hold whose time is over.
---
--- :name -> nothing
-UPDATE {head}
-SET x_id = '', x_session = '', x_live = '', x_note = '', x_until = 0, x_since = {now}, departed = departed + 1
-WHERE name = :name AND x_id <> '' AND x_until <= {now}

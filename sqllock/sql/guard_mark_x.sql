@@ -1,6 +1,0 @@
--- guard_mark_x changes an exclusive hold's row, unless a transaction that is
--- guarded by the hold has it, so that a view of the database from before is told
--- from one that is new. Empty where a transaction with an old view cannot write,
--- and where guarded transactions follow each other anyway.
---
--- -> the expiry, which is what changed; no row: it is not held, or taken

@@ -1,5 +1,0 @@
--- mark notes the highest token given out on head rows that are about to be swept,
--- where tokens of names without a row go on above that. Here the store's own
--- counter knows it.
---
--- -> nothing

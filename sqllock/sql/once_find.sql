@@ -1,4 +1,0 @@
--- once_find reads a record in the caller's transaction, as that sees it.
---
--- :name -> value; no row: there is none
-SELECT value FROM {record} WHERE name = :name AND (until = 0 OR until > {wall})

@@ -1,4 +1,0 @@
--- once_seat tells whether the row is there that once_lock locks, by name. It is
--- asked outside of the caller's transaction; empty where once_lock needs none.
---
--- -> a row if so

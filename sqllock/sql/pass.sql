@@ -1,4 +1,0 @@
--- pass lets the first in line have a name that was just given back, where that
--- is one statement less than a settle. Here it is not, and settle does it.
---
--- -> the id that was let in; no row: settle

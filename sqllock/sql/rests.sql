@@ -1,4 +1,0 @@
--- rests tells of lines when they need to be looked at, where who waits is told of its
--- turn and that is all it looks for. Here it looks anyway.
---
--- -> name, how long that is, and how the id of the exclusive holder begins

@@ -1,5 +1,0 @@
--- stale looks at a run of records behind a name and tells which have ended.
---
--- :name :count -> name, 0 or 1
-SELECT name, CASE WHEN until <> 0 AND until <= {wall} THEN 1 ELSE 0 END
-FROM {record} WHERE name > :name ORDER BY name LIMIT :count

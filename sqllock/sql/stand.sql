@@ -1,4 +1,0 @@
--- stand puts an exclusive claim at the end of a line that needs nothing else done,
--- where one statement can. Here it cannot, and the queueing flight does it.
---
--- -> the token; no row: the queueing flight

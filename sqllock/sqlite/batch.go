@@ -1,0 +1,132 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/vfs"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
+)
+
+// run executes a batch: one statement by itself, several in a transaction.
+func (c *conn) run(ctx context.Context, b *sqlstore.Batch) error {
+	switch {
+	case b.Durable:
+		return c.runDurably(ctx, b)
+	case len(b.Steps) == 1 && !b.Steps[0].Required:
+		return c.retry(ctx, func() error {
+			_, err := c.step(&b.Steps[0], c.now())
+			return err
+		})
+	}
+	return c.runTx(ctx, b)
+}
+
+// runDurably runs a batch and syncs the log before it returns, which also writes earlier
+// commits to disk.
+func (c *conn) runDurably(ctx context.Context, b *sqlstore.Batch) (err error) {
+	if err := c.exec(&c.full, fullText); err != nil {
+		return err
+	}
+	defer func() { err = driver.Join(err, c.exec(&c.normal, normalText)) }()
+	return c.runTx(ctx, b)
+}
+
+// runTx runs a batch between BEGIN IMMEDIATE and COMMIT.
+func (c *conn) runTx(ctx context.Context, b *sqlstore.Batch) error {
+	if err := c.retry(ctx, func() error { return c.exec(&c.begin, beginText) }); err != nil {
+		return err
+	}
+	at := c.now()
+	for i := range b.Steps {
+		ok, err := c.step(&b.Steps[i], at)
+		if err != nil || !ok {
+			b.Aborted = err == nil
+			if c.db.GetAutocommit() { // SQLite has rolled back by itself, as when the disk is full
+				return err
+			}
+			return driver.Join(err, c.exec(&c.rollback, rollbackText))
+		}
+	}
+	err := c.exec(&c.commit, commitText)
+	if err != nil && !c.db.GetAutocommit() { // still open, so it can be rolled back
+		return driver.Join(hideBusy(err), c.exec(&c.rollback, rollbackText))
+	}
+	return err
+}
+
+// isDiskFull reports that a write failed, as on a full disk. The log grows to some 4 MB
+// before SQLite checkpoints it, for which a small disk may not have the room.
+func isDiskFull(err error) bool {
+	return errors.Is(err, sqlite3.FULL) || errors.Is(err, sqlite3.IOERR_WRITE)
+}
+
+// checkpoint copies the log into the file, so that it starts over.
+func (c *conn) checkpoint() error {
+	_, _, err := c.db.WALCheckpoint("main", sqlite3.CHECKPOINT_RESTART)
+	return err
+}
+
+// findFiles stores the handles of the file and its log.
+func (c *conn) findFiles() error {
+	for _, op := range []sqlite3.FcntlOpcode{sqlite3.FCNTL_FILE_POINTER, sqlite3.FCNTL_JOURNAL_POINTER} {
+		f, err := c.db.FileControl("main", op)
+		if err != nil {
+			return err
+		}
+		if m, ok := f.(vfs.FileHasMoved); ok {
+			c.files = append(c.files, m)
+		}
+		c.log, _ = f.(vfs.File) // the last of the two
+	}
+	return nil
+}
+
+var errMoved = errors.New("sqlite: the file was removed or replaced while it was in use; nothing is known of its locks any more")
+
+// checkMoved fails if the file or its log is no longer the one at its path: a process
+// that opens the path now gets another file, and does not see claims in this one. SQLite
+// does not notice by itself. This is not reported as loss of the session, since the core
+// would open the next one: holders end at their deadline.
+func (c *conn) checkMoved() error {
+	for _, f := range c.files {
+		if gone, err := f.HasMoved(); err != nil || gone {
+			return driver.Join(errMoved, err)
+		}
+	}
+	return nil
+}
+
+// smallLog is the size of a log that the next process to open the file reads in a
+// fraction of a millisecond.
+const smallLog = 128 << 10
+
+// keepSmallLog keeps a small log from being copied into the file when the last
+// connection is closed, which costs four syncs of the disk: a command that takes a lock
+// for a moment would mostly wait for them.
+func (c *conn) keepSmallLog() {
+	if c.log == nil {
+		return
+	}
+	if size, err := c.log.Size(); err == nil && size <= smallLog {
+		_, _ = c.db.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true) // if it fails, the log is copied
+	}
+}
+
+// classify wraps SQLite's errors in the driver's sentinels where one fits.
+func classify(err error) error {
+	switch {
+	case err == nil, errors.Is(err, driver.ErrUnreachable):
+		return err
+	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED), errors.Is(err, sqlite3.INTERRUPT),
+		errors.Is(err, sqlite3.IOERR), errors.Is(err, sqlite3.PROTOCOL):
+		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	case errors.Is(err, sqlite3.PERM), errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.AUTH):
+		return fmt.Errorf("%w: %w", driver.ErrDenied, err)
+	}
+	return err
+}

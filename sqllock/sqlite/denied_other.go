@@ -1,7 +1,0 @@
-//go:build !unix
-
-package sqlite
-
-func readOnly(error) bool { return false }
-
-func hardLinked(string) bool { return false }
