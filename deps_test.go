@@ -36,23 +36,32 @@ var rows = map[string]row{
 
 	"memlock":   {ours: "driver driverkit", stdOnly: true, engine: true},
 	"quorum":    {ours: "quorum/internal/nodes driver driverkit", stdOnly: true, engine: true},
-	"redislock": {ours: "driver driverkit", engine: true},
-	"etcdlock":  {ours: "driver driverkit", engine: true},
+	"redislock": {ours: "redislock/internal/redisengine", stdOnly: true, engine: true},
+	"etcdlock":  {ours: "etcdlock/internal/etcdstore driver driverkit", engine: true},
 	"zklock":    {ours: "zklock/internal/zkstore driver driverkit", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
 	"sqllock":                   {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
 	"sqllock/internal/sqlline":  {ours: "sqllock/internal/sqlstore driver driverkit once/record", stdOnly: true, engine: true}, // the line
 	"sqllock/internal/sqlstore": {ours: "driver", stdOnly: true, engine: true},                                                 // below it: statements, and nothing of claims
 
-	"quorum/internal/nodes":   {ours: "driver driverkit", stdOnly: true, engine: true},
-	"zklock/internal/zkstore": {ours: "driver driverkit", engine: true},
+	"etcdlock/internal/etcdstore": {ours: "driver driverkit", engine: true},
+	"quorum/internal/nodes":       {ours: "driver driverkit", stdOnly: true, engine: true},
+	"zklock/internal/zkstore":     {ours: "driver driverkit", engine: true},
 
-	"redislock/goredis": {ours: "redislock driver driverkit", engine: true},
-	"redislock/rueidis": {ours: "redislock driver driverkit", engine: true},
-	"sqllock/sqlite":    {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
-	"sqllock/postgres":  {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
-	"sqllock/mysql":     {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
-	"redlock":           {ours: "quorum redislock redislock/rueidis driver driverkit", engine: true},
+	"redislock/goredis": {ours: "redislock redislock/internal/redisengine redislock/internal/redisclient driver driverkit", engine: true},
+	"redislock/rueidis": {ours: "redislock redislock/internal/redisengine redislock/internal/redisclient driver driverkit", engine: true},
+
+	// The client's package knows no claims; the lines above it know no socket.
+	"redislock/internal/redisclient": {ours: "driver driverkit", stdOnly: true, engine: true},
+	"redislock/internal/keyspace":    {ours: "driver", stdOnly: true, engine: true},
+	"redislock/internal/redisline":   {ours: "redislock/internal/redisclient redislock/internal/keyspace driver driverkit", stdOnly: true, engine: true},
+	"redislock/internal/scriptless":  {ours: "redislock/internal/redisclient redislock/internal/keyspace driver driverkit", stdOnly: true, engine: true},
+	"redislock/internal/redisengine": {ours: "redislock/internal/redisclient redislock/internal/keyspace redislock/internal/redisline redislock/internal/scriptless driver", stdOnly: true, engine: true},
+
+	"sqllock/sqlite":   {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
+	"sqllock/postgres": {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
+	"sqllock/mysql":    {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
+	"redlock":          {ours: "quorum redislock redislock/rueidis driver driverkit", engine: true},
 
 	"election":      {ours: "pawl driver internal/recipe", stdOnly: true},
 	"once":          {ours: "pawl driver internal/recipe once/record", stdOnly: true},

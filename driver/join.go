@@ -3,8 +3,8 @@ package driver
 import "strings"
 
 // Join is errors.Join with its text in one line: errors.Is and errors.As find every
-// error in it, nil ones are left out, and without any other it is nil. What has been
-// said already is not said again.
+// error in it, and nil errors are left out. It returns nil if all are nil, and a single
+// error as it is. Equal texts are shown once.
 func Join(errs ...error) error {
 	var one error
 	n := 0
@@ -26,29 +26,29 @@ func Join(errs ...error) error {
 	return &joined{all}
 }
 
-// joined is several errors, of which none is nil.
+// joined is several errors, none of them nil.
 type joined struct{ errs []error }
 
-// Error returns what they say, with semicolons between.
+// Error returns their texts, separated by semicolons.
 func (j *joined) Error() string {
-	said := ""
+	all := ""
 	for _, err := range j.errs {
 		text := OneLine(err.Error())
 		switch {
-		case said == "":
-			said = text
-		case !strings.Contains(said, text): // servers of one store mostly fail alike
-			said += "; " + text
+		case all == "":
+			all = text
+		case !strings.Contains(all, text): // servers of one store mostly fail alike
+			all += "; " + text
 		}
 	}
-	return said
+	return all
 }
 
 // Unwrap returns all of them.
 func (j *joined) Unwrap() []error { return j.errs }
 
-// OneLine returns a text of several lines as one. A store's or a client's own words may
-// have any number of them; an error that is logged or shown to a person has one.
+// OneLine returns a text of several lines as one. The texts of stores and their clients
+// may have any number of lines; an error that is logged or shown to a person has one.
 func OneLine(text string) string {
 	if !strings.ContainsAny(text, "\r\n") {
 		return text
@@ -58,10 +58,10 @@ func OneLine(text string) string {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		switch said := b.String(); {
-		case said == "":
-		case strings.HasSuffix(said, ":"), strings.HasSuffix(said, ";"), strings.HasSuffix(said, ","):
-			b.WriteString(" ") // it announces what follows
+		switch before := b.String(); {
+		case before == "":
+		case strings.HasSuffix(before, ":"), strings.HasSuffix(before, ";"), strings.HasSuffix(before, ","):
+			b.WriteString(" ") // it introduces this line
 		default:
 			b.WriteString("; ")
 		}

@@ -2,38 +2,25 @@ package driver
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"sync"
 )
 
-// An Opener makes an engine of a store's URL. It answers one that makes no sense
-// with BadURL, an unknown parameter with one that lists the known ones, and no
-// error of it shows a password.
+// An Opener opens an engine on the store of a URL. It returns a BadURL for one that
+// makes no sense; for an unknown parameter the error lists the known ones. None of its
+// errors shows a password.
 type Opener func(ctx context.Context, u *url.URL) (Engine, error)
-
-// ErrURL is what an error of BadURL is.
-var ErrURL = errors.New("bad store URL")
-
-// BadURL returns the error of an Opener that can make no sense of a URL. Its
-// text is the reason alone, and must not repeat what may be a password.
-func BadURL(format string, args ...any) error { return &badURL{fmt.Sprintf(format, args...)} }
-
-type badURL struct{ reason string }
-
-func (b *badURL) Error() string        { return b.reason }
-func (b *badURL) Is(target error) bool { return target == ErrURL }
 
 var (
 	openersMu sync.RWMutex // guards openers
 	openers   = map[string]Opener{}
 )
 
-// Register makes an engine known by the scheme of its URLs, from an init
-// function. It panics if the scheme is taken. The opener is given only URLs that
-// ParseURL takes.
+// Register makes an engine known by the scheme of its URLs. It is called from an init
+// function, and panics if the scheme is taken. The opener is called only with URLs that
+// ParseURL accepts.
 func Register(scheme string, o Opener) {
 	openersMu.Lock()
 	defer openersMu.Unlock()
@@ -44,7 +31,7 @@ func Register(scheme string, o Opener) {
 		panic("driver: Register called twice for scheme " + scheme)
 	}
 	openers[scheme] = func(ctx context.Context, u *url.URL) (Engine, error) {
-		if reason := misread(u); reason != "" { // ParseURL has refused it, if it was asked
+		if reason := ambiguity(u); reason != "" { // the caller may have parsed it otherwise than by ParseURL
 			return nil, BadURL("%s", reason)
 		}
 		return o(ctx, u)
@@ -63,10 +50,5 @@ func Lookup(scheme string) (o Opener, ok bool) {
 func Schemes() []string {
 	openersMu.RLock()
 	defer openersMu.RUnlock()
-	names := make([]string, 0, len(openers))
-	for s := range openers {
-		names = append(names, s)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(openers))
 }

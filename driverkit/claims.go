@@ -130,6 +130,7 @@ func (t *Claims[S]) End(c driver.Claim) {
 }
 
 // Clear removes all claims and wakes their Awaits, because the store has lost its data.
+// They are not the session's to end any more: a later session may have entered them again.
 func (t *Claims[S]) Clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -134,3 +134,16 @@ func TestTheEndOfAClaimWakesItsAwait(t *testing.T) {
 		}
 	})
 }
+
+func TestForgottenClaimsAreNotEndedByClose(t *testing.T) {
+	claims := driverkit.NewClaims[string]()
+	for _, id := range []string{"a", "b"} {
+		if _, _, err := claims.Add(t.Context(), claimed(id, 1), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claims.Clear()
+	if left := claims.Close(); len(left) != 0 {
+		t.Errorf("Close returns %v", left)
+	}
+}

@@ -21,7 +21,7 @@ type audit struct {
 	counts  map[string]int
 }
 
-// audited is what is known of one name.
+// audited is the record of one name.
 type audited struct {
 	holds map[*pawl.Lease]int // the units of each
 	token uint64              // the highest of an exclusive hold
@@ -34,8 +34,8 @@ func (a *audit) count(what string) {
 	a.counts[what]++
 }
 
-// enter takes in that l holds units of limit of name. One that was evicted counts for
-// nothing: it may not know yet.
+// enter records that l holds units of limit of name. An evicted lease does not count: its
+// holder may not know yet.
 func (a *audit) enter(name string, l *pawl.Lease, units, limit int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,8 +78,8 @@ func (a *audit) enter(name string, l *pawl.Lease, units, limit int) {
 // fenceOf is the engine's own token, without the count of passes in the process.
 func fenceOf(l *pawl.Lease) uint64 { return l.Token() >> 8 }
 
-// evicting takes in that a hold may end from now on. Who waited, and was evicted, comes
-// again with the same ID and holds by right.
+// evicting records that a hold may end from now on. An evicted waiter enters again with the
+// same ID, and its later hold counts.
 func (a *audit) evicting(x driver.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,8 +88,8 @@ func (a *audit) evicting(x driver.Entry) {
 	}
 }
 
-// evictedNow takes in that a hold has ended: its holder is told within two TTLs. Where
-// the eviction was not answered it may never have happened, and nothing is owed.
+// evictedNow records that a hold has ended: its holder must be notified within two TTLs. An
+// eviction without an answer may never have happened, and requires nothing.
 func (a *audit) evictedNow(x driver.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,24 +99,24 @@ func (a *audit) evictedNow(x driver.Entry) {
 	}
 }
 
-// notEvicted takes in that the hold was not there any more, or not as it was seen.
+// notEvicted records that the hold was gone, or had changed.
 func (a *audit) notEvicted(x driver.Entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.evicted, x.Fence)
 }
 
-// leave takes in that the holder of l has stopped.
+// leave records that the holder of l has stopped.
 func (a *audit) leave(name string, l *pawl.Lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.names[name].holds, l)
 	if at := a.evicted[fenceOf(l)]; !at.IsZero() && l.Err() == nil && time.Since(at) > 2*soakTTL {
-		a.t.Errorf("%s: evicted %v ago, and not told", name, time.Since(at))
+		a.t.Errorf("%s: evicted %v ago, and not notified", name, time.Since(at))
 	}
 }
 
-// report logs what was counted, and waits until nothing is left in the store.
+// report logs the counts, and waits until the store has no claims left.
 func (a *audit) report(e *Engine) {
 	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		left := 0

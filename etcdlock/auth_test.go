@@ -16,14 +16,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// tokenTTL is for how long the servers of these tests remember a token that is not
-// used, in seconds. They look once in a second.
+// tokenTTL is how long the servers of these tests keep an unused token, in seconds. They
+// check once per second.
 const tokenTTL = "1"
 
-// guarded starts a server that asks for root's password.
+// guarded starts a server with authentication and a user root.
 func guarded(t *testing.T, start func(testing.TB, ...string) *testserver.Server) *testserver.Server {
 	t.Helper()
 	server := start(t, "--auth-token-ttl="+tokenTTL, "--bcrypt-cost=4")
@@ -37,7 +38,7 @@ func guarded(t *testing.T, start func(testing.TB, ...string) *testserver.Server)
 	return server
 }
 
-// signed starts a server whose tokens end by their own time, however often they are used.
+// signed starts a server whose tokens expire at a fixed time, however often they are used.
 func signed(t testing.TB, args ...string) *testserver.Server {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -60,13 +61,13 @@ func signed(t testing.TB, args ...string) *testserver.Server {
 		write("public", "PUBLIC KEY", public), write("private", "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)), tokenTTL))...)
 }
 
-// The token of a password expires while nobody uses it. What is asked for then gets
-// another, and those who wait are told of their turn as before.
-func TestAnExpiredTokenCostsAnotherAndNothingElse(t *testing.T) {
+// A token expires while it is not used. The next call gets another token, and waiters are
+// notified of their turn as before.
+func TestAnExpiredTokenIsReplacedAndCostsNothingElse(t *testing.T) {
 	t.Parallel()
 	type connects func(t *testing.T, config clientv3.Config) (*clientv3.Client, error)
 	ours := func(t *testing.T, config clientv3.Config) (*clientv3.Client, error) {
-		return connect(t.Context(), config)
+		return etcdstore.Connect(t.Context(), config)
 	}
 	clients := func(_ *testing.T, config clientv3.Config) (*clientv3.Client, error) { return clientv3.New(config) }
 	advised := func(_ *testing.T, config clientv3.Config) (*clientv3.Client, error) {
@@ -99,26 +100,26 @@ func TestAnExpiredTokenCostsAnotherAndNothingElse(t *testing.T) {
 }
 
 func expired(t *testing.T, client *clientv3.Client, n *count) {
-	e := New(client)
+	e := newTestEngine(client, defaultPrefix)
 	defer e.Close()
 	c := pawl.New(e, pawl.WithTTL(30*time.Second))
 	defer c.Close()
 	handovers(t, c, e, 2) // opens the streams
 	for round := range 2 {
-		time.Sleep(4 * time.Second) // a token expires by time alone, and its use prolongs it
+		time.Sleep(4 * time.Second) // tokens expire by time alone, and any use prolongs them
 		n.take()
 		from := time.Now()
 		handovers(t, c, e, 20)
 		calls, _ := n.take()
 		took := time.Since(from)
 		t.Logf("round %d: 20 handovers took %v: %v", round, took.Round(time.Millisecond), calls)
-		// Some while the machine is slow, since tokens expire again; it was hundreds a second.
+		// A slow machine needs some more, because tokens expire again; the bug made hundreds per second.
 		if allowed := 10 + 2*int(took/time.Second); calls["Authenticate"] > allowed {
 			t.Errorf("%d Authenticates after a token has expired, at most %d", calls["Authenticate"], allowed)
 		}
 		l := lock(t, c.Mutex("name"))
 		waits := begin(t, func() (*pawl.Lease, error) { return c.Mutex("name", pawl.WithFair()).Lock(t.Context()) })
-		time.Sleep(2 * time.Second) // what it costs to wait, beyond the life of a token
+		time.Sleep(2 * time.Second) // waiting beyond the life of a token
 		n.take()
 		time.Sleep(2 * time.Second)
 		if calls, _ := n.take(); calls["Txn"] > 4 {
@@ -127,7 +128,7 @@ func expired(t *testing.T, client *clientv3.Client, n *count) {
 		if err := l.Unlock(); err != nil {
 			t.Error(err)
 		}
-		next, err := waits.within(t, soon, "the turn of one who waited with an expired token")
+		next, err := waits.within(t, soon, "the turn of a waiter with an expired token")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,8 +138,7 @@ func expired(t *testing.T, client *clientv3.Client, n *count) {
 	}
 }
 
-// handovers has two callers hand a name over to each other n times, each of them by
-// the store.
+// handovers hands a lock from one caller to the next n times, each time through the store.
 func handovers(t *testing.T, c *pawl.Client, e *Engine, n int) {
 	t.Helper()
 	l := lock(t, c.Mutex("handed over"))

@@ -2,7 +2,6 @@ package etcdlock
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -16,8 +15,8 @@ import (
 // etcd PR#11364, #16396: two mutexes of one session both held.
 func TestClaimsOfOneSessionExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{common(t).Addr()})
-	s := open(t, e, unbeaten)
+	e := engine(t, []string{sharedEtcd(t).Addr()})
+	s := open(t, e, longTTL)
 	one, two := mutex("name"), mutex("name")
 	hold(t, s, one)
 	st := wait(t, s, two)
@@ -25,7 +24,7 @@ func TestClaimsOfOneSessionExcludeEachOther(t *testing.T) {
 		t.Errorf("a waiter has token %d", st.Token)
 	}
 	if st := enter(t, s, tries(mutex("name"))); st.Held {
-		t.Error("a third of the same session holds")
+		t.Error("a third claim of the same session holds")
 	}
 	leave(t, s, one)
 	if st, err := until(t.Context(), s, two, st); err != nil || !st.Held || st.Token == 0 {
@@ -33,13 +32,13 @@ func TestClaimsOfOneSessionExcludeEachOther(t *testing.T) {
 	}
 }
 
-// etcd's own TryLock enters the line and leaves it: meanwhile it is in the way.
+// etcd's own TryLock enters the line and leaves it, and blocks others in between.
 func TestABusyTryWritesNothing(t *testing.T) {
 	t.Parallel()
 	e := engine(t, []string{testserver.Etcd(t).Addr()})
-	s := open(t, e, unbeaten)
+	s := open(t, e, longTTL)
 	revision := func() int64 {
-		got, err := e.client.Get(t.Context(), "x", clientv3.WithCountOnly())
+		got, err := clientOf(e).Get(t.Context(), "x", clientv3.WithCountOnly())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,9 +67,9 @@ func TestABusyTryWritesNothing(t *testing.T) {
 	}
 }
 
-// A sum is beyond what the server can compare: a try reads the line, sees that it fits,
-// and is put if nobody has entered since. Here somebody has.
-func TestATryIsNotHeldBesideOneWhoEnteredSinceItLooked(t *testing.T) {
+// The server cannot add units up in a comparison: a try reads the line, sees that it
+// fits, and is put if no claim has entered since. Here a claim has entered.
+func TestATryIsNotHeldBesideAClaimThatEnteredAfterItsRead(t *testing.T) {
 	t.Parallel()
 	of := func(need, limit int) driver.Claim {
 		c := mutex("name")
@@ -89,9 +88,9 @@ func TestATryIsNotHeldBesideOneWhoEnteredSinceItLooked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			addr := []string{common(t).Addr()}
-			var p tap
-			a, b := open(t, engine(t, addr), unbeaten), open(t, engine(t, addr, p.option()), unbeaten)
+			addr := []string{sharedEtcd(t).Addr()}
+			var p interceptor
+			a, b := open(t, engine(t, addr), longTTL), open(t, engine(t, addr, p.option()), longTTL)
 			hold(t, a, c.first)
 			entered := false
 			p.next(puts, func(send func() error) error { // refused: the line is not empty
@@ -105,7 +104,7 @@ func TestATryIsNotHeldBesideOneWhoEnteredSinceItLooked(t *testing.T) {
 			})
 			st := enter(t, b, tries(c.try))
 			if !entered {
-				t.Fatal("nobody has entered since the try looked")
+				t.Fatal("no claim entered after the read of the try")
 			}
 			if st.Held != c.fits {
 				t.Errorf("the try: %+v behind %+v and %+v", st, c.first, c.since)
@@ -113,18 +112,18 @@ func TestATryIsNotHeldBesideOneWhoEnteredSinceItLooked(t *testing.T) {
 			leave(t, a, c.first)
 			if !c.fits {
 				if st := enter(t, a, c.since); !st.Held {
-					t.Errorf("who entered since: %+v, with nobody ahead", st)
+					t.Errorf("the claim that entered in between: %+v, with no claim ahead", st)
 				}
 			}
 		})
 	}
 }
 
-// etcd#22123: a release with a context that had ended forgot what it was to release.
+// etcd#22123: a release whose context had ended forgot the key it should delete.
 func TestALeaveWithAnEndedContextCanBeRepeated(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{common(t).Addr()})
-	s := open(t, e, unbeaten)
+	e := engine(t, []string{sharedEtcd(t).Addr()})
+	s := open(t, e, longTTL)
 	c := mutex("name")
 	hold(t, s, c)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -139,24 +138,24 @@ func TestALeaveWithAnEndedContextCanBeRepeated(t *testing.T) {
 	}
 }
 
-// website#710, etcd#6278: whatever was under a lock's prefix blocked it.
+// website#710, etcd#6278: any key under a lock's prefix blocked the lock.
 func TestAForeignKeyIsRefusedAndLeftAlone(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{common(t).Addr()})
-	s := open(t, e, unbeaten)
+	e := engine(t, []string{sharedEtcd(t).Addr()})
+	s := open(t, e, longTTL)
 	put := func(key string) {
 		t.Helper()
-		if _, err := e.client.Put(t.Context(), key, "not ours"); err != nil {
+		if _, err := clientOf(e).Put(t.Context(), key, "not ours"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(e.space.names("free"))       // in no line
-	put(e.space.names("free/other")) // nor this
-	put(string(e.space) + "free")    // nor this
+	put(e.keys.names("free"))       // in no line
+	put(e.keys.names("free/other")) // nor this
+	put(string(e.keys) + "free")    // nor this
 	hold(t, s, tries(mutex("free")))
 	hold(t, s, mutex("free/another"))
-	odd := e.space.line("taken by a key").from + "odd"
-	fake := e.space.line("taken by a claim").from + "x0123456789abcdef.0"
+	odd := string(e.keys.line("taken by a key")) + "odd"
+	fake := string(e.keys.line("taken by a claim")) + "x0123456789abcdef.0"
 	put(odd)
 	put(fake)
 	reader := mutex("taken by a claim")
@@ -165,14 +164,14 @@ func TestAForeignKeyIsRefusedAndLeftAlone(t *testing.T) {
 		for _, c := range []driver.Claim{c, tries(c)} {
 			c.ID = newID()
 			st, err := s.Enter(t.Context(), c)
-			if err == nil || !strings.Contains(err.Error(), "not pawl's") {
-				t.Errorf("Enter where a foreign key stands: %+v, %v", st, err)
+			if err == nil || !strings.Contains(err.Error(), "not written by pawl") {
+				t.Errorf("Enter with a foreign key in line: %+v, %v", st, err)
 			}
 		}
 	}
 	for _, key := range []string{odd, fake} {
 		before, _, _ := strings.Cut(key, "\t")
-		name := strings.TrimPrefix(before, e.space.names(""))
+		name := strings.TrimPrefix(before, e.keys.names(""))
 		if keys := keysOf(t, e, name); !slices.Equal(keys, []string{key}) {
 			t.Errorf("the line of %q has %q", name, keys)
 		}
@@ -181,17 +180,17 @@ func TestAForeignKeyIsRefusedAndLeftAlone(t *testing.T) {
 			found = found || err == nil && entry.Foreign && entry.Name == name
 		}
 		if !found {
-			t.Errorf("List does not show what stands in the line of %q", name)
+			t.Errorf("List does not show the foreign key in the line of %q", name)
 		}
 	}
 }
 
 // An unlock that came before its lock deleted every key of the name (etcd, commit
 // 5b8c6b548): its own key was still empty.
-func TestALeaveOfWhatWasNeverEnteredEndsNothing(t *testing.T) {
+func TestALeaveOfAClaimThatWasNeverEnteredEndsNothing(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{common(t).Addr()})
-	s := open(t, e, unbeaten)
+	e := engine(t, []string{sharedEtcd(t).Addr()})
+	s := open(t, e, longTTL)
 	held, waits := mutex("name"), mutex("name")
 	hold(t, s, held)
 	wait(t, s, waits)
@@ -202,12 +201,12 @@ func TestALeaveOfWhatWasNeverEnteredEndsNothing(t *testing.T) {
 	}
 }
 
-// A session that does not know the claim looks for it in line, and finds a later try of
-// it, which another session has entered.
+// A session that does not know a claim searches the line for it, and finds a later try
+// that another session has entered.
 func TestALeaveOfAnUnknownClaimEndsNoLaterTry(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{common(t).Addr()})
-	s, other := open(t, e, unbeaten), open(t, e, unbeaten)
+	e := engine(t, []string{sharedEtcd(t).Addr()})
+	s, other := open(t, e, longTTL), open(t, e, longTTL)
 	one := mutex("name")
 	two, three := one, one
 	two.Try, three.Try = 2, 3
@@ -216,145 +215,53 @@ func TestALeaveOfAnUnknownClaimEndsNoLaterTry(t *testing.T) {
 	if st := beat(t, s, two); !st.Held {
 		t.Errorf("Beat: %+v of the second try, after a Leave of the first", st)
 	}
-	hold(t, other, three) // what ends lower ones
+	hold(t, other, three) // ends lower tries
 	if st := beat(t, s, two); !st.Gone {
 		t.Errorf("Beat: %+v of the second try, while the third holds", st)
 	}
 }
 
-// What Line costs has nothing to do with the store's other keys, nor with how many
-// wait in the line.
-func TestALineIsOneReadHoweverManyOthersThereAre(t *testing.T) {
+// A Leave has found its claim and sent nothing yet. Then a beat finds that the claim was
+// evicted, and the next claim gets its slot.
+func TestALeaveOfAClaimThatABeatHasForgottenEndsNoLaterClaim(t *testing.T) {
 	t.Parallel()
-	addr := []string{common(t).Addr()}
-	var n count
-	e, asks := engine(t, addr), engine(t, addr, n.options()...)
-	var all []driver.Claim
-	for range 20 { // each under a lease of its own
-		s, c := open(t, e, unbeaten), mutex("name")
-		enter(t, s, c)
-		all = append(all, c)
-	}
-	s := open(t, e, unbeaten)
-	for range 600 { // more than List reads at a time
-		hold(t, s, mutex("name/"+newID()))
-	}
-	for range 3 {
-		n.take()
-		line, err := asks.Line(t.Context(), "name")
-		if err != nil || len(line) != len(all) {
-			t.Fatalf("%d in line, %v, not %d", len(line), err, len(all))
-		}
-		for i, entry := range line {
-			if entry.ID != all[i].ID || entry.Held != (i == 0) {
-				t.Errorf("place %d: %+v", i, entry)
-			}
-		}
-		if line[0].Left == 0 {
-			t.Error("it is not told how much time the holder has left")
-		}
-		n.expect(t, "Line", map[string]int{"Range": 1, "LeaseTimeToLive": headLeases})
-		if err := asks.Evict(t.Context(), line[len(line)-1]); err != nil {
-			t.Fatal(err)
-		}
-		n.expect(t, "Evict", map[string]int{"Range": 1, "Txn": 1})
-		all = all[:len(all)-1]
-	}
-	if line, err := asks.Line(t.Context(), "nam"); err != nil || len(line) > 0 {
-		t.Errorf("the line of another name: %+v, %v", line, err)
-	}
-}
-
-// A waiter is let in between the look of an eviction and its delete: what the operator
-// has seen waits, and who holds is another case.
-func TestAWaiterThatIsLetInMeanwhileIsNotEvicted(t *testing.T) {
-	t.Parallel()
-	addr := []string{common(t).Addr()}
-	var p tap
-	operator, e := engine(t, addr, p.option()), engine(t, addr)
-	a, b := open(t, e, unbeaten), open(t, e, unbeaten)
-	first, second := mutex("name"), mutex("name")
-	hold(t, a, first)
-	wait(t, b, second)
-	waits := lineOf(t, operator, "name")[1]
-	p.next(deletes, func(send func() error) error {
-		leave(t, a, first)
-		return send()
-	})
-	expect(t, "Evict of a waiter that holds by now", operator.Evict(t.Context(), waits), driver.ErrGone)
-	if keys := keysOf(t, e, "name"); len(keys) != 1 {
-		t.Errorf("in line are %q, and not who was let in", keys)
-	}
-	hold(t, b, second)
-}
-
-// An Enter that landed late has the ID and the try of the claim, and may stand before it.
-func TestAnEvictionEndsTheKeyWhoseTokenItNames(t *testing.T) {
-	t.Parallel()
-	e := engine(t, []string{common(t).Addr()})
-	s := open(t, e, unbeaten)
-	c := mutex("name")
-	c.Limit = driver.All
-	line := e.space.line(c.Name)
-	late := line.claimed(c, s.lease, 7)
-	if _, err := e.client.Put(t.Context(), late, labelOf(c, s.id), withLease(s)); err != nil {
-		t.Fatal(err)
-	}
-	st := hold(t, s, c)
-	for _, entry := range lineOf(t, e, c.Name) {
-		if entry.Fence != st.Token {
-			continue
-		}
-		if err := e.Evict(t.Context(), entry); err != nil {
-			t.Errorf("Evict of %+v: %v", entry, err)
-		}
-	}
-	if keys := keysOf(t, e, c.Name); !slices.Equal(keys, []string{late}) {
-		t.Errorf("in line are %q, and not the late one alone", keys)
-	}
-}
-
-// A beat finds that a claim was evicted, and its slot goes to the next, while a Leave of
-// it has found the claim and sent nothing yet.
-func TestALeaveOfWhatABeatHasForgottenEndsNoLaterClaim(t *testing.T) {
-	t.Parallel()
-	e := engine(t, []string{common(t).Addr()})
-	s := open(t, e, unbeaten)
+	e := engine(t, []string{sharedEtcd(t).Addr()})
+	s := open(t, e, longTTL)
 	old, later := mutex("name"), mutex("name")
 	hold(t, s, old)
 	p := s.find(old) // as Leave does
 	evict(t, e, "name")
 	if st := beat(t, s, old); !st.Gone {
-		t.Fatalf("Beat: %+v of what was evicted", st)
+		t.Fatalf("Beat: %+v for an evicted claim", st)
 	}
 	st := hold(t, s, later)
 	if now := s.find(later); now.key != p.key {
-		t.Fatalf("the later claim has the key %q, and not %q", now.key, p.key)
+		t.Fatalf("the later claim has the key %q, not %q", now.key, p.key)
 	}
-	expect(t, "Leave of what was evicted", s.end(t.Context(), p, old.Try), driver.ErrGone)
+	expect(t, "Leave of an evicted claim", s.leaveKnown(t.Context(), p, old.Try), driver.ErrGone)
 	if again := beat(t, s, later); !again.Held || again.Token != st.Token {
 		t.Errorf("Beat: %+v of the later claim, granted as %+v", again, st)
 	}
 	leave(t, s, later)
 }
 
-// Somebody ends one of the claims of an EnterAll. Repeated, it enters all of them anew.
-func TestAnEnterAllOfWhichHalfIsThereEntersAllAnew(t *testing.T) {
+// One claim of an EnterAll is evicted. The repeated EnterAll enters all of them again.
+func TestARepeatedEnterAllOfWhichHalfIsInLineEntersAllAgain(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(send func() error) error{
 		"the first was answered": func(send func() error) error { return send() },
-		"the answer was lost":    unheard,
+		"the answer was lost":    loseAnswer,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			addr := []string{common(t).Addr()}
-			var p tap
-			near, s := engine(t, addr), open(t, engine(t, addr, p.option()), unbeaten)
+			addr := []string{sharedEtcd(t).Addr()}
+			var p interceptor
+			near, s := engine(t, addr), open(t, engine(t, addr, p.option()), longTTL)
 			all := []driver.Claim{mutex("a"), mutex("b"), mutex("c")}
 			p.next(puts, answer)
 			_, _ = s.EnterAll(t.Context(), all)
 			evict(t, near, "b")
-			p.next(deletes, func(send func() error) error { // of what is there
+			p.next(deletes, func(send func() error) error { // of the claims that are in line
 				err := send()
 				p.next(puts, func(send func() error) error {
 					err := send()
@@ -383,43 +290,5 @@ func TestAnEnterAllOfWhichHalfIsThereEntersAllAnew(t *testing.T) {
 				leave(t, s, c)
 			}
 		})
-	}
-}
-
-// What List reads is compacted away between two of its pages.
-func TestAListOutlivesACompaction(t *testing.T) {
-	t.Parallel()
-	e := engine(t, []string{testserver.Etcd(t).Addr()})
-	s := open(t, e, unbeaten)
-	const names = page + 100
-	var puts []clientv3.Op
-	for i := range names {
-		c := mutex(fmt.Sprintf("name/%03d", i))
-		puts = append(puts, clientv3.OpPut(e.space.line(c.Name).claimed(c, s.lease, 0), labelOf(c, s.id), withLease(s)))
-	}
-	for some := range slices.Chunk(puts, maxOps) {
-		if _, err := e.client.Txn(t.Context()).Then(some...).Commit(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*soon)
-	defer cancel()
-	n := 0
-	for _, err := range e.List(ctx, "") {
-		if err != nil {
-			t.Fatalf("List, after %d claims: %v", n, err)
-		}
-		if n++; n == 1 {
-			now, err := e.client.Put(t.Context(), "other", "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := e.client.Compact(t.Context(), now.Header.Revision); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if n != names {
-		t.Errorf("%d claims are listed, not %d", n, names)
 	}
 }

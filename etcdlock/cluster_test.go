@@ -13,12 +13,12 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// A mesh is the network between the members of a cluster.
-type mesh map[[2]int]*faultproxy.Proxy
+// A peerNetwork is the network between the members of a cluster.
+type peerNetwork map[[2]int]*faultproxy.Proxy
 
 // cluster starts three members on a network that the test can cut.
-func cluster(t *testing.T) (*testserver.EtcdCluster, mesh) {
-	m := mesh{}
+func cluster(t *testing.T) (*testserver.EtcdCluster, peerNetwork) {
+	m := peerNetwork{}
 	c := testserver.NewEtcds(t, 3, func(from, to int, addr string) string {
 		m[[2]int{from, to}] = faultproxy.New(t, addr)
 		return m[[2]int{from, to}].Addr()
@@ -27,40 +27,39 @@ func cluster(t *testing.T) (*testserver.EtcdCluster, mesh) {
 }
 
 // isolate cuts a member from the others; clients still reach all.
-func (m mesh) isolate(member int) {
-	for way, p := range m {
-		if way[0] == member || way[1] == member {
+func (m peerNetwork) isolate(member int) {
+	for pair, p := range m {
+		if pair[0] == member || pair[1] == member {
 			p.BlackHole(faultproxy.Both)
 		}
 	}
 }
 
-func (m mesh) heal() {
+func (m peerNetwork) heal() {
 	for _, p := range m {
 		p.Reset()
 		p.Heal()
 	}
 }
 
-// TestFaultsOfThreeMembersCostNoExclusion goes through the faults of members one after
-// the other.
-func TestFaultsOfThreeMembersCostNoExclusion(t *testing.T) {
+// TestExclusionSurvivesFaultsOfThreeMembers goes through the faults of members one by one.
+func TestExclusionSurvivesFaultsOfThreeMembers(t *testing.T) {
 	t.Parallel()
 	c, network := cluster(t)
-	faultsCostNoExclusion(t, c, network)
+	exclusionSurvivesFaults(t, c, network)
 }
 
-// TestAMemberThatIsCutOff has one cluster for both: more of them beside each other
-// would be at each other's elections.
-func TestAMemberThatIsCutOff(t *testing.T) {
+// TestAnIsolatedMember runs both cases on one cluster: several clusters at once would
+// disturb each other's elections.
+func TestAnIsolatedMember(t *testing.T) {
 	t.Parallel()
 	c, network := cluster(t)
 	for _, f := range []struct {
 		name string
-		run  func(*testing.T, *testserver.EtcdCluster, mesh)
+		run  func(*testing.T, *testserver.EtcdCluster, peerNetwork)
 	}{
-		{"lets a waiter be told of its turn", cutOffWaiterIsTold},
-		{"loses its holder before the rival holds", minorityLoses},
+		{"does not keep a waiter from its turn", isolatedWaiterIsNotified},
+		{"ends its holder before the rival holds", minorityLoses},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			c.Await()
@@ -70,7 +69,7 @@ func TestAMemberThatIsCutOff(t *testing.T) {
 	}
 }
 
-// rest are the members but for one.
+// rest are all members except one.
 func rest(c *testserver.EtcdCluster, one int) (members []int) {
 	for i := range c.Members {
 		if i != one {
@@ -80,7 +79,7 @@ func rest(c *testserver.EtcdCluster, one int) (members []int) {
 	return members
 }
 
-// addrsOf returns where these members serve.
+// addrsOf returns the addresses of members.
 func addrsOf(c *testserver.EtcdCluster, members ...int) (addrs []string) {
 	for _, i := range members {
 		addrs = append(addrs, c.Members[i].Addr())
@@ -88,14 +87,14 @@ func addrsOf(c *testserver.EtcdCluster, members ...int) (addrs []string) {
 	return addrs
 }
 
-// faultsCostNoExclusion goes through what happens to a cluster, one after the other,
-// while four clients contend. The servers need their time to notice and to elect;
-// what is measured begins when they have.
-func faultsCostNoExclusion(t *testing.T, c *testserver.EtcdCluster, network mesh) {
+// exclusionSurvivesFaults goes through the faults of a cluster one by one, while four
+// clients contend. Time is measured from when the servers have noticed the fault and
+// elected a leader.
+func exclusionSurvivesFaults(t *testing.T, c *testserver.EtcdCluster, network peerNetwork) {
 	const ttl = 5 * time.Second
 	a := contend(t, c, "name", ttl, 4)
 	// A lease that is held throughout must outlive every change of leader (consul#1162).
-	kept := lock(t, acquainted(t, c.Addrs(), 30*time.Second).Mutex("kept"))
+	kept := lock(t, connectedClient(t, c.Addrs(), 30*time.Second).Mutex("kept"))
 	a.goesOn("at first", 4*ttl)
 
 	leader := c.Leader()
@@ -109,14 +108,14 @@ func faultsCostNoExclusion(t *testing.T, c *testserver.EtcdCluster, network mesh
 	leader = c.Leader()
 	c.Members[leader].Pause()
 	c.Leader(rest(c, leader)...)
-	a.goesOn("the leader stands still", 2*ttl+soon, rest(c, leader)...) // calls that went to it end by their own time
+	a.goesOn("the leader is stopped", 2*ttl+soon, rest(c, leader)...) // calls that went to it end by their timeout
 	c.Members[leader].Resume()
-	a.goesOn("it moves again", 2*ttl)
+	a.goesOn("it runs again", 2*ttl)
 
 	leader = c.Leader()
 	network.isolate(leader)
 	c.Leader(rest(c, leader)...)
-	a.goesOn("the leader is cut off", 2*ttl+soon, rest(c, leader)...)
+	a.goesOn("the leader is isolated", 2*ttl+soon, rest(c, leader)...)
 	network.heal()
 	c.Await()
 	a.goesOn("it is back", 2*ttl)
@@ -128,7 +127,7 @@ func faultsCostNoExclusion(t *testing.T, c *testserver.EtcdCluster, network mesh
 	for _, i := range rest(c, leader) {
 		c.Members[i].Kill()
 	}
-	time.Sleep(ttl + ttl/2) // nobody can be told what must not happen meanwhile: a hold in the minority
+	time.Sleep(ttl + ttl/2) // in this time no claim may be granted by the minority, and nothing reports that
 	for _, i := range rest(c, leader) {
 		c.Members[i].Restart()
 	}
@@ -136,7 +135,7 @@ func faultsCostNoExclusion(t *testing.T, c *testserver.EtcdCluster, network mesh
 	a.goesOn("the majority was lost and is back", 2*ttl)
 
 	for _, s := range c.Members {
-		s.Kill() // one that is asked to stop looks for a successor for seconds
+		s.Kill() // a leader that is asked to stop hands over first, which takes seconds
 	}
 	for _, s := range c.Members {
 		s.Restart()
@@ -145,52 +144,41 @@ func faultsCostNoExclusion(t *testing.T, c *testserver.EtcdCluster, network mesh
 	a.goesOn("every member was restarted", 2*ttl)
 }
 
-// cilium PR#23590, etcd#7247: the watch of a waiter was on a member that was cut off,
-// and stayed silent.
-func cutOffWaiterIsTold(t *testing.T, c *testserver.EtcdCluster, network mesh) {
-	cut := (c.Leader() + 1) % 3
-	holder, waiter := open(t, engine(t, addrsOf(c, rest(c, cut)...)), unbeaten), engine(t, addrsOf(c, cut))
-	s := open(t, waiter, unbeaten)
+// cilium PR#23590, etcd#7247: the watch of a waiter was on an isolated member, and stayed
+// silent.
+func isolatedWaiterIsNotified(t *testing.T, c *testserver.EtcdCluster, network peerNetwork) {
+	isolated := (c.Leader() + 1) % 3
+	holder, waiter := open(t, engine(t, addrsOf(c, rest(c, isolated)...)), longTTL), engine(t, addrsOf(c, isolated))
+	s := open(t, waiter, longTTL)
 	ca, cb := mutex("name"), mutex("name")
 	hold(t, holder, ca)
 	st := wait(t, s, cb)
-	got := begin(t, func() (driver.Standing, error) {
-		for st := st; ; {
-			next, err := s.Await(t.Context(), cb, st)
-			switch {
-			case errors.Is(err, driver.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
-				continue // as the core does
-			case err != nil || next.Held || next.Gone:
-				return next, err
-			}
-			st = next
-		}
-	})
-	listening(t, c.Members[cut])
-	waiter.client.SetEndpoints(c.Addrs()...) // from now on it could go elsewhere
-	network.isolate(cut)
+	got := begin(t, func() (driver.Standing, error) { return untilReachable(t.Context(), s, cb, st) })
+	listening(t, c.Members[isolated])
+	clientOf(waiter).SetEndpoints(c.Addrs()...) // from now on it can use the other members
+	network.isolate(isolated)
 	left := false
-	for begun := time.Now(); !left && time.Since(begun) < patient; { // as the core does
+	for begun := time.Now(); !left && time.Since(begun) < clusterTimeout; { // as the core does
 		err := holder.Leave(t.Context(), ca)
 		left = err == nil || errors.Is(err, driver.ErrGone)
 	}
 	if !left {
-		t.Fatal("a majority does not let a claim be given back")
+		t.Fatal("Leave fails with a majority")
 	}
-	st, err := got.within(t, 6*soon, "the turn of a waiter on a member that is cut off")
+	st, err := got.within(t, 6*soon, "the turn of a waiter on an isolated member")
 	if err != nil || !st.Held {
 		t.Errorf("Await: %+v, %v", st, err)
 	}
 }
 
-// A client that reaches only the minority must lose what it holds before the majority
-// gives it to another.
-func minorityLoses(t *testing.T, c *testserver.EtcdCluster, network mesh) {
+// A client that reaches only the minority must lose its lock before the majority grants it
+// to another.
+func minorityLoses(t *testing.T, c *testserver.EtcdCluster, network peerNetwork) {
 	for name, of := range map[string]int{"on the old leader": 0, "on a follower": 1} {
 		c.Await()
 		member := (c.Leader() + of) % 3
-		mine := acquainted(t, addrsOf(c, member), 3*time.Second)
-		rival := acquainted(t, addrsOf(c, rest(c, member)...), 30*time.Second)
+		mine := connectedClient(t, addrsOf(c, member), 3*time.Second)
+		rival := connectedClient(t, addrsOf(c, rest(c, member)...), 30*time.Second)
 		l, got := duel(t, engine(t, c.Addrs()), mine, rival, name)
 		network.isolate(member)
 		next, err := got.within(t, 8*soon, "the rival's turn")
@@ -198,12 +186,12 @@ func minorityLoses(t *testing.T, c *testserver.EtcdCluster, network mesh) {
 			t.Fatal(err)
 		}
 		if l.Err() == nil || l.Context().Err() == nil {
-			t.Errorf("%s: the rival holds, and the first was not told", name)
+			t.Errorf("%s: the rival holds, and the first holder was not notified", name)
 		}
 		if next.Token() <= l.Token() {
 			t.Errorf("%s: token %d after %d", name, next.Token(), l.Token())
 		}
-		if err := next.Unlock(); err != nil && !errors.Is(err, pawl.ErrUnknown) { // what is not answered now is left later
+		if err := next.Unlock(); err != nil && !errors.Is(err, pawl.ErrUnknown) { // then it is released in the background
 			t.Error(err)
 		}
 		network.heal()
@@ -211,8 +199,8 @@ func minorityLoses(t *testing.T, c *testserver.EtcdCluster, network mesh) {
 	}
 }
 
-// duel has mine hold a name and rival stand in line for it. A machine that stands
-// still for a TTL may cost mine the lease before that; then it begins again.
+// duel makes mine hold a name and rival wait for it. On a machine that stalls for a TTL,
+// mine may lose its lease before that; then it starts over.
 func duel(t *testing.T, watcher *Engine, mine, rival *pawl.Client, name string) (*pawl.Lease, *promise[*pawl.Lease]) {
 	t.Helper()
 	for try := range 5 {
@@ -229,6 +217,6 @@ func duel(t *testing.T, watcher *Engine, mine, rival *pawl.Client, name string) 
 		giveUp()
 		t.Logf("%v before a rival was in line", l.Err())
 	}
-	t.Fatal("no lease outlived a rival's way into the line")
+	t.Fatal("no lease lasted until a rival was in line")
 	return nil, nil
 }

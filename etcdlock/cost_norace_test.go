@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -38,8 +39,8 @@ func timed(t testing.TB, n int, call func(context.Context) error) time.Duration 
 	return time.Since(start)
 }
 
-// ratio has a and b take turns, call by call, so that whatever else the machine does
-// falls on both alike, and compares their medians: 2 says that a is twice as fast.
+// ratio calls a and b in turn, so that other load of the machine affects both alike, and
+// compares their medians: 2 says that a is twice as fast.
 func ratio(t testing.TB, calls int, a, b func(context.Context) error) float64 {
 	t.Helper()
 	timed(t, 20, a)
@@ -54,9 +55,9 @@ func ratio(t testing.TB, calls int, a, b func(context.Context) error) float64 {
 	return float64(bs[calls/2]) / float64(as[calls/2])
 }
 
-// TestNoRaceTenThousandPastClaimsDoNotSlowTheNext compares a name with a past with
-// one that has none. Claims that each had a key of their own would slow every range
-// over them until the next compaction.
+// TestNoRaceTenThousandPastClaimsDoNotSlowTheNext compares a used name with an unused one.
+// If every claim had a key of its own, all ranges over them would be slower until the
+// next compaction.
 func TestNoRaceTenThousandPastClaimsDoNotSlowTheNext(t *testing.T) {
 	const past, lanes = 10_000, 64
 	client := dial(t, []string{testserver.NewEtcd(t).Addr()})
@@ -64,7 +65,7 @@ func TestNoRaceTenThousandPastClaimsDoNotSlowTheNext(t *testing.T) {
 	defer e.Close()
 	c := pawl.New(e)
 	defer c.Close()
-	s := open(t, e, unbeaten)
+	s := open(t, e, longTTL)
 	var wg sync.WaitGroup
 	for range lanes {
 		wg.Go(func() {
@@ -93,7 +94,7 @@ func TestNoRaceThreeThousandHeldNamesCostOneKeepalive(t *testing.T) {
 	const held, lanes = 3_000, 64
 	var n count
 	e := engine(t, []string{testserver.NewEtcd(t).Addr()}, n.options()...)
-	s := open(t, e, unbeaten)
+	s := open(t, e, longTTL)
 	live := make([]driver.Claim, held)
 	var wg sync.WaitGroup
 	for lane := range lanes {
@@ -123,11 +124,11 @@ func TestNoRaceThreeThousandHeldNamesCostOneKeepalive(t *testing.T) {
 		}
 		calls, largest := n.take()
 		t.Logf("a beat for %d claims: %v, %v, the largest reply %d kB", held, calls, took.Round(time.Millisecond), largest>>10)
-		if questions := (held + maxOps - 1) / maxOps; calls["LeaseKeepAlive"] != 1 || calls["Txn"] != questions || len(calls) != 2 {
+		if questions := (held + etcdstore.MaxOps - 1) / etcdstore.MaxOps; calls["LeaseKeepAlive"] != 1 || calls["Txn"] != questions || len(calls) != 2 {
 			t.Errorf("a beat costs %v, not one keepalive and %d questions", calls, questions)
 		}
 		if largest > 1<<10 {
-			t.Errorf("a reply to a beat has %d bytes, and all is as it should be", largest)
+			t.Errorf("a reply to a beat has %d bytes, though no claim is missing", largest)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// A count says how often a client called, and how much it was told at most.
+// A count has the number of a client's calls, and the size of its largest reply.
 type count struct {
 	mu      sync.Mutex // guards what follows
 	calls   map[string]int
@@ -34,12 +34,12 @@ func (n *count) options() []grpc.DialOption {
 		}
 	}
 	return []grpc.DialOption{
-		each(func(method string, _, reply any, _ error) { note(method, reply) }),
-		heard(func(method string, message any) { note(method, message) }),
+		afterCall(func(method string, _, reply any, _ error) { note(method, reply) }),
+		onMessage(func(method string, message any) { note(method, message) }),
 	}
 }
 
-// take returns what was counted since the last take.
+// take returns the counts since the last take.
 func (n *count) take() (calls map[string]int, largest int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,7 +68,7 @@ func TestTheBudgetOfCallsIsKept(t *testing.T) {
 func budget(t *testing.T, addr string) {
 	var n count
 	other, e := engine(t, []string{addr}), engine(t, []string{addr}, n.options()...)
-	a, b := open(t, other, unbeaten), open(t, e, unbeaten)
+	a, b := open(t, other, longTTL), open(t, e, longTTL)
 	n.take()
 	one, away := map[string]int{"Txn": 1}, map[string]int{"DeleteRange": 1}
 
@@ -98,38 +98,38 @@ func budget(t *testing.T, addr string) {
 	ca, cb := mutex("line"), mutex("line")
 	hold(t, a, ca)
 	wait(t, b, cb)
-	n.expect(t, "standing in line where nobody was met before", map[string]int{"Txn": 2})
+	n.expect(t, "entering a line where the last Enter met nobody", map[string]int{"Txn": 2})
 	leave(t, b, cb)
 	n.expect(t, "leaving the line", away)
 	cb = mutex("line")
 	st := wait(t, b, cb)
-	n.expect(t, "standing in line", one)
+	n.expect(t, "entering a line", one)
 	got := begin(t, func() (driver.Standing, error) { return until(t.Context(), b, cb, st) })
-	for begun := time.Now(); ; time.Sleep(time.Millisecond) { // one watch, and one look after it
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) { // one watch, and one read after it
 		n.mu.Lock()
-		looked := n.calls["Range"] > 0
+		read := n.calls["Range"] > 0
 		n.mu.Unlock()
-		if looked || time.Since(begun) > soon {
+		if read || time.Since(begun) > soon {
 			break
 		}
 	}
-	n.take() // also the stream's own watch
+	n.take() // includes the watch that keeps the stream open
 	leave(t, a, ca)
 	if st, err := got.within(t, soon, "the turn"); err != nil || !st.Held {
 		t.Fatalf("Await: %+v, %v", st, err)
 	}
 	calls, _ := n.take()
 	if calls["Txn"] > 1 || calls["Watch"] < 1 || len(calls) > 2 {
-		t.Errorf("a wake costs %v, not what the watch told and at most one look", calls)
+		t.Errorf("a wake-up costs %v, not the events and at most one read", calls)
 	}
 }
 
-// A line of hundreds must not be told to each who joins it or waits in it.
-func TestALongLineIsNotToldWhole(t *testing.T) {
+// A line of hundreds of claims must not be sent to every claim that enters it or waits in it.
+func TestALongLineIsNotReadWhole(t *testing.T) {
 	t.Parallel()
 	var n count
 	e := engine(t, []string{testserver.Etcd(t).Addr()}, n.options()...)
-	s := open(t, e, unbeaten)
+	s := open(t, e, longTTL)
 	const length, lanes = 300, 20
 	kinds := map[string][2]int{"mutex": {1, 1}, "reader": {1, driver.All}, "semaphore": {1, 4}}
 	for kind, size := range kinds {
@@ -170,8 +170,8 @@ func TestALongLineIsNotToldWhole(t *testing.T) {
 // The slots of claims that have ended are used again.
 func TestPastClaimsLeaveNoKeysBehind(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{common(t).Addr()})
-	s := open(t, e, unbeaten)
+	e := engine(t, []string{sharedEtcd(t).Addr()})
+	s := open(t, e, longTTL)
 	seen := map[string]bool{}
 	for range 50 {
 		cs := []driver.Claim{mutex("name"), mutex("name"), mutex("name")}
@@ -190,16 +190,16 @@ func TestPastClaimsLeaveNoKeysBehind(t *testing.T) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.spots)+len(s.slots) > 0 {
-		t.Errorf("%d spots and %d names are remembered", len(s.spots), len(s.slots))
+	if len(s.claims)+len(s.slots) > 0 {
+		t.Errorf("%d claims and %d slots are remembered", len(s.claims), len(s.slots))
 	}
 }
 
-// EnterAll says what it cannot do, and does nothing of it.
+// EnterAll refuses what it cannot do, and enters nothing.
 func TestTooManyNamesAtOnceAreRefused(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{common(t).Addr()})
-	s := open(t, e, unbeaten)
+	e := engine(t, []string{sharedEtcd(t).Addr()})
+	s := open(t, e, longTTL)
 	names := func(n int) (cs []driver.Claim) {
 		for i := range n {
 			cs = append(cs, mutex(fmt.Sprintf("many/%d", i)))

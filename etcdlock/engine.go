@@ -2,39 +2,26 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
-	"time"
+	"net/url"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
-// defaultPrefix is where keys are kept when nobody says otherwise.
+// defaultPrefix is where keys are kept when nothing else is configured.
 const defaultPrefix = "pawl"
-
-// closeTimeout bounds how long Close waits for the cluster.
-const closeTimeout = 2 * time.Second
 
 // Engine keeps lines of claims in etcd. It is safe for concurrent use.
 type Engine struct {
-	client *clientv3.Client
-	space  space
-	owned  bool // the client was made for this engine
-
-	begun  context.Context // ends when Close begins
-	finish context.CancelFunc
-	waited context.Context // ends when Close waits no longer for watches to begin
-	giveUp context.CancelFunc
-	tasks  sync.WaitGroup // the engine's goroutines; Close waits for them
-
-	mu       sync.Mutex // guards what follows
-	sessions map[*session]struct{}
-	stream   stream
-	heads    map[string]*head // by name
-	closed   bool
+	store     *etcdstore.Store
+	keys      keyspace
+	holders   *holderCache
+	sessions  *driverkit.Sessions[*session]
+	badOption error // returned by every call
 }
 
 var (
@@ -43,37 +30,72 @@ var (
 	_ driver.Watcher = (*Engine)(nil)
 )
 
-var errClosed = errors.New("etcdlock: engine is closed")
+func init() {
+	driver.Register("etcd", openURL)
+	driver.Register("etcds", openURL)
+}
+
+// openURL opens an engine with a client of its own.
+func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
+	config, prefix, err := etcdstore.ParseURL(u, defaultPrefix)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := newKeyspace(prefix)
+	if err != nil {
+		return nil, driver.BadURL("etcdlock: %v", err)
+	}
+	store, err := etcdstore.Dial(ctx, config, keys.names(""))
+	if err != nil {
+		return nil, err
+	}
+	return newEngine(store, keys), nil
+}
+
+// Authenticate takes user and password out of config and installs an authentication that
+// also works with servers of 3.4. Opening a URL with a password does the same.
+//
+// The client itself sends its token with every request, also with the one that asks for
+// another token. A server of 3.4 refuses that request once the token has expired,
+// which happens after five minutes without use: from then on nothing works until the
+// client is made anew, and the client asks hundreds of times a second.
+func Authenticate(config *clientv3.Config) {
+	if config.Username != "" && config.Password != "" {
+		etcdstore.NewAuthenticator(config)
+	}
+}
 
 // An Option changes how an engine uses its cluster.
 type Option func(*options)
 
 type options struct{ prefix string }
 
-// Prefix has all keys begin with p and a slash, so that several users of one
-// cluster do not meet. It is "pawl" unless it is set, and may be empty.
-func Prefix(p string) Option { return func(o *options) { o.prefix = p } }
+// WithPrefix makes all keys begin with p and a slash, so that several users of one
+// cluster are separate. The default is "pawl"; an empty prefix is allowed. A prefix that
+// is not valid UTF-8, or contains control characters or one of the engine's own words,
+// is an error of every call.
+func WithPrefix(p string) Option { return func(o *options) { o.prefix = p } }
 
-// New returns an engine on the user's client, which it does not close. It panics
-// if the prefix is not valid UTF-8 without control characters, or contains one
-// of the engine's own words.
+// New returns an engine on the user's client, which it does not close.
 //
-// A client without keepalive (DialKeepAliveTime) finds out only after minutes
-// that its connection is dead; leases end in time all the same, but nothing can
-// be locked until then.
+// A client without keepalive (DialKeepAliveTime) needs minutes to find out that its
+// connection is dead; leases end in time all the same, but nothing can be locked until
+// then.
 func New(client *clientv3.Client, opts ...Option) *Engine {
 	o := options{prefix: defaultPrefix}
 	for _, opt := range opts {
 		opt(&o)
 	}
-	p, err := newSpace(o.prefix)
+	keys, err := newKeyspace(o.prefix)
+	e := newEngine(etcdstore.New(client, keys.names("")), keys)
 	if err != nil {
-		panic("etcdlock: " + err.Error())
+		e.badOption = fmt.Errorf("etcdlock: option WithPrefix: %w", err)
 	}
-	e := &Engine{client: client, space: p, sessions: map[*session]struct{}{}, heads: map[string]*head{}}
-	e.begun, e.finish = context.WithCancel(context.Background())
-	e.waited, e.giveUp = context.WithCancel(context.Background())
 	return e
+}
+
+func newEngine(store *etcdstore.Store, keys keyspace) *Engine {
+	return &Engine{store: store, keys: keys, holders: newHolderCache(store), sessions: driverkit.NewSessions[*session]("etcdlock")}
 }
 
 // Features reports that an etcd engine can do everything.
@@ -81,96 +103,52 @@ func (e *Engine) Features() driver.Features {
 	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Durable, BySession: true}
 }
 
-// Open starts a session: one lease for all its claims. The TTL is rounded up to
-// whole seconds, and to what the server keeps at least.
+// Open starts a session: one lease for all its claims. The TTL is rounded up to whole
+// seconds, and to the server's minimum.
 func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
-	if err := e.alive(ctx); err != nil {
+	if err := e.ready(ctx); err != nil {
 		return nil, err
 	}
-	call, cancel := context.WithTimeout(ctx, patience(o.TTL))
-	defer cancel()
-	granted, err := e.client.Grant(call, int64((o.TTL+time.Second-1)/time.Second))
+	lease, err := e.store.OpenLease(ctx, o.TTL)
 	if err != nil {
-		return nil, classify(ctx, err)
+		return nil, err
 	}
 	s := &session{
-		e: e, id: o.ID, lease: granted.ID, ttl: time.Duration(granted.TTL) * time.Second,
-		spots: map[string]*spot{}, slots: map[slot]*use{}, met: map[string]bool{},
+		id: o.ID, lease: lease, keys: e.keys, holders: e.holders, onClose: e.sessions.Remove,
+		claims: map[string]*claimState{}, slots: map[slot]*slotState{}, contended: map[string]bool{},
 	}
-	s.begun, s.finish = context.WithCancel(e.begun)
-	e.mu.Lock()
-	closed := e.closed
-	if !closed {
-		e.sessions[s] = struct{}{}
-	}
-	e.mu.Unlock()
-	if closed {
+	if err := e.sessions.Add(s.id, s); err != nil {
 		_ = s.Close(ctx) // a lease without keys ends by itself
-		return nil, errClosed
+		return nil, err
 	}
 	return s, nil
 }
 
-// alive says whether a call may go out.
-func (e *Engine) alive(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// ready reports why no call may be sent.
+func (e *Engine) ready(ctx context.Context) error {
+	if e.badOption != nil {
+		return e.badOption
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return errClosed
-	}
-	return nil
+	return e.sessions.Begin(ctx)
 }
 
-// Close ends the sessions that are still open with all their claims, and what
-// the engine started. It bounds itself: a cluster that does not answer keeps the
-// claims until they expire. A client that the user made stays open.
-func (e *Engine) Close() error {
-	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		return nil
+// Watch reports departures from name's line.
+func (e *Engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
+	if err := e.ready(ctx); err != nil {
+		return nil, err
 	}
-	e.closed = true
-	open := make([]*session, 0, len(e.sessions))
-	for s := range e.sessions {
-		open = append(open, s)
-	}
-	last := e.stream
-	e.mu.Unlock()
-	e.finish()
+	return e.store.Notify(ctx, e.keys.line(name).all())
+}
 
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+// Close ends the sessions that are still open with all their claims, and everything
+// the engine started. It returns within a bounded time: a cluster that does not answer
+// keeps the claims until they expire. A client that the user made stays open.
+func (e *Engine) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), etcdstore.CloseTimeout)
 	defer cancel()
-	defer context.AfterFunc(ctx, e.giveUp)()
-	errs := make([]error, len(open), len(open)+1)
-	var work sync.WaitGroup
-	for i, s := range open {
-		work.Go(func() { errs[i] = s.Close(ctx) })
-	}
-	work.Wait()
-	last.release()
-	e.tasks.Wait()
-	if e.owned {
-		errs = append(errs, e.closeClient())
-	}
-	if err := driver.Join(errs...); err != nil {
+	err := e.sessions.Close()
+	if err = driver.Join(err, e.store.Close(ctx)); err != nil {
 		return fmt.Errorf("etcdlock: close: %w", err)
 	}
 	return nil
-}
-
-// closeClient closes the client, or leaves it alone when that takes too long: what a
-// client waits for may never come.
-func (e *Engine) closeClient() error {
-	closed := make(chan error, 1)
-	go func() { closed <- e.client.Close() }() // ends with the client
-	select {
-	case err := <-closed:
-		return err
-	case <-time.After(closeTimeout):
-		return fmt.Errorf("%w: its client does not close", driver.ErrUnreachable)
-	}
 }

@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,62 +26,25 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-func TestAURLIsReadAsItIsMeant(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]struct {
-		endpoints      []string
-		prefix         string
-		user, password string
-		tls            bool
-	}{
-		"etcd://localhost":                    {endpoints: []string{"http://localhost:2379"}, prefix: "pawl"},
-		"etcd://localhost/":                   {endpoints: []string{"http://localhost:2379"}, prefix: "pawl"},
-		"etcd://a,b,c/team/locks":             {endpoints: []string{"http://a:2379", "http://b:2379", "http://c:2379"}, prefix: "team/locks"},
-		"etcd://a:1,b:2?prefix=x":             {endpoints: []string{"http://a:1", "http://b:2"}, prefix: "x"},
-		"etcd://a:1,b/x":                      {endpoints: []string{"http://a:1", "http://b:2379"}, prefix: "x"},
-		"etcd://a,[::1]":                      {endpoints: []string{"http://a:2379", "http://[::1]:2379"}, prefix: "pawl"},
-		"etcd://a?prefix=":                    {endpoints: []string{"http://a:2379"}, prefix: ""},
-		"etcd://[::1]:1/x":                    {endpoints: []string{"http://[::1]:1"}, prefix: "x"},
-		"etcd://[::1]/x":                      {endpoints: []string{"http://[::1]:2379"}, prefix: "x"},
-		"etcds://ana:s%2Fcret@a/x":            {endpoints: []string{"https://a:2379"}, prefix: "x", user: "ana", password: "s/cret", tls: true},
-		"etcd://a/x?tls=on":                   {endpoints: []string{"https://a:2379"}, prefix: "x", tls: true},
-		"etcd://a/team%20one?tls=skip-verify": {endpoints: []string{"https://a:2379"}, prefix: "team one", tls: true},
-	} {
-		u, err := driver.ParseURL(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config, prefix, err := parseURL(u)
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		if !slices.Equal(config.Endpoints, want.endpoints) || prefix != want.prefix || config.Username != want.user ||
-			config.Password != want.password || (config.TLS != nil) != want.tls {
-			t.Errorf("%s: endpoints %q, prefix %q, user %q, TLS %v", text, config.Endpoints, prefix, config.Username, config.TLS != nil)
-		}
-	}
-}
-
-func TestAURLThatMakesNoSenseIsRefused(t *testing.T) {
+func TestAnInvalidURLIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		"etcd:":                           "no host",
-		"etcd:///path":                    "no host",
-		"etcd://a,,b":                     "empty",
-		"etcd://a:":                       "empty",
-		"etcd://a:1:2":                    "not host:port",
-		"etcd://a/x#y":                    "%23",
-		"etcd://a/x?prefix=y":             "say the same",
-		"etcd://a?ttl2=1s":                "prefix, tls, ca, cert, key",
-		"etcd://a?tls=maybe":              "skip-verify",
-		"etcd://a?ca=file":                "etcds://",
-		"etcds://a?cert=file":             "go together",
-		"etcds://a?ca=/there/is/none":     "parameter ca: no such file",
-		"etcd://a/x/%40line":              "@line",
-		"etcd://a/x/@line":                "%40 for @",
-		"etcd://ana@a":                    "password",
-		"etcd://ana:hidden-word@a?oops=1": "oops",
+		"etcd:":                                    "no host",
+		"etcd:///path":                             "no host",
+		"etcd://a,,b":                              "empty",
+		"etcd://a:":                                "empty",
+		"etcd://a:1:2":                             "not host:port",
+		"etcd://a/x#y":                             "%23",
+		"etcd://a/x?prefix=y":                      "say the same",
+		"etcd://a?ttl2=1s":                         "tls, tls-ca, tls-cert, tls-key, tls-name, prefix",
+		"etcd://a?tls=maybe":                       "skip-verify",
+		"etcd://a?tls-ca=file":                     "tls=yes",
+		"etcds://a?cert=file":                      "go together",
+		"etcds://a?ca=/there/is/none":              "parameter tls-ca: no such file",
+		"etcd://a/x/%40line":                       "@line",
+		"etcd://a/x/@line":                         "%40 for @",
+		"etcd://ana@a":                             "password",
+		"etcd://ana:hidden-word@a?oops=1":          "oops",
 		"etcd://ana:hidden-word@a?tls=hidden-word": "skip-verify",
 	} {
 		c, err := pawl.Open(t.Context(), text)
@@ -101,28 +63,38 @@ func TestAURLThatMakesNoSenseIsRefused(t *testing.T) {
 			expect(t, text, err, pawl.ErrInvalid)
 		}
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("New takes a prefix that lies in another")
+}
+
+func TestABadOptionIsAnErrorOfEveryCall(t *testing.T) {
+	t.Parallel()
+	e := New(dial(t, []string{"localhost"}), WithPrefix("@line"))
+	_, open := e.Open(t.Context(), driver.SessionOptions{ID: newID(), TTL: longTTL})
+	_, line := e.Line(t.Context(), "name")
+	_, _, load := e.Load(t.Context(), "key")
+	for what, err := range map[string]error{"Open": open, "Line": line, "Load": load} {
+		if err == nil || !strings.Contains(err.Error(), "WithPrefix") {
+			t.Errorf("%s with a prefix that lies in another: %v", what, err)
 		}
-	}()
-	New(nil, Prefix("@line"))
+	}
+	if err := e.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
 }
 
 func TestAWrongAddressFailsInTime(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { silent.Close() })
 	for name, text := range map[string]string{
-		"nobody listens":             fmt.Sprintf("etcd://127.0.0.1:%d", testserver.FreePort(t)),
-		"nobody listens, a password": fmt.Sprintf("etcd://ana:hidden-word@127.0.0.1:%d", testserver.FreePort(t)),
-		"silence":                    "etcd://" + silent.Addr().String(),
-		"silence, a password":        "etcd://ana:hidden-word@" + silent.Addr().String(),
-		"no TLS there":               "etcds://" + silent.Addr().String(),
-		"no such host":               "etcd://no-such-host.invalid:2379",
+		"nothing listens":             fmt.Sprintf("etcd://127.0.0.1:%d", testserver.FreePort(t)),
+		"nothing listens, a password": fmt.Sprintf("etcd://ana:hidden-word@127.0.0.1:%d", testserver.FreePort(t)),
+		"silence":                     "etcd://" + silent.Addr().String(),
+		"silence, a password":         "etcd://ana:hidden-word@" + silent.Addr().String(),
+		"no TLS there":                "etcds://" + silent.Addr().String(),
+		"no such host":                "etcd://no-such-host.invalid:2379",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,8 +119,8 @@ func TestAWrongAddressFailsInTime(t *testing.T) {
 	}
 }
 
-// TestRightsAreRespected also shows how few are enough.
-func TestRightsAreRespected(t *testing.T) {
+// TestPermissionsAreRespected also shows which permissions are enough.
+func TestPermissionsAreRespected(t *testing.T) {
 	t.Parallel()
 	server := testserver.Etcd(t)
 	admin := dial(t, []string{server.Addr()})
@@ -178,8 +150,8 @@ func TestRightsAreRespected(t *testing.T) {
 	waits := begin(t, func() (*pawl.Lease, error) { return c.Mutex("name", pawl.WithFair()).Lock(t.Context()) })
 	select {
 	case <-l.Context().Done():
-		t.Fatalf("lost with all rights it needs: %v", l.Err())
-	case <-renewed: // so that beats work with them; waits and watches do below
+		t.Fatalf("lost with all permissions it needs: %v", l.Err())
+	case <-renewed: // beats work with them; waits and watches are tested below
 	}
 	if err := l.Unlock(); err != nil {
 		t.Error(err)
@@ -203,9 +175,9 @@ func TestRightsAreRespected(t *testing.T) {
 	}
 	defer outside.Close()
 	_, err = outside.Mutex("name").Lock(ctx)
-	expect(t, "Lock without the right", err, pawl.ErrDenied)
+	expect(t, "Lock without permission", err, pawl.ErrDenied)
 	_, err = outside.Mutex("name").TryLock(ctx)
-	expect(t, "TryLock without the right", err, pawl.ErrDenied)
+	expect(t, "TryLock without permission", err, pawl.ErrDenied)
 	for _, user := range []string{"ana:wrong-word", "nobody:hidden-word"} {
 		_, err = pawl.Open(ctx, store(user, "team"))
 		expect(t, "a wrong password", err, pawl.ErrDenied)
@@ -229,19 +201,19 @@ func TestRightsAreRespected(t *testing.T) {
 	}
 }
 
-// renewals is told when a lease was renewed.
+// renewals receives when a lease was renewed.
 type renewals chan struct{}
 
 func (r renewals) Observe(e pawl.Event) {
 	if e.Kind == pawl.Renewed {
 		select {
 		case r <- struct{}{}:
-		default: // told already
+		default: // one is pending
 		}
 	}
 }
 
-func TestTLSIsSpokenBothWays(t *testing.T) {
+func TestTLSWithAClientCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ca, cert, key := certificates(t, dir)
@@ -255,7 +227,7 @@ func TestTLSIsSpokenBothWays(t *testing.T) {
 				"--cert-file", cert, "--key-file", key, "--trusted-ca-file", ca, "--client-cert-auth"}
 		},
 	})
-	q := url.Values{"ca": {ca}, "cert": {cert}, "key": {key}}
+	q := url.Values{"tls-ca": {ca}, "tls-cert": {cert}, "tls-key": {key}}
 	c, err := pawl.Open(t.Context(), "etcds://"+server.Addr()+"?"+q.Encode())
 	if err != nil {
 		t.Fatal(err)
@@ -282,8 +254,8 @@ func TestTLSIsSpokenBothWays(t *testing.T) {
 	}
 }
 
-// certificates makes an authority and a certificate for 127.0.0.1 that serves both
-// sides, and returns the files.
+// certificates makes an authority and a certificate for 127.0.0.1, for server and client,
+// and returns the files.
 func certificates(t *testing.T, dir string) (ca, cert, key string) {
 	t.Helper()
 	now := time.Now()

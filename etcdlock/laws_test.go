@@ -21,8 +21,8 @@ func TestLawsOnDebiansEtcd(t *testing.T) {
 	laws(t, testserver.Etcd(t).Addr())
 }
 
-// TestSoakLawsOnOneMember runs the suite again and again for as long as PAWL_SOAK says.
-// Without it, one member is Debian's, and the newest etcd is three.
+// TestSoakLawsOnOneMember repeats the suite for as long as PAWL_SOAK says. The usual tests
+// run Debian's etcd with one member and the newest etcd with three.
 func TestSoakLawsOnOneMember(t *testing.T) {
 	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
 	if err != nil {
@@ -38,44 +38,44 @@ func TestSoakLawsOnOneMember(t *testing.T) {
 
 func TestLawsOnThreeMembers(t *testing.T) {
 	t.Parallel()
-	// Slow to elect, so that a machine that stands still has no election to go through:
-	// the most at which the server still keeps a lease of two seconds.
+	// A long election timeout, so that a stalled machine causes no election: the longest with
+	// which the server still grants a lease of two seconds.
 	laws(t, testserver.NewEtcds(t, 3, nil, "--election-timeout=1300").Addrs()...)
 }
 
-// laws runs the suite on a cluster. Every engine has a client of its own, as
-// another process would, and every case a prefix of its own.
+// laws runs the suite on a cluster. Every engine has a client of its own, as another
+// process would, and every case has its own prefix.
 func laws(t *testing.T, addrs ...string) {
 	var cases atomic.Int64
-	var leases sync.Map  // of the prefix's space
-	var detours sync.Map // by engine
+	var leases sync.Map      // by prefix
+	var delayedPuts sync.Map // by the cache that an engine shares with its sessions
 	open := func(t *testing.T, prefix string) driver.Engine {
-		mine, _ := leases.LoadOrStore(prefix, &granted{})
-		d := &detour{}
-		e := New(dial(t, addrs, mine.(*granted).note(), d.option()), Prefix(prefix))
-		detours.Store(e, d)
+		mine, _ := leases.LoadOrStore(prefix, &leaseLog{})
+		d := &delayedPut{}
+		e := newTestEngine(dial(t, addrs, mine.(*leaseLog).note(), d.option()), prefix)
+		delayedPuts.Store(e.holders, d)
 		return e
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t *testing.T) driver.Engine { return open(t, fmt.Sprintf("case/%d/", cases.Add(1))) },
-		Peer: func(t *testing.T, e driver.Engine) driver.Engine { return open(t, string(e.(*Engine).space)) },
+		Peer: func(t *testing.T, e driver.Engine) driver.Engine { return open(t, string(e.(*Engine).keys)) },
 		Clean: func(t *testing.T, e driver.Engine) error {
-			mine, _ := leases.Load(string(e.(*Engine).space))
-			return mine.(*granted).clean(e.(*Engine))
+			mine, _ := leases.Load(string(e.(*Engine).keys))
+			return mine.(*leaseLog).clean(e.(*Engine))
 		},
 		DelayEnter: func(_ *testing.T, s driver.Session) (arrive func() error) {
-			d, _ := detours.Load(s.(*session).e)
-			return d.(*detour).hold()
+			d, _ := delayedPuts.Load(s.(*session).holders)
+			return d.(*delayedPut).hold()
 		},
 		MinTTL: 2 * time.Second, // the server's own minimum
 	})
 }
 
-// clean reports what is left of an engine: keys under its prefix, and leases.
-func (g *granted) clean(e *Engine) error {
+// clean reports keys and leases that an engine left behind.
+func (g *leaseLog) clean(e *Engine) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	keys, err := e.client.Get(ctx, string(e.space), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	keys, err := clientOf(e).Get(ctx, string(e.keys), clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (g *granted) clean(e *Engine) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, id := range g.ids {
-		got, err := e.client.TimeToLive(ctx, clientv3.LeaseID(id))
+		got, err := clientOf(e).TimeToLive(ctx, clientv3.LeaseID(id))
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// moveLeader has the next member lead, and reports whether it does.
+// moveLeader moves the lead to the next member, and reports whether that worked.
 func moveLeader(t testing.TB, c *testserver.EtcdCluster) bool {
 	t.Helper()
 	from := c.Leader()
@@ -29,15 +29,15 @@ func moveLeader(t testing.TB, c *testserver.EtcdCluster) bool {
 	return err == nil
 }
 
-// A leader that hands over drops what it is asked for meanwhile. That is over in a
-// moment, and no caller's business.
-func TestAMoveOfTheLeaderFailsNoLock(t *testing.T) {
+// A leader that hands over drops the proposals of that moment. They are repeated, and no
+// caller sees an error.
+func TestNoLockFailsWhenTheLeaderMoves(t *testing.T) {
 	t.Parallel()
 	const workers, moves = 16, 40
 	c := testserver.NewEtcds(t, 3, nil)
 	clients := make([]*pawl.Client, 4)
 	for i := range clients {
-		clients[i] = acquainted(t, c.Addrs(), 30*time.Second)
+		clients[i] = connectedClient(t, c.Addrs(), 30*time.Second)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var locks, faults atomic.Int64
@@ -50,7 +50,7 @@ func TestAMoveOfTheLeaderFailsNoLock(t *testing.T) {
 				switch {
 				case err == nil:
 					locks.Add(1)
-					if err := l.Unlock(); err != nil && !errors.Is(err, pawl.ErrUnknown) { // settled behind
+					if err := l.Unlock(); err != nil && !errors.Is(err, pawl.ErrUnknown) { // awaitOwnWatch behind
 						t.Errorf("Unlock: %v", err)
 					}
 				case ctx.Err() == nil:
@@ -61,12 +61,12 @@ func TestAMoveOfTheLeaderFailsNoLock(t *testing.T) {
 		})
 	}
 	moved := 0
-	for begun := time.Now(); moved < moves && time.Since(begun) < 2*patient; {
+	for begun := time.Now(); moved < moves && time.Since(begun) < 2*clusterTimeout; {
 		before := locks.Load()
 		if moveLeader(t, c) {
 			moved++
 		}
-		for locks.Load() < before+workers && time.Since(begun) < 2*patient { // all have gone on
+		for locks.Load() < before+workers && time.Since(begun) < 2*clusterTimeout { // all workers continue
 			time.Sleep(5 * time.Millisecond)
 		}
 	}

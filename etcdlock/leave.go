@@ -3,63 +3,63 @@ package etcdlock
 import (
 	"context"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
-// Leave deletes the claim's key, which is no other's. Whoever watches the
-// key is told by the store.
+// Leave deletes the claim's key, which belongs to no other claim. The store notifies
+// those that watch the key.
 func (s *session) Leave(ctx context.Context, c driver.Claim) error {
-	if err := s.alive(ctx); err != nil {
+	if err := s.ready(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	p := s.spots[c.ID]
+	p := s.claims[c.ID]
 	if p != nil && p.claim.Try <= c.Try {
-		p.vigil.close() // whatever comes of it, nobody waits any more
+		p.wait.close() // whatever the outcome, the claim does not wait any more
 	}
 	s.mu.Unlock()
 	switch {
 	case p == nil:
-		return s.search(ctx, c)
+		return s.leaveUnknown(ctx, c)
 	case p.claim.Try > c.Try:
 		return driver.ErrGone
 	}
-	return s.end(ctx, p, c.Try)
+	return s.leaveKnown(ctx, p, c.Try)
 }
 
-// end deletes p's key, of any try up to upto. A key that is there and not the
-// one that was answered for is looked at: an Enter of the same claim that was held up
-// may have landed since. It is ended too, but what was answered for is gone.
-func (s *session) end(ctx context.Context, p *spot, upto int) error {
-	if answered, ok := s.deleting(p); ok {
-		return s.discard(ctx, p, answered)
+// leaveKnown deletes p's key, of any try up to maxTry. A key that is there but was not
+// created at p's revision is read: an Enter of the same claim may have arrived late. It
+// is deleted too, but the claim that p's Enter answered for is gone.
+func (s *session) leaveKnown(ctx context.Context, p *claimState, maxTry int) error {
+	if answered, ok := s.startDelete(p); ok {
+		return s.deleteKey(ctx, p, answered)
 	}
 	s.mu.Lock()
-	rev := p.rev
+	revision := p.revision
 	s.mu.Unlock()
-	while, gone := p.same(rev), error(nil)
+	condition, outcome := p.ownsKey(revision), error(nil)
 	for {
-		ended, err := s.remove(ctx, p.key, while)
+		deleted, err := s.lease.DeleteIf(ctx, p.key, condition)
 		if err != nil {
 			return err
 		}
-		if ended {
+		if deleted {
 			s.forget(p)
-			return gone
+			return outcome
 		}
-		kvs, err := s.get(ctx, p.key)
+		found, err := s.lease.Get(ctx, etcdstore.Key(p.key))
 		if err != nil {
 			return err
 		}
-		if len(kvs) > 0 {
-			e, err := p.line.entry(p.claim.Name, kvs[0])
-			if err == nil && e.ID == p.claim.ID && e.Try <= upto {
-				while = created(p.key, kvs[0].CreateRevision)
-				if rev != 0 {
-					gone = driver.ErrGone
+		if len(found.Kvs) > 0 {
+			e, err := p.line.entry(p.claim.Name, found.Kvs[0])
+			if err == nil && e.ID == p.claim.ID && e.Try <= maxTry {
+				condition = etcdstore.CreatedAt(p.key, found.Kvs[0].CreateRevision)
+				if revision != 0 {
+					outcome = driver.ErrGone
 				}
 				continue
 			}
@@ -69,41 +69,40 @@ func (s *session) end(ctx context.Context, p *spot, upto int) error {
 	}
 }
 
-// discard deletes the key of a claim whose only Enter was answered. No other claim
-// has that key before the delete is answered, so that nothing need be compared,
-// which is dear: it costs a twentieth of taking and giving back a name.
-func (s *session) discard(ctx context.Context, p *spot, answered func()) error {
-	call, cancel := s.brief(ctx)
-	defer cancel()
-	reply, err := s.e.client.Delete(call, p.key)
+// deleteKey deletes the key of a claim whose only Enter was answered. No other claim
+// gets that key before the delete is answered, so no condition is needed; a condition
+// costs a twentieth of taking and giving back a name.
+func (s *session) deleteKey(ctx context.Context, p *claimState, answered func()) error {
+	reply, err := s.lease.Do(ctx, clientv3.OpDelete(p.key))
 	if err != nil {
-		return classify(ctx, err)
+		return err
 	}
 	s.forget(p)
 	answered()
-	if reply.Deleted == 0 {
+	if reply.Del().Deleted == 0 {
 		return driver.ErrGone
 	}
 	return nil
 }
 
-// search ends a claim that this session does not know, of any try up to its own:
-// it may have been entered by another session, or so late that it was forgotten.
-func (s *session) search(ctx context.Context, c driver.Claim) error {
-	line := s.e.space.line(c.Name)
+// leaveUnknown ends a claim that this session does not know, of any try up to its own:
+// it may have been entered by another session, or have arrived after it was forgotten.
+func (s *session) leaveUnknown(ctx context.Context, c driver.Claim) error {
+	line := s.keys.line(c.Name)
 	for {
-		kvs, err := s.get(ctx, line.from, clientv3.WithRange(line.to))
+		reply, err := s.lease.Get(ctx, line.all())
 		if err != nil {
 			return err
 		}
-		var ended, found bool
-		for _, kv := range kvs {
-			e, bad := line.entry(c.Name, kv)
-			if bad != nil || e.ID != c.ID || e.Try > c.Try {
+		found := false
+		for _, kv := range reply.Kvs {
+			e, foreign := line.entry(c.Name, kv)
+			if foreign != nil || e.ID != c.ID || e.Try > c.Try {
 				continue
 			}
 			found = true
-			if ended, err = s.remove(ctx, string(kv.Key), created(string(kv.Key), kv.CreateRevision)); err != nil || ended {
+			key := string(kv.Key)
+			if deleted, err := s.lease.DeleteIf(ctx, key, etcdstore.CreatedAt(key, kv.CreateRevision)); err != nil || deleted {
 				return err
 			}
 		}
@@ -111,31 +110,4 @@ func (s *session) search(ctx context.Context, c driver.Claim) error {
 			return driver.ErrGone
 		}
 	}
-}
-
-// created holds while key is still the one that was created at rev.
-func created(key string, rev int64) clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(key), "=", rev)
-}
-
-// remove deletes a key while something holds, and says whether it did.
-func (s *session) remove(ctx context.Context, key string, while clientv3.Cmp) (bool, error) {
-	call, cancel := s.brief(ctx)
-	defer cancel()
-	reply, err := s.e.client.Txn(call).If(while).Then(clientv3.OpDelete(key)).Commit()
-	if err != nil {
-		return false, classify(ctx, err)
-	}
-	return reply.Succeeded, nil
-}
-
-func (s *session) get(ctx context.Context, key string, opts ...clientv3.OpOption) (kvs []*mvccpb.KeyValue, err error) {
-	err = s.ask(ctx, func(call context.Context) error {
-		reply, err := s.e.client.Get(call, key, opts...)
-		if err == nil {
-			kvs = reply.Kvs
-		}
-		return err
-	})
-	return kvs, err
 }

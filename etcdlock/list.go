@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -11,32 +10,32 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
-// page is how many keys List reads at a time.
-const page = 500
+// pageSize is how many keys List reads at a time.
+const pageSize = 500
 
-// List yields the claims on names that begin with prefix, line by line. It asks
-// once for each session how much time it has left. etcd tells no time: Since
-// compares the clock of who entered with that of who lists, and counts from the
-// claim's arrival. A key in a line that is not pawl's is shown as foreign.
+// List yields the claims on names that begin with prefix, line by line. It asks once
+// for each session how much time it has left. etcd stores no time: Since compares the
+// clock of the client that entered with that of the client that lists, and counts from
+// the claim's arrival. A key in a line that pawl did not write is shown as foreign.
 func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
-		if err := e.alive(ctx); err != nil {
+		if err := e.ready(ctx); err != nil {
 			yield(driver.Entry{}, err)
 			return
 		}
-		l := lister{e: e, left: map[int64]time.Duration{}, leases: math.MaxInt}
+		b := entryBuilder{store: e.store, keys: e.keys, left: map[int64]time.Duration{}, maxLeases: math.MaxInt}
 		for kvs, err := range e.lines(ctx, prefix) {
 			if err != nil {
 				yield(driver.Entry{}, err)
 				return
 			}
-			for _, entry := range l.line(ctx, kvs) {
+			for _, entry := range b.line(ctx, kvs) {
 				if !yield(entry, nil) {
 					return
 				}
@@ -50,14 +49,14 @@ func (e *Engine) lines(ctx context.Context, prefix string) iter.Seq2[[]*mvccpb.K
 	return func(yield func([]*mvccpb.KeyValue, error) bool) {
 		var line []*mvccpb.KeyValue
 		name := ""
-		for kv, err := range e.keys(ctx, e.space.names(prefix)) {
+		for kv, err := range e.scan(ctx, e.keys.names(prefix)) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			n, _, claimed := strings.Cut(string(kv.Key), nameEnds)
 			if !claimed {
-				continue // in no line, and in nobody's way
+				continue // the key is in no line, and blocks no claim
 			}
 			if n != name && len(line) > 0 {
 				if !yield(line, nil) {
@@ -73,16 +72,15 @@ func (e *Engine) lines(ctx context.Context, prefix string) iter.Seq2[[]*mvccpb.K
 	}
 }
 
-// keys yields what is stored under keys that begin with prefix, all of one
-// revision unless that is compacted away meanwhile.
-func (e *Engine) keys(ctx context.Context, prefix string) iter.Seq2[*mvccpb.KeyValue, error] {
+// scan yields what is stored under keys that begin with prefix, all of one revision
+// unless that is compacted away during the scan.
+func (e *Engine) scan(ctx context.Context, prefix string) iter.Seq2[*mvccpb.KeyValue, error] {
 	return func(yield func(*mvccpb.KeyValue, error) bool) {
-		from, rev := prefix, int64(0)
+		keys, revision := etcdstore.Range{From: prefix, To: clientv3.GetPrefixRangeEnd(prefix)}, int64(0)
 		for {
-			reply, err := e.get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)),
-				clientv3.WithLimit(page), clientv3.WithRev(rev))
-			if errors.Is(err, rpctypes.ErrCompacted) && rev != 0 {
-				rev = 0
+			reply, err := e.store.Get(ctx, keys, clientv3.WithLimit(pageSize), clientv3.WithRev(revision))
+			if etcdstore.Compacted(err) && revision != 0 {
+				revision = 0
 				continue
 			}
 			if err != nil {
@@ -97,32 +95,33 @@ func (e *Engine) keys(ctx context.Context, prefix string) iter.Seq2[*mvccpb.KeyV
 			if !reply.More {
 				return
 			}
-			from, rev = string(reply.Kvs[len(reply.Kvs)-1].Key)+"\x00", reply.Header.Revision
+			keys.From, revision = string(reply.Kvs[len(reply.Kvs)-1].Key)+"\x00", reply.Header.Revision
 		}
 	}
 }
 
-// A lister makes entries of keys.
-type lister struct {
-	e      *Engine
-	left   map[int64]time.Duration // by lease
-	leases int                     // how many it asks at most
+// An entryBuilder makes entries of keys.
+type entryBuilder struct {
+	store     *etcdstore.Store
+	keys      keyspace
+	left      map[int64]time.Duration // by lease
+	maxLeases int                     // how many leases it asks for at most
 }
 
 // line makes entries of the keys of one name, in the line's order.
-func (l *lister) line(ctx context.Context, kvs []*mvccpb.KeyValue) []driver.Entry {
+func (b *entryBuilder) line(ctx context.Context, kvs []*mvccpb.KeyValue) []driver.Entry {
 	slices.SortFunc(kvs, byRevision)
 	path, _, _ := strings.Cut(string(kvs[0].Key), nameEnds)
-	name := strings.TrimPrefix(path, l.e.space.names(""))
+	name := strings.TrimPrefix(path, b.keys.names(""))
 	all, ours := make([]driver.Entry, len(kvs)), make([]driver.Entry, 0, len(kvs))
-	line := l.e.space.line(name)
+	line := b.keys.line(name)
 	for i, kv := range kvs {
 		entry, err := line.entry(name, kv)
 		if err != nil {
 			all[i] = driver.Entry{Claim: driver.Claim{Name: name, Note: strings.ToValidUTF8(string(kv.Key), "?")}, Held: true, Foreign: true}
 			continue
 		}
-		entry.Left = l.leftOf(ctx, kv.Lease)
+		entry.Left = b.timeLeft(ctx, kv.Lease)
 		all[i], ours = entry, append(ours, entry)
 	}
 	for i := range all {
@@ -138,36 +137,33 @@ func (l *lister) line(ctx context.Context, kvs []*mvccpb.KeyValue) []driver.Entr
 
 func byRevision(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) }
 
-// leftOf asks how long a lease has left; 0 if it cannot be learnt.
-func (l *lister) leftOf(ctx context.Context, lease int64) time.Duration {
-	if left, asked := l.left[lease]; asked || len(l.left) >= l.leases {
+// timeLeft asks how long a lease has left; 0 if it cannot be learnt.
+func (b *entryBuilder) timeLeft(ctx context.Context, lease int64) time.Duration {
+	if left, asked := b.left[lease]; asked || len(b.left) >= b.maxLeases {
 		return left
 	}
 	var left time.Duration
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
-	if got, err := l.e.client.TimeToLive(ctx, clientv3.LeaseID(lease)); err == nil {
+	if got, err := b.store.TimeToLive(ctx, clientv3.LeaseID(lease)); err == nil {
 		left = max(0, time.Duration(got.TTL)*time.Second)
 	}
-	l.left[lease] = left
+	b.left[lease] = left
 	return left
 }
 
-// headLeases is about how many leases Line asks: those of the first in line, who hold
-// the name.
-const headLeases = 2
+// lineLeases is how many leases Line asks for: those of the first claims in line, which
+// hold the name.
+const lineLeases = 2
 
 // Line returns the claims of one name. It reads their range of keys, in which no other
-// name has one, and asks how much time those at its head have left.
+// name has any, and asks how much time the first of them have left.
 func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
-	if err := e.alive(ctx); err != nil {
+	if err := e.ready(ctx); err != nil {
 		return nil, err
 	}
-	line := e.space.line(name)
-	reply, err := e.get(ctx, line.from, clientv3.WithRange(line.to))
+	reply, err := e.store.Get(ctx, e.keys.line(name).all())
 	if err != nil || len(reply.Kvs) == 0 {
 		return nil, err
 	}
-	l := lister{e: e, left: map[int64]time.Duration{}, leases: headLeases}
-	return l.line(ctx, reply.Kvs), nil
+	b := entryBuilder{store: e.store, keys: e.keys, left: map[int64]time.Duration{}, maxLeases: lineLeases}
+	return b.line(ctx, reply.Kvs), nil
 }

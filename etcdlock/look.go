@@ -2,60 +2,78 @@ package etcdlock
 
 import (
 	"context"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// look asks the store how p stands, in one read.
+// A waiter is notified of its turn, so it only has to verify, once per TTL, that its
+// watches still work. The first round is shorter, to learn the holder if Enter could not.
+const (
+	shortPause = 2 * time.Second
+	maxPause   = 10 * time.Second
+)
+
+func (s *session) longPause() time.Duration { return min(s.lease.TTL, maxPause) }
+
+// look asks the store for the standing of p, in one read.
 //
-// With a revision it is content with the state of any member that is at least so
-// far, which costs no round of the cluster: nobody can come ahead of a claim, so
-// that one who was at the head once stays there while its key does. Where the
-// member that answers is behind, it is asked again for the cluster's own state.
-func (s *session) look(ctx context.Context, p *spot, since int64) (driver.Standing, error) {
+// With a revision it accepts the state of any member that has that revision, which
+// costs no round of the cluster: no claim can come ahead of another, so that a claim
+// once held stays held while its key exists. A member that is behind is followed by a
+// read of the cluster's own state.
+func (s *session) look(ctx context.Context, p *claimState, since int64) (driver.Standing, error) {
 	s.mu.Lock()
-	rev := p.rev
+	revision := p.revision
 	s.mu.Unlock()
-	v, now, err := s.read(ctx, p, rev, since > 0, false)
-	if err == nil && since > 0 && now < max(since, rev) && (v.gone || len(v.way) > 0) {
-		v, _, err = s.read(ctx, p, rev, false, false)
+	at, now, err := s.readPosition(ctx, p, revision, since > 0, false)
+	if err == nil && since > 0 && now < max(since, revision) && (at.gone || len(at.blockers) > 0) {
+		at, _, err = s.readPosition(ctx, p, revision, false, false)
 	}
-	if err == nil && v.vague {
-		v, _, err = s.read(ctx, p, rev, false, true)
+	if err == nil && at.incomplete {
+		at, _, err = s.readPosition(ctx, p, revision, false, true)
 	}
 	if err != nil {
 		return driver.Standing{}, err
 	}
-	if v.gone {
+	if at.gone {
 		s.forget(p)
 		return driver.Standing{Gone: true}, nil
 	}
-	return s.standing(p, v), nil
+	return s.standing(p, at), nil
 }
 
-// read reads p's line, as of the revision it returns.
-func (s *session) read(ctx context.Context, p *spot, rev int64, local, all bool) (v view, now int64, err error) {
-	ops := append(p.line.reads(p.claim, rev, all), clientv3.OpGet(p.key, clientv3.WithKeysOnly()))
-	if local {
+// readPosition reads p's place in its line, as of the revision it returns.
+func (s *session) readPosition(ctx context.Context, p *claimState, revision int64, anyMember, full bool) (at position, now int64, err error) {
+	ops := append(p.line.aheadReads(p.claim, revision, full), clientv3.OpGet(p.key, clientv3.WithKeysOnly()))
+	if anyMember {
 		for i := range ops {
 			clientv3.WithSerializable()(&ops[i])
 		}
 	}
-	var reply *clientv3.TxnResponse
-	err = s.ask(ctx, func(call context.Context) (err error) {
-		reply, err = s.e.client.Txn(call).Then(ops...).Commit()
-		return err
-	})
+	reply, err := s.lease.Read(ctx, ops)
 	if err != nil {
-		return v, 0, err
+		return at, 0, err
 	}
 	last := len(reply.Responses) - 1
-	if v, err = p.line.viewOf(p.claim, reply.Responses[:last], all); err != nil {
-		return v, 0, err
+	if at, err = p.line.positionOf(p.claim, reply.Responses[:last], full); err != nil {
+		return at, 0, err
 	}
 	own := reply.Responses[last].GetResponseRange().Kvs
-	v.gone = len(own) == 0 || own[0].CreateRevision != rev
-	return v, reply.Header.Revision, nil
+	at.gone = len(own) == 0 || own[0].CreateRevision != revision
+	return at, reply.Header.Revision, nil
+}
+
+// standing records p's position and answers for it.
+func (s *session) standing(p *claimState, at position) driver.Standing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.blockers, p.held = at.blockers, len(at.blockers) == 0 && !at.incomplete
+	if p.held {
+		p.wait.close()
+		return driver.Standing{Held: true, Ahead: -1, Token: uint64(p.revision)}
+	}
+	return driver.Standing{Ahead: -1, Pause: shortPause}
 }

@@ -9,41 +9,41 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// TestMain lets more tests run beside each other than there are processors: most
-// of them wait for a lease to expire.
+// TestMain lets more tests run in parallel than there are processors: most of them
+// wait for a lease to expire.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
 	code := m.Run()
-	house.end()
+	shared.end()
 	os.Exit(code)
 }
 
-// house is where the server lives that tests share who leave it as it is: a server
-// of its own for each would be most of what a busy machine is busy with.
-var house = lodge{over: make(chan struct{}), ended: make(chan error, 1)}
+// shared is the server of all tests that leave a server as it was: starting one for
+// each test would take most of a busy machine's time.
+var shared = sharedServer{over: make(chan struct{}), ended: make(chan error, 1)}
 
-type lodge struct {
+type sharedServer struct {
 	once  sync.Once
 	one   *testserver.Server // nil: it could not be started
 	over  chan struct{}      // closed by end
-	ended chan error         // what became of the server
+	ended chan error         // how the server ended
 }
 
-// common returns that server, Debian's etcd. Who cannot have it is told why by a
-// server of its own, which cannot be had either.
-func common(t testing.TB) *testserver.Server {
+// sharedEtcd returns that server, Debian's etcd. If it could not be started, the test
+// tries to start its own and fails with the reason.
+func sharedEtcd(t testing.TB) *testserver.Server {
 	t.Helper()
-	house.once.Do(house.begin)
-	if house.one == nil {
+	shared.once.Do(shared.begin)
+	if shared.one == nil {
 		return testserver.Etcd(t)
 	}
-	return house.one
+	return shared.one
 }
 
-func (l *lodge) begin() {
+func (l *sharedServer) begin() {
 	up := make(chan *testserver.Server, 1)
 	go func() { // end waits for it
 		l.ended <- testserver.RunOutsideTest(func(t testing.TB) {
@@ -57,7 +57,7 @@ func (l *lodge) begin() {
 	}
 }
 
-func (l *lodge) end() {
+func (l *sharedServer) end() {
 	if l.one != nil {
 		close(l.over)
 		<-l.ended

@@ -6,8 +6,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,29 +16,28 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
+	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// Many tests here go through an order of events in which another lock library went
-// wrong, and name the place where that was reported. What is not here is a law of
-// drivertest.
+// Many tests here repeat an order of events in which another lock library failed, and
+// cite the report. What every engine must do is tested by drivertest.
 
-// soon is how long a test waits for what should take no time.
+// soon is how long a test waits for a step that should take no time.
 const soon = 5 * time.Second
 
-// unbeaten is the TTL of a session that nobody beats: no test takes so long.
-const unbeaten = 10 * time.Minute
+// longTTL is the TTL of sessions without beats: no test takes that long.
+const longTTL = 10 * time.Minute
 
-// dial returns a client for the length of a test, made as the documents advise.
+// dial returns a client for the length of a test, made as the documentation advises.
 func dial(t testing.TB, addrs []string, opts ...grpc.DialOption) *clientv3.Client {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: addrs, DialOptions: opts, Logger: zap.NewNop(),
-		DialKeepAliveTime: silence, DialKeepAliveTimeout: grace,
+		DialKeepAliveTime: etcdstore.PingAfter, DialKeepAliveTimeout: etcdstore.PingTimeout,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -46,16 +46,31 @@ func dial(t testing.TB, addrs []string, opts ...grpc.DialOption) *clientv3.Clien
 	return c
 }
 
-// engine returns an engine on a client of its own for the length of a test. All of
-// one test meet, and those of different tests do not.
+// engine returns an engine on a client of its own for the length of a test. All engines
+// of one test share a prefix, which those of other tests do not.
 func engine(t testing.TB, addrs []string, opts ...grpc.DialOption) *Engine {
 	t.Helper()
-	e := New(dial(t, addrs, opts...), Prefix("test/"+t.Name()))
+	e := newTestEngine(dial(t, addrs, opts...), "test/"+t.Name())
 	t.Cleanup(func() { e.Close() })
 	return e
 }
 
-// open opens a session that the test itself beats, if anybody does.
+// clients has the client of every engine of a test.
+var clients sync.Map
+
+func newTestEngine(c *clientv3.Client, prefix string) *Engine {
+	e := New(c, WithPrefix(prefix))
+	clients.Store(e, c)
+	return e
+}
+
+// clientOf returns the client of an engine.
+func clientOf(e *Engine) *clientv3.Client {
+	c, _ := clients.Load(e)
+	return c.(*clientv3.Client)
+}
+
+// open opens a session. If it needs beats, the test sends them.
 func open(t testing.TB, e *Engine, ttl time.Duration) *session {
 	t.Helper()
 	s, err := e.Open(t.Context(), driver.SessionOptions{ID: newID(), TTL: ttl})
@@ -79,7 +94,7 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// mutex returns a claim that stands in line for name.
+// mutex returns an exclusive claim on name that queues.
 func mutex(name string) driver.Claim {
 	return driver.Claim{ID: newID(), Try: 1, Name: name, Need: 1, Limit: 1, Queue: true, Note: "a test"}
 }
@@ -108,7 +123,7 @@ func hold(t testing.TB, s driver.Session, c driver.Claim) driver.Standing {
 	return st
 }
 
-// wait enters c, which must stand in line.
+// wait enters c, which must have to wait.
 func wait(t testing.TB, s driver.Session, c driver.Claim) driver.Standing {
 	t.Helper()
 	st := enter(t, s, c)
@@ -134,7 +149,52 @@ func until(ctx context.Context, s driver.Session, c driver.Claim, st driver.Stan
 	return st, err
 }
 
-// a promise is what a goroutine of the test will bring.
+// untilReachable is until for a store that is unreachable at times: Await is repeated, as
+// the core does.
+func untilReachable(ctx context.Context, s driver.Session, c driver.Claim, st driver.Standing) (driver.Standing, error) {
+	for {
+		next, err := s.Await(ctx, c, st)
+		switch {
+		case errors.Is(err, driver.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
+			continue
+		case err != nil || next.Held || next.Gone:
+			return next, err
+		}
+	}
+}
+
+// backup copies the data of a server. restore puts it back.
+func backup(t testing.TB, server *testserver.Server) (restore func()) {
+	t.Helper()
+	data := filepath.Join(server.Dir(), "data")
+	server.Stop()
+	if err := os.CopyFS(data+".old", os.DirFS(data)); err != nil {
+		t.Fatal(err)
+	}
+	server.Restart()
+	return func() {
+		t.Helper()
+		server.Stop()
+		if err := errors.Join(os.RemoveAll(data), os.Rename(data+".old", data)); err != nil {
+			t.Fatal(err)
+		}
+		server.Restart()
+	}
+}
+
+// compact removes all revisions before the present one.
+func compact(t testing.TB, c *clientv3.Client) {
+	t.Helper()
+	now, err := c.Put(t.Context(), "other", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Compact(t.Context(), now.Header.Revision); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// a promise is the result of a goroutine of the test.
 type promise[T any] struct {
 	done  chan struct{} // closed by the goroutine
 	value T
@@ -152,7 +212,7 @@ func begin[T any](t testing.TB, f func() (T, error)) *promise[T] {
 	return p
 }
 
-// within returns what f brought, and fails the test if that takes longer.
+// within returns the result of f, and fails the test if that takes longer.
 func (p *promise[T]) within(t testing.TB, d time.Duration, what string) (T, error) {
 	t.Helper()
 	timer := time.NewTimer(d)
@@ -178,8 +238,8 @@ func lock(t testing.TB, m *pawl.Mutex) *pawl.Lease {
 // keysOf returns the keys of a name's line.
 func keysOf(t testing.TB, e *Engine, name string) []string {
 	t.Helper()
-	line := e.space.line(name)
-	got, err := e.client.Get(t.Context(), line.from, clientv3.WithRange(line.to))
+	line := e.keys.line(name).all()
+	got, err := clientOf(e).Get(t.Context(), line.From, clientv3.WithRange(line.To))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,138 +250,26 @@ func keysOf(t testing.TB, e *Engine, name string) []string {
 	return keys
 }
 
-// about matches what a client sent to its server if it contains word.
-func about(word string) func([]byte) bool {
+// contains matches requests that contain word.
+func contains(word string) func([]byte) bool {
 	return func(request []byte) bool { return bytes.Contains(request, []byte(word)) }
 }
 
-// granted collects the leases that clients were granted.
-type granted struct {
+// A leaseLog records the leases that clients were granted.
+type leaseLog struct {
 	mu  sync.Mutex // guards ids
 	ids []int64
 }
 
-// note is a client's option that has its leases collected.
-func (g *granted) note() grpc.DialOption {
-	return each(func(_ string, _, reply any, err error) {
+// note is a client's option that records its leases.
+func (g *leaseLog) note() grpc.DialOption {
+	return afterCall(func(_ string, _, reply any, err error) {
 		if r, ok := reply.(*pb.LeaseGrantResponse); ok && err == nil {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			g.ids = append(g.ids, r.ID)
 		}
 	})
-}
-
-// each is a client's option that has f called after every call that is answered
-// once, with what was sent and received.
-func each(f func(method string, request, reply any, err error)) grpc.DialOption {
-	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		err := invoke(ctx, method, request, reply, cc, opts...)
-		f(method, request, reply, err)
-		return err
-	})
-}
-
-// losing is a client's option that has the next reply lost once lose is set. What was
-// asked for is done: a connection that is cut leaves that to chance.
-func losing(lose *atomic.Bool) grpc.DialOption {
-	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		err := invoke(ctx, method, request, reply, cc, opts...)
-		if err == nil && lose.CompareAndSwap(true, false) {
-			return status.Error(codes.Unavailable, "the connection broke")
-		}
-		return err
-	})
-}
-
-// A tap lets a test act on one of a client's calls that are answered once: before it is
-// sent, after it was answered, or in its place.
-type tap struct {
-	mu    sync.Mutex // guards what follows
-	which func(request any) bool
-	do    func(send func() error) error // nil: calls go as they are
-}
-
-// next has do make the next call with such a request. Calls that are made meanwhile go
-// as they are.
-func (p *tap) next(which func(request any) bool, do func(send func() error) error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.which, p.do = which, do
-}
-
-func (p *tap) take(request any) (do func(send func() error) error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.do != nil && p.which(request) {
-		do, p.do = p.do, nil
-	}
-	return do
-}
-
-// option is a client's option.
-func (p *tap) option() grpc.DialOption {
-	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		send := func() error { return invoke(ctx, method, request, reply, cc, opts...) }
-		if do := p.take(request); do != nil {
-			return do(send)
-		}
-		return send()
-	})
-}
-
-// heard is a client's option that has f called with every message that comes in
-// on a stream; f may change it.
-func heard(f func(method string, message any)) grpc.DialOption {
-	return grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		s, err := streamer(ctx, desc, cc, method, opts...)
-		if err != nil {
-			return nil, err
-		}
-		return &hearing{s, func(m any) { f(method, m) }}, nil
-	})
-}
-
-type hearing struct {
-	grpc.ClientStream
-	f func(any)
-}
-
-func (h *hearing) RecvMsg(m any) error {
-	err := h.ClientStream.RecvMsg(m)
-	if err == nil {
-		h.f(m)
-	}
-	return err
-}
-
-// muted has a client hear nothing more on the streams that it has.
-type muted struct{ streams atomic.Int64 } // how often they fell silent
-
-func (m *muted) silence() { m.streams.Add(1) }
-
-func (m *muted) option() grpc.DialOption {
-	return grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		s, err := streamer(ctx, desc, cc, method, opts...)
-		if err != nil {
-			return nil, err
-		}
-		return &mute{s, m, m.streams.Load()}, nil
-	})
-}
-
-type mute struct {
-	grpc.ClientStream
-	m     *muted
-	since int64
-}
-
-func (s *mute) RecvMsg(m any) error {
-	for {
-		if err := s.ClientStream.RecvMsg(m); err != nil || s.m.streams.Load() == s.since {
-			return err
-		}
-	}
 }
 
 // expect fails unless err is want.

@@ -2,44 +2,41 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
-// session is one lease and the claims under it. They live and die with it, so
-// that neither Enter nor a grant promises anything of its own.
+// session is one lease and the claims under it. They live and die with it, so that
+// neither Enter nor a grant promises any time of its own.
 type session struct {
-	e     *Engine
-	id    string
-	lease clientv3.LeaseID
-	ttl   time.Duration // as granted
+	id      string
+	lease   *etcdstore.Lease
+	keys    keyspace
+	holders *holderCache
+	onClose func(id string, s *session) // called when the lease has ended
 
-	begun  context.Context // of what outlives a call; ends when Close begins, also the engine's
-	finish context.CancelFunc
-	pulse  pulse
-
-	mu       sync.Mutex       // guards what follows, and the spots
-	spots    map[string]*spot // by claim ID
-	slots    map[slot]*use    // in use
-	met      map[string]bool  // names on which others were met when last entered
-	doubtful bool             // an Enter was not answered, and may land at any time
-	closed   bool
+	mu           sync.Mutex             // guards what follows, and the claims
+	claims       map[string]*claimState // by claim ID
+	slots        map[slot]*slotState    // in use
+	contended    map[string]bool        // names on which the last Enter met others
+	lateEnters   int                    // Enters that had no answer, and may arrive at any time
+	lateAnywhere bool                   // they were too many to remember the slot of each
+	orphanSeen   bool                   // a key of no claim was seen, and no beat has looked for orphans since
+	closed       bool
 }
 
 var _ driver.Multi = (*session)(nil)
 
-func (s *session) TTL() time.Duration { return s.ttl }
+func (s *session) TTL() time.Duration { return s.lease.TTL }
 
-// Lost is nil: that a lease has ended is learnt by the beat.
+// Lost is nil: only a beat learns that a lease has ended.
 func (s *session) Lost() <-chan struct{} { return nil }
 
-// alive says whether a call may go out.
-func (s *session) alive(ctx context.Context) error {
+// ready reports why no call may be sent.
+func (s *session) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -51,22 +48,15 @@ func (s *session) alive(ctx context.Context) error {
 	return nil
 }
 
-// Close revokes the lease. The cluster deletes its keys in the same step, and
-// refuses an Enter that arrives later, since its lease is not there.
+// Close revokes the lease. The cluster deletes its keys in the same step, and refuses
+// an Enter that arrives later, because its lease is gone.
 func (s *session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.finish()
-	if err := ctx.Err(); err != nil {
+	if err := s.lease.Close(ctx); err != nil {
 		return err
 	}
-	_, err := s.e.client.Revoke(ctx, s.lease)
-	if err = classify(ctx, err); err != nil && !errors.Is(err, driver.ErrGone) {
-		return err
-	}
-	s.e.mu.Lock()
-	delete(s.e.sessions, s)
-	s.e.mu.Unlock()
+	s.onClose(s.id, s)
 	return nil
 }

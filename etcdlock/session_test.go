@@ -14,26 +14,26 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// The first keepalive after a grant went to a member that had not heard of it, and
-// ended a session that was alive (etcd#13932).
+// The first keepalive after a grant went to a member that did not know the lease yet, and
+// ended a live session (etcd#13932).
 func TestAMemberThatDoesNotKnowTheLeaseYetDoesNotEndTheSession(t *testing.T) {
 	t.Parallel()
 	var fault atomic.Bool
-	e := engine(t, []string{common(t).Addr()}, heard(func(_ string, m any) {
+	e := engine(t, []string{sharedEtcd(t).Addr()}, onMessage(func(_ string, m any) {
 		if r, ok := m.(*pb.LeaseKeepAliveResponse); ok && fault.Load() {
 			r.TTL = 0
 		}
 	}))
-	s := open(t, e, unbeaten)
+	s := open(t, e, longTTL)
 	c := mutex("name")
 	hold(t, s, c)
 	out := make([]driver.Standing, 1)
 	fault.Store(true)
 	err := s.Beat(t.Context(), []driver.Claim{c}, out)
 	if errors.Is(err, driver.ErrGone) || out[0].Gone || out[0].Valid != 0 {
-		t.Errorf("Beat that a member denied: %+v, %v; the lease is alive and was not prolonged", out[0], err)
+		t.Errorf("Beat refused by a member: %+v, %v; the lease exists and was not prolonged", out[0], err)
 	}
-	expect(t, "Beat that a member denied", err, driver.ErrUnreachable)
+	expect(t, "Beat refused by a member", err, driver.ErrUnreachable)
 	fault.Store(false)
 	if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || out[0].Gone {
 		t.Errorf("Beat after it: %+v, %v", out[0], err)
@@ -41,10 +41,10 @@ func TestAMemberThatDoesNotKnowTheLeaseYetDoesNotEndTheSession(t *testing.T) {
 }
 
 // etcd#22081, #22094: keepalives of several leases on one client were mixed up.
-func TestSessionsOfOneClientDoNotShareTheirEnd(t *testing.T) {
+func TestTheEndOfOneSessionDoesNotEndAnotherOfTheSameClient(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{common(t).Addr()})
-	a, b := open(t, e, unbeaten), open(t, e, unbeaten)
+	e := engine(t, []string{sharedEtcd(t).Addr()})
+	a, b := open(t, e, longTTL), open(t, e, longTTL)
 	ca, cb := mutex("a"), mutex("b")
 	hold(t, a, ca)
 	hold(t, b, cb)
@@ -56,7 +56,7 @@ func TestSessionsOfOneClientDoNotShareTheirEnd(t *testing.T) {
 			}
 		}
 	}
-	if _, err := e.client.Revoke(t.Context(), a.lease); err != nil {
+	if _, err := clientOf(e).Revoke(t.Context(), a.lease.ID); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, "Beat of a revoked lease", a.Beat(t.Context(), []driver.Claim{ca}, out), driver.ErrGone)
@@ -66,18 +66,18 @@ func TestSessionsOfOneClientDoNotShareTheirEnd(t *testing.T) {
 }
 
 // The session's lease has to outlive the context it was opened with (cilium#12619).
-func TestASessionOutlivesTheContextOfItsOpening(t *testing.T) {
+func TestASessionOutlivesTheContextOfItsOpen(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{common(t).Addr()})
+	e := engine(t, []string{sharedEtcd(t).Addr()})
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := e.Open(ctx, driver.SessionOptions{ID: newID(), TTL: unbeaten})
+	s, err := e.Open(ctx, driver.SessionOptions{ID: newID(), TTL: longTTL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := mutex("name")
 	hold(t, s, c)
 	out := make([]driver.Standing, 1)
-	if err := s.Beat(ctx, []driver.Claim{c}, out); err != nil { // opens the stream of its beats
+	if err := s.Beat(ctx, []driver.Claim{c}, out); err != nil { // opens the keepalive stream
 		t.Fatal(err)
 	}
 	cancel()
@@ -93,7 +93,7 @@ func TestClosingLeavesNoLease(t *testing.T) {
 	admin := dial(t, addr)
 	a, b := client(t, addr, time.Minute), client(t, addr, time.Minute)
 	lock(t, a.Mutex("name"))
-	lock(t, b.Mutex("other")) // a lease that is granted to nobody any more ends by itself, later
+	lock(t, b.Mutex("other")) // so that its session is open; a lease whose grant was not awaited ends later, by itself
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := b.Mutex("name").Lock(ctx); err == nil {

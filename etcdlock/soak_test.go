@@ -19,9 +19,9 @@ import (
 // soakTTL is the TTL of all locks of the soak test.
 const soakTTL = 5 * time.Second
 
-// TestSoakFaultsOfThreeMembers has clients lock, read and take permits for as long as
-// PAWL_SOAK says, while members are killed, stopped and cut off, the leader is moved,
-// connections are cut and claims are evicted.
+// TestSoakFaultsOfThreeMembers makes clients take mutexes, read locks and permits for as
+// long as PAWL_SOAK says, while members are killed, stopped and isolated, the leader is
+// moved, connections are broken and claims are evicted.
 func TestSoakFaultsOfThreeMembers(t *testing.T) {
 	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
 	if err != nil {
@@ -30,9 +30,9 @@ func TestSoakFaultsOfThreeMembers(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	members, network := cluster(t)
-	ways := make([]*faultproxy.Proxy, len(members.Members)) // from the clients to each member
+	links := make([]*faultproxy.Proxy, len(members.Members)) // from the clients to each member
 	for i, m := range members.Members {
-		ways[i] = faultproxy.New(t, m.Addr())
+		links[i] = faultproxy.New(t, m.Addr())
 	}
 	a := &audit{t: t, names: map[string]*audited{}, evicted: map[uint64]time.Time{}, counts: map[string]int{}}
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -40,16 +40,16 @@ func TestSoakFaultsOfThreeMembers(t *testing.T) {
 	var work sync.WaitGroup
 	var clients []*pawl.Client
 	for i := range 6 {
-		c := acquainted(t, proxied(ways), soakTTL)
+		c := connectedClient(t, proxied(links), soakTTL)
 		clients = append(clients, c)
 		for j := range 4 {
 			rnd := rand.New(rand.NewPCG(seed, uint64(10*i+j)))
 			work.Go(func() { a.contend(ctx, c, rnd) })
 		}
 	}
-	admin := engine(t, proxied(ways))
+	admin := engine(t, proxied(links))
 	work.Go(func() { a.evict(ctx, admin, rand.New(rand.NewPCG(seed, 100))) })
-	f := faults{t: t, c: members, network: network, ways: ways, rnd: rand.New(rand.NewPCG(seed, 101)), a: a}
+	f := faults{t: t, c: members, network: network, links: links, rnd: rand.New(rand.NewPCG(seed, 101)), a: a}
 	for ctx.Err() == nil && !t.Failed() {
 		f.strike(ctx)
 	}
@@ -63,31 +63,31 @@ func TestSoakFaultsOfThreeMembers(t *testing.T) {
 	a.report(admin)
 }
 
-// proxied returns the addresses of ways.
-func proxied(ways []*faultproxy.Proxy) (addrs []string) {
-	for _, w := range ways {
+// proxied returns the addresses of links.
+func proxied(links []*faultproxy.Proxy) (addrs []string) {
+	for _, w := range links {
 		addrs = append(addrs, w.Addr())
 	}
 	return addrs
 }
 
-// faults does to a cluster what happens to clusters, one thing at a time.
+// faults brings faults to a cluster, one at a time.
 type faults struct {
 	t       *testing.T
 	c       *testserver.EtcdCluster
-	network mesh
-	ways    []*faultproxy.Proxy
+	network peerNetwork
+	links   []*faultproxy.Proxy
 	rnd     *rand.Rand
 	a       *audit
 }
 
-// strike brings one fault and makes it good again. The cluster serves afterwards.
+// strike brings one fault and repairs it. The cluster works afterwards.
 func (f *faults) strike(ctx context.Context) {
 	one := f.rnd.IntN(len(f.c.Members))
 	if f.rnd.IntN(2) == 0 {
 		one = f.c.Leader()
 	}
-	member, way := f.c.Members[one], f.ways[one]
+	member, link := f.c.Members[one], f.links[one]
 	switch kind := f.rnd.IntN(7); kind {
 	case 0:
 		f.a.count("killed")
@@ -100,7 +100,7 @@ func (f *faults) strike(ctx context.Context) {
 		f.last(ctx, 4*time.Second)
 		member.Resume()
 	case 2:
-		f.a.count("cut off from the others")
+		f.a.count("isolated from the others")
 		f.network.isolate(one)
 		f.last(ctx, 4*time.Second)
 		f.network.heal()
@@ -112,23 +112,23 @@ func (f *faults) strike(ctx context.Context) {
 		}
 	case 4:
 		f.a.count("connections reset")
-		way.Reset()
+		link.Reset()
 	case 5:
 		f.a.count("silent to clients")
-		way.BlackHole(faultproxy.Both)
+		link.BlackHole(faultproxy.Both)
 		f.last(ctx, 4*time.Second)
-		way.Heal()
+		link.Heal()
 	case 6:
 		f.a.count("slow to clients")
-		way.Delay(faultproxy.Both, time.Duration(f.rnd.Int64N(int64(100*time.Millisecond))))
+		link.Delay(faultproxy.Both, time.Duration(f.rnd.Int64N(int64(100*time.Millisecond))))
 		f.last(ctx, time.Second)
-		way.Heal()
+		link.Heal()
 	}
 	f.c.Await()
 	f.last(ctx, time.Second)
 }
 
-// last lets a fault last for a while, at most for so long.
+// last lets a fault last for a random time up to most.
 func (f *faults) last(ctx context.Context, most time.Duration) {
 	select {
 	case <-time.After(time.Duration(f.rnd.Int64N(int64(most)))):
@@ -136,7 +136,7 @@ func (f *faults) last(ctx context.Context, most time.Duration) {
 	}
 }
 
-// contend locks one thing after the other until ctx ends.
+// contend takes and releases locks until ctx ends.
 func (a *audit) contend(ctx context.Context, c *pawl.Client, rnd *rand.Rand) {
 	for ctx.Err() == nil {
 		wait, cancel := context.WithTimeout(ctx, time.Duration(rnd.Int64N(int64(10*time.Second))))
@@ -169,7 +169,7 @@ func (a *audit) contend(ctx context.Context, c *pawl.Client, rnd *rand.Rand) {
 		a.enter(name, l, units, limit)
 		work := time.Duration(rnd.Int64N(int64(20 * time.Millisecond)))
 		if rnd.IntN(300) == 0 {
-			work = 3 * soakTTL // long enough for beats, and to be told of an eviction
+			work = 3 * soakTTL // long enough for beats, and to be notified of an eviction
 		}
 		select {
 		case <-l.Context().Done():
@@ -188,13 +188,13 @@ func (a *audit) contend(ctx context.Context, c *pawl.Client, rnd *rand.Rand) {
 	}
 }
 
-// refused takes in that a lock was not to be had, for a reason that passes.
+// refused records that a lock could not be taken, for a transient reason.
 func (a *audit) refused(name string, err error) {
 	switch {
 	case errors.Is(err, pawl.ErrUnreachable):
 		a.count("store unreachable")
 	case errors.Is(err, pawl.ErrHeld), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		a.count("not to be had in time")
+		a.count("not acquired in time")
 	default:
 		a.t.Errorf("lock %s: %v", name, err)
 	}

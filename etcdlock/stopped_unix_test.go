@@ -19,11 +19,11 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// holdsAt asks TestHolds to be the process that is stopped.
+// holdsAt makes TestHolds the process that is stopped.
 const holdsAt = "PAWL_ETCDLOCK_HOLDS_AT"
 
-// A process that stood still beyond its TTL must know, with the first question it is
-// asked, that it holds nothing any more (etcd#9911 and the Jepsen report on 3.4).
+// A process that was stopped for longer than its TTL must know from its first check that it
+// holds nothing any more (etcd#9911 and the Jepsen report on 3.4).
 func TestAClientStoppedBeyondItsTTLKnowsItAtOnce(t *testing.T) {
 	t.Parallel()
 	addr := testserver.Etcd(t).Addr()
@@ -69,7 +69,7 @@ func TestAClientStoppedBeyondItsTTLKnowsItAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := read(); !strings.HasPrefix(got, "lost, lost") {
-		t.Errorf("a process that was stopped says %q of what another holds", got)
+		t.Errorf("a process that was stopped says %q about a lock that another holds", got)
 	}
 	if l.Err() != nil {
 		t.Errorf("the other lost it: %v", l.Err())
@@ -86,7 +86,7 @@ func stoppable(t *testing.T, addr string) *pawl.Client {
 func TestHolds(t *testing.T) {
 	addr := os.Getenv(holdsAt)
 	if addr == "" {
-		return // it is half of the test above
+		return // this is the other process of the test above
 	}
 	l, err := stoppable(t, addr).Mutex("name").Lock(t.Context())
 	if err != nil {
@@ -102,6 +102,6 @@ func TestHolds(t *testing.T) {
 		}
 		return fmt.Sprint(err)
 	}
-	first, ended := l.Err(), l.Context().Err() // in this order: both must know by themselves
+	first, ended := l.Err(), l.Context().Err() // in this order: each must know by itself
 	fmt.Printf("%s, %s\n", say(first), say(errors.Join(ended, context.Cause(l.Context()))))
 }

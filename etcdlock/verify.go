@@ -9,39 +9,39 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
-// A check is what one beat asks about one claim. Its fields are as they were when the
-// question was sent.
+// A check is what one beat asks about one claim. key and revision are those of the time
+// when the question was sent.
 type check struct {
-	at  int // index of the claim in the beat
-	p   *spot
-	key string
-	rev int64
+	index    int // of the claim in the beat
+	claim    *claimState
+	key      string
+	revision int64
 
-	asked bool  // there was an answer
-	found bool  // the key is the claim's
-	other int64 // create revision of a key that is there and not the claim's
+	answered bool
+	found    bool  // the key is the claim's
+	other    int64 // create revision of a key that is there and not the claim's
 }
 
 // verify answers in out for each of live, and reports whether one of them is missing.
 //
-// The key alone says nothing: it may be there because an Enter that was held up has
-// landed after the claim was evicted, behind whoever holds the name since. The create
-// revision is the claim's identity, so that is what is compared. One transaction has
-// room for maxOps claims; where all are as they should be, nothing is read.
+// That the key exists proves nothing: after the claim was evicted, a late Enter may have
+// put it again, behind the claim that holds the name since. The create revision is the
+// claim's identity, so that is compared. One transaction has room for MaxOps claims;
+// where all are as expected, nothing is read.
 func (s *session) verify(ctx context.Context, live []driver.Claim, out []driver.Standing) (missing bool, err error) {
 	checks := s.checks(live, out)
-	errs := make([]error, (len(checks)+maxOps-1)/maxOps)
+	errs := make([]error, (len(checks)+etcdstore.MaxOps-1)/etcdstore.MaxOps)
 	var work sync.WaitGroup // waited for below
 	for i := range errs {
-		some := checks[i*maxOps : min(len(checks), (i+1)*maxOps)]
-		work.Go(func() { errs[i] = s.compare(ctx, some) })
+		part := checks[i*etcdstore.MaxOps : min(len(checks), (i+1)*etcdstore.MaxOps)]
+		work.Go(func() { errs[i] = s.compare(ctx, part) })
 	}
 	work.Wait()
-	strays := s.conclude(checks, out)
-	for _, m := range strays {
-		_, _ = s.remove(ctx, m.key, created(m.key, m.rev)) // the next beat finds it otherwise
+	for _, orphan := range s.conclude(checks, out) {
+		_, _ = s.lease.DeleteIf(ctx, orphan.key, etcdstore.CreatedAt(orphan.key, orphan.revision)) // else the next beat finds it
 	}
 	missing = slices.ContainsFunc(out, func(st driver.Standing) bool { return st.Gone })
 	return missing, driver.Join(errs...)
@@ -53,55 +53,54 @@ func (s *session) checks(live []driver.Claim, out []driver.Standing) []check {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, c := range live {
-		p := s.spots[c.ID]
+		p := s.claims[c.ID]
 		if p == nil || p.claim.Try != c.Try || p.left {
 			out[i] = driver.Standing{Gone: true}
 			continue
 		}
-		checks = append(checks, check{at: i, p: p, key: p.key, rev: p.rev})
+		checks = append(checks, check{index: i, claim: p, key: p.key, revision: p.revision})
 	}
 	return checks
 }
 
-// compare asks the cluster about some claims at once. Only where one of them is not as
-// it should be are they read: to ask for that beforehand would be as much again.
-func (s *session) compare(ctx context.Context, some []check) error {
-	ifs := make([]clientv3.Cmp, len(some))
-	for i, c := range some {
-		ifs[i] = c.p.same(c.rev)
+// compare asks the cluster about several claims at once. They are read only where one is
+// not as expected: reading them always would double the cost.
+func (s *session) compare(ctx context.Context, part []check) error {
+	conditions := make([]clientv3.Cmp, len(part))
+	for i, c := range part {
+		conditions[i] = c.claim.ownsKey(c.revision)
 	}
-	// It is the read in it that has the cluster asked, and not one member.
-	reply, err := s.e.client.Txn(ctx).If(ifs...).Then(clientv3.OpGet(some[0].key, clientv3.WithCountOnly())).Commit()
+	all, err := s.lease.Untimed().Check(ctx, part[0].key, conditions...)
 	if err != nil {
-		return classify(ctx, err)
+		return err
 	}
-	if !reply.Succeeded {
-		return s.readEach(ctx, some)
+	if !all {
+		return s.readEach(ctx, part)
 	}
-	for i := range some {
-		some[i].asked, some[i].found = true, true
+	for i := range part {
+		part[i].answered, part[i].found = true, true
 	}
 	return nil
 }
 
-// readEach reads the keys of some claims, as of one revision.
-func (s *session) readEach(ctx context.Context, some []check) error {
-	reads := make([]clientv3.Op, len(some))
-	for i, c := range some {
+// readEach reads the keys of several claims, as of one revision.
+func (s *session) readEach(ctx context.Context, part []check) error {
+	reads := make([]clientv3.Op, len(part))
+	for i, c := range part {
 		reads[i] = clientv3.OpGet(c.key)
-		if c.rev != 0 {
+		if c.revision != 0 {
 			clientv3.WithKeysOnly()(&reads[i])
 		}
 	}
-	reply, err := s.e.client.Txn(ctx).Then(reads...).Commit()
+	reply, err := s.lease.Untimed().Commit(ctx, nil, reads, nil)
 	if err != nil {
-		return classify(ctx, err)
+		return err
 	}
-	for i := range some {
-		c := &some[i]
-		c.asked = true
+	for i := range part {
+		c := &part[i]
+		c.answered = true
 		if kvs := reply.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
-			if c.found = c.is(kvs[0]); !c.found {
+			if c.found = c.matches(kvs[0]); !c.found {
 				c.other = kvs[0].CreateRevision
 			}
 		}
@@ -109,38 +108,39 @@ func (s *session) readEach(ctx context.Context, some []check) error {
 	return nil
 }
 
-// is reports whether a key is the claim's.
-func (c check) is(kv *mvccpb.KeyValue) bool {
-	if c.rev != 0 {
-		return kv.CreateRevision == c.rev
+// matches reports whether a key is the claim's.
+func (c check) matches(kv *mvccpb.KeyValue) bool {
+	if c.revision != 0 {
+		return kv.CreateRevision == c.revision
 	}
-	return string(kv.Value) == c.p.label
+	return string(kv.Value) == c.claim.value
 }
 
 // conclude answers for the claims, forgets those that are gone, and returns the keys
-// that stand where such a one stood. Until it is forgotten here, nobody else has its
-// slot, so that what was read there before is of no claim that anybody knows.
-func (s *session) conclude(checks []check, out []driver.Standing) (strays []mark) {
+// that were found in their place. Until a claim is forgotten here no other claim has
+// its slot, so a key that was read there before belongs to no known claim.
+func (s *session) conclude(checks []check, out []driver.Standing) (orphans []claimKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range checks {
-		known := s.spots[c.p.claim.ID] == c.p && !c.p.left
+		p := c.claim
+		known := s.claims[p.claim.ID] == p && !p.left
 		switch {
 		case !known:
-			out[c.at] = driver.Standing{Gone: true}
-		case !c.asked || c.p.rev != c.rev || c.p.key != c.key: // not learnt, or it was entered anew meanwhile
+			out[c.index] = driver.Standing{Gone: true}
+		case !c.answered || p.revision != c.revision || p.key != c.key: // not learnt, or entered again during the beat
 		case c.found:
-			out[c.at] = driver.Standing{Held: c.p.held, Ahead: -1, Valid: s.ttl}
-			if c.p.held {
-				out[c.at].Token = uint64(c.rev)
+			out[c.index] = driver.Standing{Held: p.held, Ahead: -1, Valid: s.lease.TTL}
+			if p.held {
+				out[c.index].Token = uint64(c.revision)
 			}
 		default:
-			out[c.at] = driver.Standing{Gone: true}
+			out[c.index] = driver.Standing{Gone: true}
 			if c.other != 0 {
-				strays, s.doubtful = append(strays, mark{key: c.key, rev: c.other}), true
+				orphans, s.orphanSeen = append(orphans, claimKey{key: c.key, revision: c.other}), true
 			}
-			s.forgetLocked(c.p)
+			s.forgetLocked(p)
 		}
 	}
-	return strays
+	return orphans
 }

@@ -15,27 +15,27 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// etcd#19597, #11456: a waiter learnt only when those ahead had left that its own
-// lease was gone, or was told that it holds.
-func TestAWaiterWhoseLeaseIsRevokedIsToldAtOnce(t *testing.T) {
+// etcd#19597, #11456: a waiter learnt only after the claims ahead had left that its own
+// lease was gone, or it was granted the lock.
+func TestAWaiterWhoseLeaseIsRevokedIsNotifiedAtOnce(t *testing.T) {
 	t.Parallel()
-	addr := []string{common(t).Addr()}
+	addr := []string{sharedEtcd(t).Addr()}
 	e := engine(t, addr)
-	a, b := open(t, e, unbeaten), open(t, e, unbeaten)
+	a, b := open(t, e, longTTL), open(t, e, longTTL)
 	ca, cb := mutex("name"), mutex("name")
 	hold(t, a, ca)
 	st := wait(t, b, cb)
-	told := begin(t, func() (driver.Standing, error) { return until(t.Context(), b, cb, st) })
-	if _, err := e.client.Revoke(t.Context(), b.lease); err != nil {
+	notified := begin(t, func() (driver.Standing, error) { return until(t.Context(), b, cb, st) })
+	if _, err := clientOf(e).Revoke(t.Context(), b.lease.ID); err != nil {
 		t.Fatal(err)
 	}
-	st, err := told.within(t, soon, "telling a waiter that its lease was revoked")
+	st, err := notified.within(t, soon, "notifying a waiter that its lease was revoked")
 	if st.Held || !st.Gone && !errors.Is(err, driver.ErrGone) {
 		t.Errorf("Await: %+v, %v, not gone", st, err)
 	}
 	leave(t, a, ca)
 	if st, err := b.Await(t.Context(), cb, driver.Standing{}); st.Held || !st.Gone {
-		t.Errorf("Await with nobody ahead any more: %+v, %v, not gone", st, err)
+		t.Errorf("Await with no claim ahead: %+v, %v, not gone", st, err)
 	}
 	if st, err := b.Enter(t.Context(), mutex("name")); !errors.Is(err, driver.ErrGone) {
 		t.Errorf("Enter under a revoked lease: %+v, %v, not ErrGone", st, err)
@@ -45,28 +45,28 @@ func TestAWaiterWhoseLeaseIsRevokedIsToldAtOnce(t *testing.T) {
 // charts#326: a candidate became leader with no key left.
 func TestAWaiterThatExpiredNeverHolds(t *testing.T) {
 	t.Parallel()
-	addr := []string{common(t).Addr()}
+	addr := []string{sharedEtcd(t).Addr()}
 	e := engine(t, addr)
-	a, b := open(t, e, unbeaten), open(t, e, time.Second)
+	a, b := open(t, e, longTTL), open(t, e, time.Second)
 	ca, cb := mutex("name"), mutex("name")
 	hold(t, a, ca)
 	st := wait(t, b, cb)
-	told := begin(t, func() (driver.Standing, error) { return until(t.Context(), b, cb, st) })
-	st, err := told.within(t, 4*b.TTL()+soon, "the end of a waiter that is not beaten")
+	notified := begin(t, func() (driver.Standing, error) { return until(t.Context(), b, cb, st) })
+	st, err := notified.within(t, 4*b.TTL()+soon, "the end of a waiter without beats")
 	leave(t, a, ca)
 	if st.Held || err != nil || !st.Gone {
 		t.Errorf("Await: %+v, %v, not gone", st, err)
 	}
 	if st := enter(t, a, tries(mutex("name"))); !st.Held {
-		t.Errorf("the dead waiter is in the way: %+v", st)
+		t.Errorf("the expired waiter blocks others: %+v", st)
 	}
 }
 
-// A wait goes on in a new session when its own was ended behind its back.
-func TestAWaitOutlivesItsLease(t *testing.T) {
+// A wait continues in a new session when an operator revoked the lease of its own.
+func TestAWaitSurvivesTheEndOfItsLease(t *testing.T) {
 	t.Parallel()
-	addr := []string{common(t).Addr()}
-	var leases granted
+	addr := []string{sharedEtcd(t).Addr()}
+	var leases leaseLog
 	a, b := client(t, addr, 10*time.Second), client(t, addr, 3*time.Second, leases.note())
 	l := lock(t, a.Mutex("name"))
 	got := begin(t, func() (*pawl.Lease, error) { return b.Mutex("name").Lock(t.Context()) })
@@ -75,7 +75,7 @@ func TestAWaitOutlivesItsLease(t *testing.T) {
 	leases.mu.Lock()
 	id := leases.ids[0]
 	leases.mu.Unlock()
-	if _, err := e.client.Revoke(t.Context(), clientv3.LeaseID(id)); err != nil {
+	if _, err := clientOf(e).Revoke(t.Context(), clientv3.LeaseID(id)); err != nil {
 		t.Fatal(err)
 	}
 	awaitLine(t, e, "name", 2)
@@ -91,7 +91,7 @@ func TestAWaitOutlivesItsLease(t *testing.T) {
 	}
 }
 
-// awaitLine waits until so many stand in line.
+// awaitLine waits until n claims are in line.
 func awaitLine(t testing.TB, e *Engine, name string, n int) {
 	t.Helper()
 	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
@@ -100,16 +100,16 @@ func awaitLine(t testing.TB, e *Engine, name string, n int) {
 			return
 		}
 		if time.Since(start) > 4*soon {
-			t.Fatalf("%d stand in line, not %d: %q", len(keys), n, keys)
+			t.Fatalf("%d are in line, not %d: %q", len(keys), n, keys)
 		}
 	}
 }
 
-// etcd#10111: a wait that was cancelled in the moment of its grant returned
-// neither an error nor a lock.
+// etcd#10111: a wait that was cancelled at the moment of its grant returned neither an
+// error nor a lock.
 func TestACancelledWaitEitherHoldsOrHasLeft(t *testing.T) {
 	t.Parallel()
-	addr := []string{common(t).Addr()}
+	addr := []string{sharedEtcd(t).Addr()}
 	a, b, c := client(t, addr, time.Minute), client(t, addr, time.Minute), client(t, addr, time.Minute)
 	for range 30 {
 		l := lock(t, a.Mutex("name"))
@@ -140,16 +140,15 @@ func TestACancelledWaitEitherHoldsOrHasLeft(t *testing.T) {
 	}
 }
 
-// The claim that a waiter watches may be a waiter itself, who gives up: its end is
-// not the waiter's turn.
+// The claim that a waiter watches may itself be waiting. Its end is not the waiter's turn.
 func TestAnEvictedWaiterLeavesThoseBehindInLine(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []string{common(t).Addr()})
+	e := engine(t, []string{sharedEtcd(t).Addr()})
 	var ss [4]*session
 	var cs [4]driver.Claim
 	var st [4]driver.Standing
 	for i := range ss {
-		ss[i], cs[i] = open(t, e, unbeaten), mutex("name")
+		ss[i], cs[i] = open(t, e, longTTL), mutex("name")
 		st[i] = enter(t, ss[i], cs[i])
 	}
 	last := begin(t, func() (driver.Standing, error) { return until(t.Context(), ss[3], cs[3], st[3]) })
@@ -166,7 +165,7 @@ func TestAnEvictedWaiterLeavesThoseBehindInLine(t *testing.T) {
 	leave(t, ss[0], cs[0])
 	select {
 	case <-last.done:
-		t.Fatalf("the last holds: %+v, %v; the second does", last.value, last.err)
+		t.Fatalf("the last claim holds: %+v, %v; the second one does", last.value, last.err)
 	case <-time.After(200 * time.Millisecond): // long enough for a wrong wake, no reason to fail when slow
 	}
 	leave(t, ss[1], cs[1])
@@ -175,11 +174,11 @@ func TestAnEvictedWaiterLeavesThoseBehindInLine(t *testing.T) {
 	}
 }
 
-// A laggard is a client's option that has reads which any member may answer be answered
-// as by one that is behind.
-type laggard struct{ rev atomic.Int64 } // what that member has heard of last; 0: of everything
+// A laggingMember makes a client's serializable reads return an old revision, as a member
+// that is behind would.
+type laggingMember struct{ rev atomic.Int64 } // the last revision that the member has applied; 0: all
 
-func (l *laggard) option() grpc.DialOption {
+func (l *laggingMember) option() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		rev, behind := l.rev.Load(), false
 		txn, ok := request.(*pb.TxnRequest)
@@ -196,38 +195,38 @@ func (l *laggard) option() grpc.DialOption {
 	})
 }
 
-// Who is told of a departure by one member may be answered by another that has not heard
-// of it, or not even of the one who waits.
-func TestAMemberThatIsBehindCostsNoTurnAndNoPlace(t *testing.T) {
+// One member reports a departure to a waiter, and another member, which has not applied
+// the departure or not even the waiter's Enter, answers its next read.
+func TestAMemberThatLagsCostsNoTurnAndNoPlace(t *testing.T) {
 	t.Parallel()
-	for name, heard := range map[string]func(first, second int64) int64{
+	for name, applied := range map[string]func(first, second int64) int64{
 		"it does not know that the holder left": func(_, second int64) int64 { return second },
-		"it does not know who waits":            func(_, second int64) int64 { return second - 1 },
+		"it does not know the waiter":           func(_, second int64) int64 { return second - 1 },
 		"it knows neither of them":              func(first, _ int64) int64 { return first - 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			addr := []string{common(t).Addr()}
-			var l laggard
-			a, b := open(t, engine(t, addr), unbeaten), open(t, engine(t, addr, l.option()), unbeaten)
+			addr := []string{sharedEtcd(t).Addr()}
+			var l laggingMember
+			a, b := open(t, engine(t, addr), longTTL), open(t, engine(t, addr, l.option()), longTTL)
 			ca, cb := mutex("name"), mutex("name")
 			first := hold(t, a, ca)
 			wait(t, b, cb)
-			settled(t, b, cb)
+			awaitOwnWatch(t, b, cb)
 			b.mu.Lock()
-			entered := b.spots[cb.ID].rev
+			entered := b.claims[cb.ID].revision
 			b.mu.Unlock()
-			l.rev.Store(heard(int64(first.Token), entered))
-			// What such a member tells begins at a revision that is over for it too.
+			l.rev.Store(applied(int64(first.Token), entered))
+			// A watch on such a member starts at a revision that the member has applied.
 			if st, err := b.look(t.Context(), b.find(cb), 1); err != nil || st.Held || st.Gone {
-				t.Errorf("a look with one ahead: %+v, %v", st, err)
+				t.Errorf("a look with one claim ahead: %+v, %v", st, err)
 			}
 			leave(t, a, ca)
 			got := begin(t, func() (driver.Standing, error) {
 				return until(t.Context(), b, cb, driver.Standing{Pause: time.Minute})
 			})
 			if st, err := got.within(t, soon, "the turn"); err != nil || !st.Held || st.Token != uint64(entered) {
-				t.Errorf("Await: %+v, %v of what was entered at %d", st, err, entered)
+				t.Errorf("Await: %+v, %v of the claim that was entered at %d", st, err, entered)
 			}
 		})
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
-// TestANameThatIsForbiddenCostsTheOthersNothing: the calls of a crowd travel
-// together, and the server refuses a command for one of its keys.
-func TestANameThatIsForbiddenCostsTheOthersNothing(t *testing.T) {
+// Calls of many goroutines are merged, and the server refuses a merged command because of
+// one of its keys.
+func TestAForbiddenNameDoesNotFailTheCallsItIsMergedWith(t *testing.T) {
 	t.Parallel()
 	for library, engine := range map[string]func(t *testing.T, addr string) driver.Engine{
 		"rueidis": func(t *testing.T, addr string) driver.Engine {
@@ -53,7 +53,7 @@ func TestANameThatIsForbiddenCostsTheOthersNothing(t *testing.T) {
 	}
 }
 
-// crowd takes and gives back a forbidden name beside many that are not.
+// crowd takes and gives back forbidden names beside many permitted ones.
 func crowd(t *testing.T, one driver.Session) {
 	const callers, rounds = 60, 15
 	var denied, held atomic.Int64

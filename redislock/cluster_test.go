@@ -11,7 +11,6 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// T32
 func TestASlotThatMovesTakesItsLocksAlong(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
@@ -56,7 +55,7 @@ func TestASlotThatMovesTakesItsLocksAlong(t *testing.T) {
 	}
 }
 
-// T32: names with hash tags, whole and broken, are names like others.
+// Names may contain hash tags, complete and incomplete.
 func TestHashTagsInNamesAreNothingSpecial(t *testing.T) {
 	t.Parallel()
 	s := testserver.RedisCluster(t)
@@ -87,7 +86,7 @@ func TestHashTagsInNamesAreNothingSpecial(t *testing.T) {
 	}
 }
 
-// One shard is gone: what is on the others goes on.
+// One shard fails; locks on the others are kept.
 func TestALostShardCostsOnlyItsOwnLocks(t *testing.T) {
 	t.Parallel()
 	const ttl = steady

@@ -11,10 +11,10 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-const confirmTTL = 6 * time.Second // a sixth of it is what replicas have to confirm in
+const confirmTTL = 6 * time.Second // replicas have a sixth of it to confirm
 
-// The holder dies, the waiter finds its turn by looking, and while a slow replica
-// confirms the grant a beat finds the claim held: the waiter gets its lock all the same.
+// The holder dies, and the waiter finds its turn by looking. While a slow replica confirms
+// the grant, a beat finds the claim held. The waiter must get its lock nevertheless.
 func TestABeatWhileReplicasConfirmDoesNotLoseTheTurn(t *testing.T) {
 	t.Parallel()
 	master := testserver.Redis(t)
@@ -36,9 +36,8 @@ func TestABeatWhileReplicasConfirmDoesNotLoseTheTurn(t *testing.T) {
 	mend(dies)
 }
 
-// A grant that no replica has is given back, however long the replicas are waited for:
-// beats go on meanwhile.
-func TestAGrantThatIsToldAndNoReplicaHasIsGivenBack(t *testing.T) {
+// A grant that no replica confirms is given back, although beats prolong it meanwhile.
+func TestAPublishedGrantThatNoReplicaHasIsGivenBack(t *testing.T) {
 	t.Parallel()
 	master := testserver.Redis(t)
 	link := faultproxy.New(t, master.Addr())
@@ -58,7 +57,7 @@ func TestAGrantThatIsToldAndNoReplicaHasIsGivenBack(t *testing.T) {
 	link.BlackHole(faultproxy.Both)
 	unlock(t, l)
 	if err := <-got; err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a lock that no replica knows: %v, want that it was given back", err)
+		t.Errorf("a lock that no replica has: %v, want an error that it was given back", err)
 	}
 	other := open(t, "redis://"+master.Addr(), pawl.WithTTL(confirmTTL))
 	unlock(t, lock(t, other.Mutex("name")))

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// A server that is killed and comes back with its data has lost nothing; one that
-// comes back without has lost the locks, and the holder is told. Tokens rise.
+// A server that restarts with its data keeps the locks. A server that restarts without
+// them loses the locks, and the holder learns it. Tokens grow in both cases.
 func TestAServerIsKilledAndRestarted(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
@@ -38,7 +38,7 @@ func TestAServerIsKilledAndRestarted(t *testing.T) {
 			s.Restart()
 			limit := 20 * time.Second
 			if keeps {
-				limit = 2 * time.Second // it waits in vain
+				limit = 2 * time.Second // it must not succeed
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
@@ -68,8 +68,8 @@ func TestAServerIsKilledAndRestarted(t *testing.T) {
 	}
 }
 
-// CLIENT PAUSE: the server answers nobody for a while. A pause shorter than the
-// lease costs nothing; after a longer one the holder has been told in time.
+// During CLIENT PAUSE the server answers no call. A pause shorter than the lease has no
+// effect; during a longer one the lease ends in time.
 func TestAServerThatPauses(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
@@ -91,11 +91,11 @@ func TestAServerThatPauses(t *testing.T) {
 	if until := l.Deadline(); until.After(paused.Add(ttl)) || until.Before(locked) {
 		t.Errorf("told %v after the pause began, the lease was %v", until.Sub(paused), ttl)
 	}
-	unlock(t, lock(t, c.Mutex("other"))) // it goes on
+	unlock(t, lock(t, c.Mutex("other"))) // the client works again
 }
 
-// The disk is full: with appendfsync everysec every write is refused, release
-// included. The holder is told in time, and it recovers when there is room.
+// With a full disk the server refuses every write, releases included. The lease ends in
+// time, and the client recovers when there is room.
 func TestADiskThatIsFull(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -106,7 +106,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	if err := syscall.Mount("none", small, "tmpfs", 0, "size=256k"); err != nil {
 		t.Skipf("optional server: mount: %v", err)
 	}
-	t.Cleanup(func() { // after the server was stopped, which was started later
+	t.Cleanup(func() { // runs after the cleanup that stops the server
 		if err := syscall.Unmount(small, syscall.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
@@ -138,8 +138,8 @@ func TestADiskThatIsFull(t *testing.T) {
 	unlock(t, lock(t, c.Mutex("name")))
 }
 
-// T6: a process that is stopped past its lease sees the loss in its first look
-// after it goes on, and its token is behind.
+// A process that is stopped until its lease has expired sees the loss in its first call of
+// Err after it resumes, and its token is lower than the next holder's.
 func TestAStoppedProcessSeesTheLossFirst(t *testing.T) {
 	if addr := os.Getenv("PAWL_TEST_STOPPED"); addr != "" {
 		stopped(t, addr)
@@ -159,7 +159,7 @@ func TestAStoppedProcessSeesTheLossFirst(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	rival := open(t, "redis://"+s.Addr()) // which need not hurry
+	rival := open(t, "redis://"+s.Addr()) // with the default TTL
 	next := lock(t, rival.Mutex("name"))
 	at.do("SET", "seen", fmt.Sprint(next.Token()))
 	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
@@ -171,16 +171,16 @@ func TestAStoppedProcessSeesTheLossFirst(t *testing.T) {
 	unlock(t, next)
 }
 
-// stopped holds the lock until it notices that it slept.
+// stopped holds the lock until it notices that it was stopped.
 func stopped(t *testing.T, addr string) {
 	c := open(t, "redis://"+addr, pawl.WithTTL(time.Second))
 	at := newConsole(t, addr)
 	l := lock(t, c.Mutex("name"))
 	last := time.Now()
-	at.do("SET", "watching", "1") // it may be stopped from here on
+	at.do("SET", "watching", "1") // from now on it may be stopped
 	for {
 		now := time.Now()
-		err := l.Err() // before anything else that this process does
+		err := l.Err() // first, before this process does anything else
 		if slept := now.Sub(last); slept > time.Second/2 {
 			if !errors.Is(err, pawl.ErrLost) {
 				t.Errorf("after %v of sleep the lease says %v", slept, err)

@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
-// T16: replies look different in the two versions of the protocol.
+// Replies are encoded differently in the two versions of the protocol.
 func TestBothProtocolsOnBothClients(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
@@ -30,7 +30,7 @@ func TestBothProtocolsOnBothClients(t *testing.T) {
 		for _, client := range []string{"rueidis", "go-redis"} {
 			t.Run(fmt.Sprint(client, " ", protocol), func(t *testing.T) {
 				t.Parallel()
-				prefix := redislock.Prefix(fmt.Sprint(client, protocol, ":"))
+				prefix := redislock.WithPrefix(fmt.Sprint(client, protocol, ":"))
 				connect := func() *pawl.Client {
 					if client == "go-redis" {
 						c := goredisclient.NewClient(&goredisclient.Options{Addr: s.Addr(), Protocol: protocol})
@@ -53,7 +53,7 @@ func TestBothProtocolsOnBothClients(t *testing.T) {
 	}
 }
 
-// evals counts the scripts that a server has run, and its other commands.
+// evals counts the scripts that a server has run.
 func (c *console) evals() int {
 	c.t.Helper()
 	n := 0
@@ -67,8 +67,8 @@ func (c *console) evals() int {
 	return n
 }
 
-// T24, T26: forty clients wait; each handoff costs the release, and nobody looks
-// whose turn has not come.
+// Forty clients wait. A handoff needs the release and nothing else; only the next waiter
+// is notified.
 func TestAHandoffCostsTheSameHoweverManyWait(t *testing.T) {
 	t.Parallel()
 	const clients = 40
@@ -112,7 +112,7 @@ func TestAHandoffCostsTheSameHoweverManyWait(t *testing.T) {
 	}
 }
 
-// T26: one in the middle of the line dies, another gives up; those behind come on.
+// A waiter in the middle of the line dies; those behind it move up.
 func TestTheLineClosesUpBehindTheDead(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
@@ -140,7 +140,7 @@ func TestTheLineClosesUpBehindTheDead(t *testing.T) {
 	}()
 	inLine(2)
 	p.BlackHole(faultproxy.Both)
-	inLine(1) // the dead one's place has ended, the others wait on
+	inLine(1) // the dead waiter's place has expired, the other waits
 	outlast(ttl)
 	inLine(1)
 	w := startWatch()
@@ -155,8 +155,8 @@ func TestTheLineClosesUpBehindTheDead(t *testing.T) {
 	mend(p)
 }
 
-// T28: permits of a process that died come back, and cannot come back twice.
-func TestPermitsOfTheDeadComeBackOnce(t *testing.T) {
+// Permits of a process that died are free again, and are not given back twice.
+func TestPermitsOfADeadProcessComeBackOnce(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
 	s, p := proxied(t)
@@ -189,7 +189,7 @@ func TestPermitsOfTheDeadComeBackOnce(t *testing.T) {
 	until(t, time.Second, "only the fence is left", func() bool { return at.do("DBSIZE") == "1" })
 }
 
-// T29
+// Multi-name locks in opposite orders must not deadlock, also when they are interrupted.
 func TestSeveralNamesInOppositeOrders(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)

@@ -9,10 +9,9 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// TestWhoHoldsOrWaitsGoesOnWithoutMemory: scripts that have written something may
-// go on writing when memory is out, so renewals, releases and handoffs of every
-// kind begin with what is always allowed.
-func TestWhoHoldsOrWaitsGoesOnWithoutMemory(t *testing.T) {
+// On a server that is out of memory, a script that has begun to write may go on. So
+// renewals, releases and handoffs begin with a write that is always permitted.
+func TestHoldersAndWaitersGoOnWithoutMemory(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
 	s := testserver.Redis(t)
@@ -33,7 +32,7 @@ func TestWhoHoldsOrWaitsGoesOnWithoutMemory(t *testing.T) {
 			waiting <- l
 		}()
 	}
-	until(t, 5*time.Second, "two who wait", func() bool {
+	until(t, 5*time.Second, "two waiters", func() bool {
 		return at.do("EXISTS", "pawl:\x01hmutex\x01w", "pawl:\x01hshared\x01w") == "2"
 	})
 	at.do("CONFIG", "SET", "maxmemory", "1mb")

@@ -18,7 +18,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
-// onEachClient runs a test with a session on a server of its own, by each library.
+// onEachClient runs a test for each client library, with a session on a server of its own.
 func onEachClient(t *testing.T, test func(t *testing.T, one driver.Session, c *console)) {
 	for library, engine := range map[string]func(t *testing.T, addr string) driver.Engine{
 		"rueidis": func(t *testing.T, addr string) driver.Engine {
@@ -53,9 +53,8 @@ func exclusive(id int, name string) driver.Claim {
 	return driver.Claim{ID: fmt.Sprintf("%032x", id), Try: 1, Name: name, Need: 1, Limit: 1, Queue: true}
 }
 
-// TestMergedCallsKeepTheLaws: many goroutines take names at once, so that their
-// calls travel together, and some want a name that another has or waits for, so
-// that a merged command serves only a part of them.
+// Many goroutines take names at once, so that their calls are merged. Some want a name that
+// is held or waited for, so that a merged command serves only a part of them.
 func TestMergedCallsKeepTheLaws(t *testing.T) {
 	t.Parallel()
 	onEachClient(t, mergedCallsKeepTheLaws)
@@ -101,7 +100,7 @@ func mergedCallsKeepTheLaws(t *testing.T, one driver.Session, c *console) {
 	}
 	work.Wait()
 	if waited.Load() == 0 {
-		t.Error("nobody had to wait: the test tests too little")
+		t.Error("no claim had to wait: the test tests too little")
 	}
 	for n := range names {
 		if left := c.do("EXISTS", fmt.Sprint("pawl:name", n)); left != "0" {
@@ -118,9 +117,8 @@ func mergedCallsKeepTheLaws(t *testing.T, one driver.Session, c *console) {
 	}
 }
 
-// TestAKeyOfAnotherTypeDoesNotSpoilAMergedCall: one of many names is something
-// else, and only who wants that one is told so.
-func TestAKeyOfAnotherTypeDoesNotSpoilAMergedCall(t *testing.T) {
+// One of many names is a key of another type; only calls for that name may fail.
+func TestAKeyOfAnotherTypeDoesNotFailTheCallsItIsMergedWith(t *testing.T) {
 	t.Parallel()
 	onEachClient(t, func(t *testing.T, one driver.Session, c *console) {
 		c.do("RPUSH", "pawl:name7", "x")
@@ -130,7 +128,7 @@ func TestAKeyOfAnotherTypeDoesNotSpoilAMergedCall(t *testing.T) {
 	})
 }
 
-// enterMany has 32 enter and leave names of their own, of which the seventh is a list.
+// enterMany enters and leaves 32 names concurrently; the seventh is a list.
 func enterMany(t *testing.T, one driver.Session, round int) {
 	var work sync.WaitGroup
 	for i := range 32 {

@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// T30
 func TestAGrantWaitsForReplicas(t *testing.T) {
 	t.Parallel()
 	master := testserver.Redis(t)
@@ -32,7 +31,7 @@ func TestAGrantWaitsForReplicas(t *testing.T) {
 		t.Errorf("with one of two replicas: %v", err)
 	}
 	until(t, 5*time.Second, "undone", func() bool { return at.do("EXISTS", "pawl:name") == "0" })
-	l := lock(t, one.Mutex("name")) // one is enough for whom it is enough
+	l := lock(t, one.Mutex("name")) // one replica is enough for this client
 	w := startWatch()
 	defer w.end()
 	unlock(t, l)
@@ -48,8 +47,8 @@ func TestAGrantWaitsForReplicas(t *testing.T) {
 	}
 }
 
-// T30: the grant that a waiter is handed is confirmed in the same way.
-func TestAHandedGrantWaitsForReplicasToo(t *testing.T) {
+// A published grant is confirmed like any other.
+func TestAPublishedGrantWaitsForReplicasToo(t *testing.T) {
 	t.Parallel()
 	master := testserver.Redis(t)
 	link := faultproxy.New(t, master.Addr())
@@ -91,9 +90,9 @@ func TestAHandedGrantWaitsForReplicasToo(t *testing.T) {
 
 type cutKey struct{}
 
-// Who may not send WAIT is told so, and leaves nothing in the line: neither a grant
-// nor a place.
-func TestWhoMayNotWaitForReplicasLeavesNoClaim(t *testing.T) {
+// A user without the right to WAIT gets an error, and leaves neither a grant nor a place in
+// the line.
+func TestAUserWithoutTheRightToWaitLeavesNoClaim(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
@@ -123,9 +122,8 @@ func TestWhoMayNotWaitForReplicasLeavesNoClaim(t *testing.T) {
 	}
 }
 
-// Failover before replication: the link is cut, then the replica is promoted. The
-// name is free there, which Redis cannot prevent; the old holder is told no later
-// than its deadline, and the new token is larger.
+// A replica that lacks the last grant is promoted. The name is free there, which Redis
+// cannot prevent; the old lease ends by its deadline, and the new token is higher.
 func TestAReplicaThatIsPromotedTooEarly(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
@@ -133,7 +131,7 @@ func TestAReplicaThatIsPromotedTooEarly(t *testing.T) {
 	link := faultproxy.New(t, master.Addr())
 	replica := testserver.RedisReplica(t, link.Addr())
 	old := open(t, "redis://"+master.Addr(), pawl.WithTTL(ttl))
-	unlock(t, lock(t, old.Mutex("name"))) // so that the fence is there, and lags
+	unlock(t, lock(t, old.Mutex("name"))) // so that the replica has a fence, which lags
 	link.BlackHole(faultproxy.Both)
 	l := lock(t, old.Mutex("name"))
 	at := newConsole(t, replica.Addr())
@@ -147,8 +145,7 @@ func TestAReplicaThatIsPromotedTooEarly(t *testing.T) {
 	unlock(t, next)
 }
 
-// A failover that sentinels carry out: holds that were replicated go on, waiters
-// go on, tokens rise.
+// After a failover by sentinels, replicated holds and waiters go on, and tokens grow.
 func TestSentinelsReplaceTheMaster(t *testing.T) {
 	t.Parallel()
 	const ttl = 10 * time.Second
@@ -176,7 +173,7 @@ func TestSentinelsReplaceTheMaster(t *testing.T) {
 		t.Errorf("a hold that a replica had was lost in the failover: %v", err)
 	}
 	before := l.Fence()
-	_ = l.Unlock() // may have to be settled behind
+	_ = l.Unlock() // the outcome may be unknown
 	select {
 	case next := <-got:
 		if next != nil && next.Fence() <= before {

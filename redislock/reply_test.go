@@ -10,7 +10,6 @@ import (
 	"github.com/pawl-go/pawl/internal/faultproxy"
 )
 
-// T1
 func TestAnAcquireWhoseReplyIsLostLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	s, p := proxied(t)
@@ -45,7 +44,6 @@ func TestAnAcquireWhoseReplyIsLostLeavesNoOrphan(t *testing.T) {
 	}
 }
 
-// T2
 func TestAnAcquireThatEndsBeforeItsReplyIsGivenBack(t *testing.T) {
 	t.Parallel()
 	s, p := proxied(t)
@@ -62,8 +60,7 @@ func TestAnAcquireThatEndsBeforeItsReplyIsGivenBack(t *testing.T) {
 	until(t, 5*time.Second, "given back", func() bool { return at.do("EXISTS", "pawl:name") == "0" })
 }
 
-// T3
-func TestAReleaseNeedsNobodysContext(t *testing.T) {
+func TestAReleaseDoesNotDependOnTheAcquiresContext(t *testing.T) {
 	t.Parallel()
 	s, _ := proxied(t)
 	at := newConsole(t, s.Addr())
@@ -82,7 +79,6 @@ func TestAReleaseNeedsNobodysContext(t *testing.T) {
 	}
 }
 
-// T4, T34
 func TestAReleaseWhoseReplyIsLostIsSettled(t *testing.T) {
 	t.Parallel()
 	s, p := proxied(t)
@@ -106,7 +102,7 @@ func TestAReleaseWhoseReplyIsLostIsSettled(t *testing.T) {
 	unlock(t, next)
 }
 
-// A Leave that arrives nowhere until the server is back.
+// The server receives no Leave until the link works again.
 func TestAReleaseThatCannotBeSentIsSettledLater(t *testing.T) {
 	t.Parallel()
 	s, p := proxied(t)

@@ -17,7 +17,7 @@ import (
 	_ "github.com/pawl-go/pawl/redislock/rueidis"
 )
 
-// open opens a client on a URL, as another process would have.
+// open opens a client on a URL, as another process would.
 func open(t *testing.T, url string, opts ...pawl.Option) *pawl.Client {
 	t.Helper()
 	c, err := pawl.Open(t.Context(), url, opts...)
@@ -35,14 +35,14 @@ func proxied(t *testing.T, args ...string) (*testserver.Server, *faultproxy.Prox
 	return s, faultproxy.New(t, s.Addr())
 }
 
-// mend ends what a test has done to a link: a client that is closed behind a black
-// hole waits for answers as long as it can.
+// mend repairs a link: a client that is closed while its link is dead waits for replies
+// until its timeouts.
 func mend(p *faultproxy.Proxy) {
 	p.Heal()
 	p.Reset()
 }
 
-// A console is a connection for what an operator would type.
+// A console is a connection for commands of an operator.
 type console struct {
 	t *testing.T
 	c redis.Client
@@ -102,15 +102,13 @@ func unlock(t *testing.T, l *pawl.Lease) {
 	}
 }
 
-// steady is a TTL that is renewed in time on a machine that stands still for a
-// moment: what a test is about must not hang on that.
+// steady is a TTL that is renewed in time on a machine that stalls for a moment.
 const steady = 4 * time.Second
 
-// outlast waits until a lease would be over that was renewed only once.
+// outlast waits until a lease would have expired that was renewed only once.
 func outlast(ttl time.Duration) { time.Sleep(ttl * 3 / 2) }
 
-// until waits for something that is on its way. For as long as the machine stands
-// still, nothing is.
+// until waits until ok, at most for limit. Time in which the machine stalls does not count.
 func until(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
 	if ok() {
@@ -126,7 +124,7 @@ func until(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	}
 }
 
-// A watch counts the time in which the machine did not stand still.
+// A watch counts the time in which the machine did not stall.
 type watch struct {
 	began time.Time
 	stood *stalltest.Watch
@@ -137,8 +135,8 @@ func startWatch() watch { return watch{time.Now(), stalltest.Start()} }
 func (w watch) spent() time.Duration { return time.Since(w.began) - w.stood.Lost() }
 func (w watch) end()                 { _ = w.stood.End() }
 
-// lost waits until a lease is over and fails unless it was lost. Of limit counts only
-// when the machine does not stand still.
+// lost waits until a lease has ended, at most for limit, and fails unless it was lost. Time
+// in which the machine stalls does not count.
 func lost(t *testing.T, l *pawl.Lease, limit time.Duration) {
 	t.Helper()
 	w := startWatch()
@@ -152,14 +150,14 @@ func lost(t *testing.T, l *pawl.Lease, limit time.Duration) {
 			return
 		case <-time.After(max(limit-w.spent(), time.Millisecond)):
 			if w.spent() > limit && l.Context().Err() == nil {
-				t.Errorf("the holder was not told within %v", limit)
+				t.Errorf("the lease did not end within %v", limit)
 				return
 			}
 		}
 	}
 }
 
-// matching is a request that has text in it.
+// matching selects requests that contain text.
 func matching(text string) faultproxy.SwallowOption {
 	return faultproxy.Matching(func(request []byte) bool { return strings.Contains(string(request), text) })
 }

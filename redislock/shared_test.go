@@ -8,9 +8,8 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// TestADeadReaderDoesNotKeepTheNameForAnothersTTL: one with a long TTL shares the
-// name and leaves; the other, with a short one, dies. The name is free when that
-// one's time is over, though nobody was there to see it.
+// A reader with a long TTL leaves, and one with a short TTL dies. The name must be free when
+// the short TTL is over, without another call on it.
 func TestADeadReaderDoesNotKeepTheNameForAnothersTTL(t *testing.T) {
 	t.Parallel()
 	const short = 500 * time.Millisecond
@@ -32,9 +31,9 @@ func TestADeadReaderDoesNotKeepTheNameForAnothersTTL(t *testing.T) {
 		}
 		died := time.Now()
 		unlock(t, leases[long])
-		until(t, short+5*time.Second, "free of the dead", func() bool { return at.do("EXISTS", "pawl:name", "pawl:\x01hname") == "0" })
+		until(t, short+5*time.Second, "free of the dead reader", func() bool { return at.do("EXISTS", "pawl:name", "pawl:\x01hname") == "0" })
 		if gone := time.Since(died); gone > 10*time.Second {
-			t.Errorf("%s: the dead one's hold ended after %v", order, gone)
+			t.Errorf("%s: the dead reader's hold ended after %v", order, gone)
 		}
 	}
 }

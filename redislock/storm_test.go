@@ -16,15 +16,15 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// A storm lets faults loose on servers that write every command to disk, and on
-// the links to them, while mutexes, readers, writers and permits are used. Nothing
-// of it may let two hold what one can, repeat a token, or leave a name that nobody
-// holds and nobody gets.
+// A storm injects faults into servers that write every command to disk, and into the links
+// to them, while mutexes, readers, writers and permits are used. No fault may let two
+// clients hold the same lock, repeat a token, or leave a name that no client holds and none
+// can get.
 type storm struct {
 	t       *testing.T
 	clients []*pawl.Client
 	faults  map[string]func(pause func())
-	made    func() int // connections that the server had so far; nil: they are not counted
+	made    func() int // connections made so far; nil: not counted
 
 	tallies map[string]*tally
 	grants  atomic.Int64
@@ -39,9 +39,9 @@ type storm struct {
 
 const stormTTL = time.Second
 
-// maxMade is how many connections one fault may cost. All that there are may be lost
-// with it, and those that take their place be given up; but their number must not feed
-// on itself. Mostly it is ten.
+// maxMade is how many connections one fault may cost. All connections may be lost by it,
+// and their replacements be given up, but their number must not keep growing. Usually it
+// is ten.
 const maxMade = 60
 
 var lasting = []string{"--appendonly", "yes", "--appendfsync", "always"}
@@ -50,7 +50,7 @@ func newStorm(t *testing.T) *storm {
 	return &storm{t: t, faults: map[string]func(func()){}, tallies: map[string]*tally{}, tokens: map[string]uint64{}, counts: map[string]int{}}
 }
 
-// serverStorm is one on a single server, each client of which has a link of its own.
+// serverStorm is one on a single server; each client has its own link.
 func serverStorm(t *testing.T) *storm {
 	m, s := newStorm(t), testserver.Redis(t, lasting...)
 	var links []*faultproxy.Proxy
@@ -87,7 +87,7 @@ func serverStorm(t *testing.T) *storm {
 	return m
 }
 
-// clusterStorm is one on a cluster, slots of which are moved besides.
+// clusterStorm is one on a cluster whose slots are also moved.
 func clusterStorm(t *testing.T) *storm {
 	m := newStorm(t)
 	s := testserver.RedisCluster(t, append([]string{"--cluster-require-full-coverage", "no"}, lasting...)...)
@@ -110,7 +110,7 @@ func clusterStorm(t *testing.T) *storm {
 	return m
 }
 
-// onServer adds what can happen to a server.
+// onServer adds the faults of a server.
 func (m *storm) onServer(s *testserver.Server, well func()) {
 	m.faults["killed"] = func(pause func()) {
 		s.Kill()
@@ -129,7 +129,7 @@ func (m *storm) onServer(s *testserver.Server, well func()) {
 	m.faults["lost connections"] = func(func()) { _, _ = at.try("CLIENT", "KILL", "TYPE", "normal") }
 }
 
-// use takes and gives back one lock until ctx ends.
+// use takes and gives back one lock repeatedly until ctx ends.
 func (m *storm) use(ctx context.Context, y *tally, need int, lock func(context.Context) (*pawl.Lease, error)) {
 	for ctx.Err() == nil {
 		begun := time.Now()
@@ -161,7 +161,7 @@ func (m *storm) use(ctx context.Context, y *tally, need int, lock func(context.C
 		case <-time.After(hold):
 		}
 		y.left(l)
-		_ = l.Unlock() // lost or unknown where the server was away
+		_ = l.Unlock() // lost or unknown if the server was unreachable
 	}
 }
 
@@ -188,7 +188,7 @@ func (m *storm) start(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-// rage lets faults loose, one at a time, for d.
+// rage injects faults, one at a time, for d.
 func (m *storm) rage(d time.Duration) {
 	ctx, cancel := context.WithTimeout(m.t.Context(), d)
 	defer cancel()
@@ -231,7 +231,7 @@ func (m *storm) rage(d time.Duration) {
 			m.t.Errorf("%s, which nobody has: %v", y.name, err)
 			continue
 		}
-		_ = l.Unlock() // its lease is short
+		_ = l.Unlock() // otherwise it expires soon
 	}
 }
 
@@ -245,10 +245,10 @@ func TestRandomFaultsOfACluster(t *testing.T) {
 	clusterStorm(t).rage(10 * time.Second)
 }
 
-// TestSoakRandomFaultsOfAServer strikes for as long as PAWL_SOAK says.
+// TestSoakRandomFaultsOfAServer runs for as long as PAWL_SOAK says.
 func TestSoakRandomFaultsOfAServer(t *testing.T) { soak(t, serverStorm) }
 
-// TestSoakRandomFaultsOfACluster strikes for as long as PAWL_SOAK says.
+// TestSoakRandomFaultsOfACluster runs for as long as PAWL_SOAK says.
 func TestSoakRandomFaultsOfACluster(t *testing.T) { soak(t, clusterStorm) }
 
 func soak(t *testing.T, start func(*testing.T) *storm) {

@@ -19,7 +19,7 @@ import (
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
-// pttl is what is left of a key, by the server.
+// pttl returns the remaining life of a key.
 func (c *console) pttl(key string) time.Duration {
 	c.t.Helper()
 	ms, err := strconv.ParseInt(c.do("PTTL", key), 10, 64)
@@ -29,8 +29,7 @@ func (c *console) pttl(key string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// T7: only durations are sent, so it does not matter what the client's clock or the
-// server's show.
+// Only durations are sent, so the clocks of client and server may differ.
 func TestClocksThatDifferByAnHourDoNotMatter(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
@@ -66,9 +65,10 @@ func TestClocksThatDifferByAnHourDoNotMatter(t *testing.T) {
 	}
 }
 
-// The server's clock is stepped while a lock is held. Forward ends it early, and
-// the holder is told; back must not keep the name taken for an hour. Tokens rise.
-func TestAServersClockThatIsSteppedMidHold(t *testing.T) {
+// The server's clock is stepped while a lock is held. A step forward ends the hold early,
+// and the holder learns it; a step back must not keep the name held for an hour. Tokens
+// grow.
+func TestTheServersClockIsSteppedDuringAHold(t *testing.T) {
 	t.Parallel()
 	const ttl = steady
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
@@ -112,7 +112,6 @@ func TestAServersClockThatIsSteppedMidHold(t *testing.T) {
 	}
 }
 
-// T13, T37
 func TestEveryHoldHasTheTTLItAskedFor(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
@@ -127,7 +126,7 @@ func TestEveryHoldHasTheTTLItAskedFor(t *testing.T) {
 				t.Fatalf("%s: %v", how, err)
 			}
 			left := at.pttl(key)
-			if least := ttl - time.Since(asked) - time.Millisecond; left > ttl || left < least { // the server counts whole ones
+			if least := ttl - time.Since(asked) - time.Millisecond; left > ttl || left < least { // the server rounds to milliseconds
 				t.Errorf("%s for %v: the key lives for %v, at least %v", how, ttl, left, least)
 			}
 			if left := time.Until(l.Deadline()); left > ttl {
@@ -160,8 +159,7 @@ func TestEveryHoldHasTheTTLItAskedFor(t *testing.T) {
 	unlock(t, b)
 }
 
-// T15
-func TestNoTTLMeansAcquiredWithoutAKey(t *testing.T) {
+func TestNoTTLIsGrantedWithoutAKey(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
@@ -174,7 +172,7 @@ func TestNoTTLMeansAcquiredWithoutAKey(t *testing.T) {
 	for _, ttl := range []time.Duration{1, time.Microsecond, 1500 * time.Microsecond, math.MaxInt32 * time.Millisecond * 2} {
 		l, err := c.Mutex("name", pawl.WithTTL(ttl)).TryLock(t.Context())
 		if err != nil {
-			continue // too short to be held, or refused: both are said
+			continue // expired or refused: both are reported
 		}
 		if left := at.pttl("pawl:name"); left <= 0 && l.Err() == nil {
 			t.Errorf("TTL %v: held, and the key's is %v", ttl, left)
@@ -183,9 +181,9 @@ func TestNoTTLMeansAcquiredWithoutAKey(t *testing.T) {
 	}
 }
 
-// A clock that was set back leaves a fence that it does not reach for long. Whichever
-// script counts then, it counts on.
-func TestTokensAndVersionsRiseWhereTheFenceIsAheadOfTheClock(t *testing.T) {
+// After the clock was set back, the fence is ahead of it. Every script that makes tokens
+// counts on from the fence.
+func TestTokensAndVersionsGrowWhileTheFenceIsAheadOfTheClock(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
 	c, err := rueidisclient.NewClient(rueidisclient.ClientOption{InitAddress: []string{s.Addr()}, ForceSingleClient: true})
@@ -201,7 +199,7 @@ func TestTokensAndVersionsRiseWhereTheFenceIsAheadOfTheClock(t *testing.T) {
 	}
 	last := uint64(time.Now().Add(time.Hour).UnixMicro())
 	newConsole(t, s.Addr()).do("SET", "pawl:\x01f", strconv.FormatUint(last, 10))
-	rises := func(what string, number uint64, err error) {
+	grows := func(what string, number uint64, err error) {
 		t.Helper()
 		if err != nil || number <= last {
 			t.Fatalf("%s has %d after %d, %v", what, number, last, err)
@@ -219,47 +217,54 @@ func TestTokensAndVersionsRiseWhereTheFenceIsAheadOfTheClock(t *testing.T) {
 		hold, waits, reads := exclusive(3*i+1, "mutex"), exclusive(3*i+2, "mutex"), exclusive(3*i+3, "rw")
 		reads.Limit = driver.All
 		st, err := one.Enter(t.Context(), hold)
-		rises("a holder", st.Token, err)
+		grows("a holder", st.Token, err)
 		st, err = one.Enter(t.Context(), waits)
 		leave(hold)
 		for err == nil && !st.Held {
 			st, err = one.Await(t.Context(), waits, st)
 		}
-		rises("one who waited", st.Token, err)
+		grows("a waiter", st.Token, err)
 		leave(waits)
 		st, err = one.Enter(t.Context(), reads)
-		rises("a reader", st.Token, err)
+		grows("a reader", st.Token, err)
 		leave(reads)
 		version, err = e.(driver.Records).Store(t.Context(), "key", []byte("x"), version, 0)
-		rises("a record", version, err)
+		grows("a record", version, err)
 	}
-	for range 10 { // many at once, whose calls are merged
-		const n = 32
-		var tokens [n]uint64
-		var work sync.WaitGroup
-		for i := range n {
-			work.Go(func() {
-				c := exclusive(100+i, fmt.Sprint("name", i))
-				st, err := one.Enter(t.Context(), c)
-				if tokens[i] = st.Token; err != nil || !st.Held {
-					t.Errorf("%+v, %v", st, err)
-				}
-			})
-		}
-		work.Wait()
-		for i := range n {
-			leave(exclusive(100+i, fmt.Sprint("name", i)))
-		}
-		slices.Sort(tokens[:])
-		for _, token := range tokens {
-			rises("one of many", token, nil)
+	for range 10 {
+		for _, token := range manyTokens(t, one) {
+			grows("one of many", token, nil)
 		}
 	}
 }
 
-// A server's clock was set back by an hour after somebody had come to hold the name: by
-// that clock the hold has an hour more. Whoever wants the name cuts it to its TTL.
-func TestAHoldThatAClockHasMadeTooLongIsCutToItsTTL(t *testing.T) {
+// manyTokens enters and leaves many names at once, so that their calls are merged, and
+// returns the tokens sorted.
+func manyTokens(t *testing.T, one driver.Session) []uint64 {
+	t.Helper()
+	tokens := make([]uint64, 32)
+	var work sync.WaitGroup
+	for i := range tokens {
+		work.Go(func() {
+			st, err := one.Enter(t.Context(), exclusive(100+i, fmt.Sprint("name", i)))
+			if tokens[i] = st.Token; err != nil || !st.Held {
+				t.Errorf("%+v, %v", st, err)
+			}
+		})
+	}
+	work.Wait()
+	for i := range tokens {
+		if err := one.Leave(t.Context(), exclusive(100+i, fmt.Sprint("name", i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(tokens)
+	return tokens
+}
+
+// The clock was set back by an hour while a client held the name: by that clock the hold
+// lasts an hour longer. The next call on the name shortens it to its TTL.
+func TestAHoldThatTheClockHasMadeTooLongIsShortenedToItsTTL(t *testing.T) {
 	t.Parallel()
 	onEachClient(t, func(t *testing.T, one driver.Session, at *console) {
 		hold, reads := exclusive(1, "mutex"), exclusive(2, "rw")

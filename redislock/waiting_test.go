@@ -52,7 +52,7 @@ func (p *party) beat() driver.Standing {
 	return out[0]
 }
 
-// wait awaits, in the background, until the claim stands as it is to.
+// wait awaits, in the background, until ok accepts the claim's standing.
 func (p *party) wait(last driver.Standing, as func(driver.Standing) bool) <-chan driver.Standing {
 	back := make(chan driver.Standing, 1)
 	go func() { // ends with the test's context
@@ -73,8 +73,8 @@ func (p *party) wait(last driver.Standing, as func(driver.Standing) bool) <-chan
 
 func held(st driver.Standing) bool { return st.Held }
 
-// A claim that waits costs its beats: these tell all that a look would.
-func TestWhoIsBeatenNeedNotLook(t *testing.T) {
+// A waiting claim costs its beats only: they report what a look would.
+func TestAWaiterThatIsBeatenNeedNotLook(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
@@ -93,7 +93,7 @@ func TestWhoIsBeatenNeedNotLook(t *testing.T) {
 				t.Fatalf("the waiter stands at %+v", st)
 			}
 			beats += 2
-			if before == 0 && time.Since(began) > steady/4 { // what the first Await looks at has been looked at
+			if before == 0 && time.Since(began) > steady/4 { // the first Await has looked
 				before, beats = at.evals(), 0
 			}
 		}
@@ -108,9 +108,8 @@ func TestWhoIsBeatenNeedNotLook(t *testing.T) {
 	}
 }
 
-// Who holds may change while a claim waits: it is told, and at most once in the life
-// of a claim.
-func TestWhoWaitsLearnsWhoHoldsNow(t *testing.T) {
+// When the holder changes while a claim waits, the claim looks, at most once per TTL.
+func TestAWaiterLearnsTheNewHolder(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
 	first, second, third := newParty(t, s.Addr(), "aa01", steady), newParty(t, s.Addr(), "bb02", steady), newParty(t, s.Addr(), "cc03", steady)
@@ -141,9 +140,9 @@ func TestWhoWaitsLearnsWhoHoldsNow(t *testing.T) {
 	}
 }
 
-// A claim that comes to be the first in line looks when the hold may end, although
-// it was told to look later while it was not.
-func TestWhoBecomesFirstLooksWhenTheHoldEnds(t *testing.T) {
+// A claim that becomes the first in line looks when the hold may expire, although it was to
+// look later before.
+func TestTheFirstWaiterLooksWhenTheHoldExpires(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
 	holder, first := newParty(t, s.Addr(), "aa01", steady), newParty(t, s.Addr(), "bb02", time.Minute)
@@ -151,7 +150,7 @@ func TestWhoBecomesFirstLooksWhenTheHoldEnds(t *testing.T) {
 	holder.enter()
 	first.enter()
 	at := newConsole(t, s.Addr())
-	last := second.enter() // whose time to look is in a minute
+	last := second.enter() // it is to look in a minute
 	entered := at.evals()
 	back := second.wait(last, held)
 	until(t, 5*time.Second, "looked, once it was subscribed", func() bool { return at.evals() > entered })
@@ -166,9 +165,9 @@ func TestWhoBecomesFirstLooksWhenTheHoldEnds(t *testing.T) {
 	}
 }
 
-// A pawl from before waits were ordered by token counts places on from #place: who came
-// before it is ahead of it, and has the lower token.
-func TestAnOlderPawlStandsBehindThoseWhoCameBeforeIt(t *testing.T) {
+// An older version of pawl, whose waiters are not ordered by token, counts places on from
+// #place: earlier claims are ahead of its own, and have lower tokens.
+func TestAnOlderVersionQueuesBehindEarlierClaims(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
@@ -182,8 +181,8 @@ func TestAnOlderPawlStandsBehindThoseWhoCameBeforeIt(t *testing.T) {
 	}
 }
 
-// A claim ends in the hands of its own session, which is told of nothing then: its Await
-// must not wait for the holder, who has a minute.
+// A session that ends its own claim gets no message: the claim's Await must return at once
+// and not at the holder's expiry, a minute later.
 func TestALeaveEndsTheAwaitOfItsClaim(t *testing.T) {
 	t.Parallel()
 	onEachClient(t, func(t *testing.T, one driver.Session, at *console) {
@@ -201,13 +200,13 @@ func TestALeaveEndsTheAwaitOfItsClaim(t *testing.T) {
 		before := at.evals()
 		go func() {
 			st, err := last, error(nil)
-			for err == nil && !st.Gone { // it may come back before
+			for err == nil && !st.Gone { // it may return before
 				st, err = one.Await(ctx, waits, st)
 			}
 			ended <- err
 		}()
 		until(t, 10*time.Second, "looked, and waiting", func() bool { return at.evals() > before })
-		time.Sleep(20 * time.Millisecond) // so that it most likely waits; if not, it looks again by itself
+		time.Sleep(20 * time.Millisecond) // so that it most likely waits; if not, it looks first
 		if err := one.Leave(t.Context(), waits); err != nil {
 			t.Fatal(err)
 		}

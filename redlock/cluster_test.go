@@ -125,6 +125,20 @@ func (f *cluster) client(t *testing.T, opts ...pawl.Option) *pawl.Client {
 	return c
 }
 
+// engine opens an engine of its own, as another process would.
+func (f *cluster) engine(t *testing.T) driver.Engine {
+	t.Helper()
+	e := open(t, f.hosts(), f.query)
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// session opens a session on an engine of its own.
+func (f *cluster) session(t *testing.T, id string, ttl time.Duration) driver.Session {
+	t.Helper()
+	return openSession(t, f.engine(t), id, ttl)
+}
+
 // at sends one command to one server, not through its proxy.
 func (f *cluster) at(t *testing.T, i int, words ...string) redis.RedisResult {
 	t.Helper()
@@ -214,15 +228,6 @@ func (f *cluster) holding(t *testing.T, name string) (n int) {
 	return n
 }
 
-func openSession(t *testing.T, e driver.Engine, id string, ttl time.Duration) driver.Session {
-	t.Helper()
-	s, err := e.Open(t.Context(), driver.SessionOptions{ID: id, TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // newSavedCluster returns a cluster of servers that restart with the state of their last
 // SAVE, and lose what came after it.
 func newSavedCluster(t *testing.T, n int, query string) *cluster {
@@ -234,28 +239,6 @@ func newSavedCluster(t *testing.T, n int, query string) *cluster {
 	f.addProxies(t)
 	f.waitForAge(t)
 	return f
-}
-
-func exclusive(id, name string) driver.Claim {
-	return driver.Claim{ID: id, Try: 1, Name: name, Need: 1, Limit: 1}
-}
-
-// held enters c until it is held.
-func held(t *testing.T, s driver.Session, c driver.Claim) driver.Standing {
-	t.Helper()
-	var st driver.Standing
-	until(t, 10*time.Second, "held", func() bool {
-		var err error
-		if st, err = s.Enter(t.Context(), c); err != nil || !st.Held {
-			c.Try++ // as the core does after an answer
-		}
-		return err == nil && st.Held
-	})
-	return st
-}
-
-func reader(id, name string) driver.Claim {
-	return driver.Claim{ID: id, Try: 1, Name: name, Need: 1, Limit: driver.All}
 }
 
 // servers starts n independent Redis servers.

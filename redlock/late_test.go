@@ -20,24 +20,14 @@ func TestAnEnterThatArrivesAfterAnEvictionDoesNotReviveTheHold(t *testing.T) {
 		t.Run(about, func(t *testing.T) {
 			t.Parallel()
 			f := newOwnCluster(t, 3, shortMaxTTL) // it reads the servers' command statistics
-			a, b, operator := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
-			defer a.Close()
-			defer b.Close()
-			defer operator.Close()
-			holder, delayed, rival := openSession(t, a, "holder", ttl), openSession(t, b, "holder", ttl), openSession(t, b, "rival", ttl)
+			holder, delayed, rival := f.session(t, "holder", ttl), f.session(t, "holder", ttl), f.session(t, "rival", ttl)
 			c := kind("aa", "name")
 			first, err := holder.Enter(t.Context(), c)
 			if err != nil || !first.Held {
 				t.Fatal(first, err)
 			}
 			until(t, ttl, "held everywhere", func() bool { return f.holding(t, "name") == 3 })
-			line, err := operator.Line(t.Context(), "name")
-			if err != nil || len(line) != 1 {
-				t.Fatal(line, err)
-			}
-			if err := operator.Evict(t.Context(), line[0]); err != nil {
-				t.Fatal(err)
-			}
+			evict(t, f.engine(t), "name")
 			next := exclusive("bb", "name")
 			got, err := rival.Enter(t.Context(), next)
 			if err != nil || !got.Held {
@@ -73,23 +63,13 @@ func TestARepeatedLeaveEndsNothingOfTheNextHolder(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
 	f := newCluster(t, 3, shortMaxTTL)
-	a, b := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
-	defer a.Close()
-	defer b.Close()
-	holder := openSession(t, a, "holder", ttl)
+	holder, rival := f.session(t, "holder", ttl), f.session(t, "rival", ttl)
 	c := exclusive("aa", "name")
 	if st, err := holder.Enter(t.Context(), c); err != nil || !st.Held {
 		t.Fatal(st, err)
 	}
 	until(t, ttl, "held everywhere", func() bool { return f.holding(t, "name") == 3 })
-	rival := openSession(t, b, "rival", ttl)
-	line, err := b.Line(t.Context(), "name")
-	if err != nil || len(line) != 1 {
-		t.Fatal(line, err)
-	}
-	if err := b.Evict(t.Context(), line[0]); err != nil {
-		t.Fatal(err)
-	}
+	evict(t, f.engine(t), "name")
 	next := exclusive("bb", "name")
 	if st, err := rival.Enter(t.Context(), next); err != nil || !st.Held {
 		t.Fatal(st, err)
@@ -98,7 +78,7 @@ func TestARepeatedLeaveEndsNothingOfTheNextHolder(t *testing.T) {
 	for _, p := range f.proxies { // every reply: one to the rival may still be in flight
 		p.SwallowReplies(math.MaxInt, faultproxy.ThenCut())
 	}
-	err = holder.Leave(t.Context(), c)
+	err := holder.Leave(t.Context(), c)
 	if err == nil || errors.Is(err, driver.ErrGone) {
 		t.Errorf("no server has answered, and Leave returns %v", err)
 	}

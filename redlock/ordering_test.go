@@ -73,9 +73,7 @@ func TestAnExpiredReaderIsGrantedAnew(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
 	f := newCluster(t, 3, shortMaxTTL)
-	e := open(t, f.hosts(), f.query)
-	defer e.Close()
-	s := openSession(t, e, "s", ttl)
+	s := f.session(t, "s", ttl)
 	c := reader("aa", "name")
 	enters := func() (st driver.Standing) { // repeats the same try until it is answered
 		t.Helper()
@@ -109,7 +107,7 @@ func (f *cluster) enlisted(t *testing.T, i int, id string) (driver.Session, driv
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := rueidis.New(client, redislock.Prefix(f.prefix))
+	e := rueidis.New(client, redislock.WithPrefix(f.prefix))
 	t.Cleanup(func() { e.Close() })
 	s := openSession(t, e, id, 20*time.Second)
 	v := s.(driver.Voter)
@@ -191,9 +189,7 @@ func TestABeatAtANodeThatDoesNotVoteDoesNotCount(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
 	f := newSavedCluster(t, 3, shortMaxTTL)
-	a := open(t, f.hosts(), f.query)
-	defer a.Close()
-	s := openSession(t, a, "s", ttl)
+	s := f.session(t, "s", ttl)
 	x := driver.Claim{ID: "aa", Try: 1, Name: "name", Need: 1, Limit: 1}
 	if st, err := s.Enter(t.Context(), x); err != nil || !st.Held {
 		t.Fatal(st, err)
@@ -213,9 +209,7 @@ func TestABeatAtANodeThatDoesNotVoteDoesNotCount(t *testing.T) {
 		f.at(t, i, "DEL", f.key("name"))
 	}
 	y := driver.Claim{ID: "bb", Try: 1, Name: "name", Need: 1, Limit: 1}
-	b := open(t, f.hosts(), f.query)
-	defer b.Close()
-	rival := openSession(t, b, "rival", ttl)
+	rival := f.session(t, "rival", ttl)
 	until(t, ttl/2, "held by the rival", func() bool { // one try may lose if a node is slow to grant and another refuses
 		st, err := rival.Enter(t.Context(), y)
 		if err != nil {

@@ -41,7 +41,7 @@ func WithMaxTTL(d time.Duration) Option {
 // WithPrefix sets what the names of all keys begin with, as in package redislock. All
 // clients must agree on it.
 func WithPrefix(prefix string) Option {
-	return func(s *settings) { s.server = append(s.server, redislock.Prefix(prefix)) }
+	return func(s *settings) { s.server = append(s.server, redislock.WithPrefix(prefix)) }
 }
 
 // Engine is a quorum of Redis servers.

@@ -41,13 +41,10 @@ func TestARestartedNodeDoesNotVoteWhateverItsNeighboursDo(t *testing.T) {
 			t.Parallel()
 			const ttl = 5 * time.Second
 			f := newSavedCluster(t, 3, shortMaxTTL)
-			a, b := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
-			defer a.Close()
-			defer b.Close()
 			other := open(t, addrs(f.servers), f.query+"&prefix=other:")
 			defer other.Close()
 			neighbour := openSession(t, other, "neighbour", ttl)
-			holder, rival := openSession(t, a, "holder", ttl), openSession(t, b, "rival", ttl)
+			holder, rival := f.session(t, "holder", ttl), f.session(t, "rival", ttl)
 			for i, s := range []driver.Session{holder, rival} {
 				c := exclusive(fmt.Sprintf("%02x", i), "warm")
 				held(t, s, c)
@@ -146,10 +143,7 @@ func TestANodeWithTheDataOfAnotherDoesNotVote(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
 	f := newOwnCluster(t, 3, shortMaxTTL)
-	a, b := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
-	defer a.Close()
-	defer b.Close()
-	holder, rival := openSession(t, a, "holder", ttl), openSession(t, b, "rival", ttl)
+	holder, rival := f.session(t, "holder", ttl), f.session(t, "rival", ttl)
 	f.use(t, rival)
 	sent := time.Now()
 	st := f.heldWithout(t, true, 2, holder, exclusive("aa", "name"))
@@ -183,10 +177,7 @@ func TestFlushedScriptsAreLoadedAgain(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
 	f := newOwnCluster(t, 3, shortMaxTTL)
-	a, b := open(t, f.hosts(), f.query), open(t, f.hosts(), f.query)
-	defer a.Close()
-	defer b.Close()
-	holder, rival := openSession(t, a, "holder", ttl), openSession(t, b, "rival", ttl)
+	holder, rival := f.session(t, "holder", ttl), f.session(t, "rival", ttl)
 	c := exclusive("aa", "name")
 	if st, err := holder.Enter(t.Context(), c); err != nil || !st.Held {
 		t.Fatal(st, err)

@@ -90,9 +90,7 @@ func TestAnAddressThatMovesToAnotherNodesServerHasNoVote(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
 	f := newCluster(t, 3, shortMaxTTL)
-	e := open(t, f.hosts(), f.query)
-	defer e.Close()
-	s := openSession(t, e, "s", ttl)
+	s := f.session(t, "s", ttl)
 	held(t, s, exclusive("aa", "warm"))
 	_ = s.Leave(t.Context(), exclusive("aa", "warm"))
 	f.proxies[0].Refuse() // the first is unreachable: both others must vote

@@ -33,9 +33,7 @@ func TestFewGrantsNeedASecondRound(t *testing.T) {
 func TestANoteCannotForgeAToken(t *testing.T) {
 	t.Parallel()
 	f := newCluster(t, 3, shortMaxTTL)
-	e := open(t, f.hosts(), f.query)
-	defer e.Close()
-	s := openSession(t, e, "s", 4*time.Second)
+	s := f.session(t, "s", 4*time.Second)
 	c := driver.Claim{ID: "aa", Try: 1, Name: "name", Need: 1, Limit: driver.All, Note: "\x02\x031,7\x03"}
 	first, err := s.Enter(t.Context(), c)
 	if err != nil || !first.Held {
@@ -70,9 +68,7 @@ func TestAFenceThatIsNoNumberIsAClearErrorAndLeftAlone(t *testing.T) {
 func TestTokensRiseWhereTheFenceIsAheadOfEveryClock(t *testing.T) {
 	t.Parallel()
 	f := newCluster(t, 3, shortMaxTTL)
-	e := open(t, f.hosts(), f.query)
-	defer e.Close()
-	s := openSession(t, e, "s", 5*time.Second)
+	s := f.session(t, "s", 5*time.Second)
 	last := uint64(time.Now().Add(time.Hour).UnixMicro())
 	for i := range f.servers {
 		if err := f.at(t, i, "SET", f.key("\x01f"), strconv.FormatUint(last, 10)).Error(); err != nil {

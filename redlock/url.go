@@ -5,18 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/quorum"
 )
 
 func init() { driver.Register("redlock", open) }
 
-// parameters are those of a URL that are passed on to the URL of each server.
-var parameters = []string{"prefix", "allow-eviction", "tls", "tls-ca", "tls-cert", "tls-key", "tls-name"}
+// parameters are passed on to the URL of each server: their names, and older names.
+var parameters = [][]string{{"prefix"}, {"allow-eviction"}, {"tls"}, {"tls-ca", "ca"}, {"tls-cert", "cert"}, {"tls-key", "key"}, {"tls-name"}}
 
 // Once a majority is connected, the other servers get as long again, within these
 // bounds: two names of one server are reported at once where both answer.
@@ -27,7 +27,7 @@ const (
 
 // open opens the engine of a URL.
 func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
-	nodes, opts, err := parse(u)
+	nodes, maxTTL, err := parse(u)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	for _, n := range nodes {
 		all = append(all, quorum.Node{Name: n.name, Engine: n})
 	}
-	e, err := newEngine(all, opts)
+	e, err := newEngine(all, []quorum.Option{maxTTL})
 	if err != nil {
 		return nil, driver.BadURL("%s", strings.TrimPrefix(err.Error(), "quorum: "))
 	}
@@ -45,35 +45,31 @@ func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	return e, nil
 }
 
-// parse returns a node for each server of a URL.
-func parse(u *url.URL) (nodes []*node, opts []quorum.Option, err error) {
+// parse returns a node for each server of a URL. A node is named as the URL spells its
+// host, with or without a port: the names identify the quorum to its servers.
+func parse(u *url.URL) ([]*node, quorum.Option, error) {
+	r := driverkit.ReadURL("redlock", u)
+	maxTTL := r.Duration("max-ttl", quorum.DefaultMaxTTL, time.Millisecond)
+	for _, names := range parameters {
+		r.Text(names[0], names[1:]...)
+	}
 	if u.Opaque != "" || u.Host == "" {
-		return nil, nil, driver.BadURL("redlock: the URL has no hosts: write redlock://host1,host2,host3")
+		r.Fail("the URL has no hosts: write redlock://host1,host2,host3")
 	}
 	q := u.Query()
-	for key, values := range q {
-		if key == "max-ttl" {
-			d, err := time.ParseDuration(values[len(values)-1])
-			if err != nil || d < time.Millisecond {
-				return nil, nil, driver.BadURL("redlock: max-ttl is not a duration of a millisecond or more")
-			}
-			opts = append(opts, quorum.WithMaxTTL(d))
-		} else if !slices.Contains(parameters, key) {
-			return nil, nil, driver.BadURL("redlock: unknown %s (known: max-ttl, %s)", driver.ShowParameter(u, key), strings.Join(parameters, ", "))
-		}
-	}
 	q.Del("max-ttl")
+	var nodes []*node
 	seen := map[string]bool{}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		if host == "" || seen[host] {
-			return nil, nil, driver.BadURL("redlock: a host is named twice or not at all")
+			r.Fail("a host is named twice or not at all")
 		}
 		seen[host] = true
 		server := *u
 		server.Scheme, server.Host, server.RawQuery = "redis", host, q.Encode()
 		nodes = append(nodes, newNode(host, &server))
 	}
-	return nodes, opts, nil
+	return nodes, quorum.WithMaxTTL(maxTTL), r.Err()
 }
 
 // connect connects to the servers and returns soon after a majority is connected, or

@@ -77,8 +77,7 @@ func TestAWaitCostsItsBeatsAlone(t *testing.T) {
 	a, b := mutex(), mutex()
 	hold(t, holder, a)
 	stand(t, waiter, b)
-	held := make(chan driver.Standing, 1)
-	go func() { held <- turn(t, waiter, b) }() // ends with a's Leave
+	held := turnLater(t, waiter, b) // ends with a's Leave
 	out := make([]driver.Standing, 1)
 	beat := func() {
 		if err := waiter.Beat(t.Context(), []driver.Claim{b}, out); err != nil || out[0].Valid <= 0 || out[0].Held {
@@ -112,8 +111,7 @@ func TestAWatchThatDoesNotFireIsNotTrustedForEver(t *testing.T) {
 	set := s.claims[b.ID].waiting.blockers[0]
 	s.claims[b.ID].waiting.blockers[0] = &zkstore.Watch{Key: set.Key, Stat: set.Stat} // never fires
 	s.mu.Unlock()
-	held := make(chan driver.Standing, 1)
-	go func() { held <- turn(t, s, b) }() // ends with a's Leave
+	held := turnLater(t, s, b) // ends with a's Leave
 	time.Sleep(10 * s.recheck)
 	if total, ops := n.take(); total == 0 || total != ops[opExists] {
 		t.Errorf("while all was well it sent %v", ops)
@@ -133,8 +131,7 @@ func TestTheTurnBehindAWaiterThatLeftCostsOneRead(t *testing.T) {
 	stand(t, s, c)
 	leave(t, s, b)
 	n.take()
-	done := make(chan driver.Standing)
-	go func() { done <- turn(t, s, c) }()
+	done := turnLater(t, s, c)
 	expectEvents(t, s, func() bool { // it has read the line, and watches the holder
 		s.mu.Lock()
 		defer s.mu.Unlock()

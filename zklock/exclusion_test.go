@@ -81,7 +81,7 @@ func (a *exclusionTest) contend(clients ...*pawl.Client) {
 	})
 }
 
-// expect fails unless n more turns are taken while the servers of a serve for so long.
+// expect fails unless n more turns are taken within a time of service by the nodes.
 func (a *exclusionTest) expect(what string, n int, within time.Duration, g *faultyEnsemble, nodes ...int) {
 	a.t.Helper()
 	begun, service := time.Now(), g.serving(a.t, nodes...)
@@ -194,4 +194,59 @@ func finishContests(t *testing.T, all []contest, g *faultyEnsemble, nodes ...int
 	}
 	t.Logf("the rivals held within %v, the servers served for %v",
 		time.Since(begun).Round(time.Millisecond), service.Served().Round(time.Millisecond))
+}
+
+// Fairness through the public API, over processes that all come and go.
+func TestReadersAndWritersOfManyClientsExclude(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var inside [2]chan struct{}
+	inside[0], inside[1] = make(chan struct{}, 64), make(chan struct{}, 1)
+	errs := make(chan error, 6)
+	for i := range 6 {
+		c := pawl.New(connect(t, []string{oneServer(t)}, WithPath(path)))
+		t.Cleanup(func() { c.Close() })
+		go func() {
+			errs <- func() error {
+				rw := c.RWMutex("catalogue")
+				for range 15 {
+					if i%3 == 0 {
+						l, err := rw.Lock(ctx)
+						if err != nil {
+							return err
+						}
+						if len(inside[0]) > 0 || len(inside[1]) > 0 {
+							return fmt.Errorf("a writer beside %d readers and %d writers", len(inside[0]), len(inside[1]))
+						}
+						inside[1] <- struct{}{}
+						<-inside[1]
+						if err := l.Unlock(); err != nil {
+							return err
+						}
+						continue
+					}
+					l, err := rw.RLock(ctx)
+					if err != nil {
+						return err
+					}
+					inside[0] <- struct{}{}
+					if len(inside[1]) > 0 {
+						return errors.New("a reader beside a writer")
+					}
+					<-inside[0]
+					if err := l.Unlock(); err != nil {
+						return err
+					}
+				}
+				return nil
+			}()
+		}()
+	}
+	for range 6 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -107,6 +107,17 @@ func turn(t testing.TB, s *session, c driver.Claim) driver.Standing {
 	}
 }
 
+// turnLater waits beside the test until c is held, and then sends its standing. The channel
+// is closed without one where turn has failed.
+func turnLater(t testing.TB, s *session, c driver.Claim) <-chan driver.Standing {
+	held := make(chan driver.Standing, 1)
+	go func() {
+		defer close(held)
+		held <- turn(t, s, c)
+	}()
+	return held
+}
+
 func leave(t testing.TB, s *session, c driver.Claim) {
 	t.Helper()
 	if err := s.Leave(t.Context(), c); err != nil {

@@ -216,44 +216,6 @@ func TestWhatASessionLeftOnTheUsersConnectionIsEndedLater(t *testing.T) {
 	expectEvents(t, s, func() bool { return len(listed(t, direct, "job")) == 0 })
 }
 
-// An Enter is given up while the request for its evict node is on the way, and its session
-// is closed: the evict node must not outlive it on a connection that goes on.
-func TestAnEvictNodeThatIsCreatedLateDoesNotOutliveItsSession(t *testing.T) {
-	t.Parallel()
-	path := pathOf(t)
-	plain := connect(t, []string{oneServer(t)}, WithPath(path))
-	hold(t, open(t, plain, time.Minute), mutex())
-	p, hook := newPauser(1, opCreate), NewHook()
-	hook.Dial = p.dial
-	e, err := New(user(t, oneServer(t), 10*time.Second, hook), hook, WithPath(path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	s := open(t, e, time.Second)
-	ctx, cancel := context.WithCancel(t.Context())
-	entered, closed := make(chan error, 1), make(chan error, 1)
-	go func() {
-		_, err := s.Enter(ctx, mutex())
-		entered <- err
-	}()
-	<-p.stopped
-	cancel()
-	if err := <-entered; !errors.Is(err, context.Canceled) {
-		t.Errorf("Enter: %v", err)
-	}
-	go func() { closed <- s.Close(t.Context()) }()
-	<-s.Lost() // it is being closed
-	close(p.goOn)
-	if err := <-closed; err != nil {
-		t.Errorf("Close: %v", err)
-	}
-	left, err := plain.tree(t.Context(), plain.evictions)
-	if err != nil || len(left) != 1 {
-		t.Errorf("below %s is %v, %v, not nothing", plain.evictions, left, err)
-	}
-}
-
 // With its connection the user ends all locks on it, at once: a holder must
 // know before another can.
 func TestTheUsersOwnCloseIsToldBeforeAnotherHolds(t *testing.T) {

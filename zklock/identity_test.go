@@ -52,7 +52,7 @@ func reaped(t *testing.T, e *Engine, name string, alive ...*session) {
 // The order of events: a Leave is carried out but its answer is lost; the server
 // removes the empty container, whose sequence numbers begin again; another claim
 // gets the same number; the Leave is repeated.
-func TestARepeatedLeaveEndsNobodyElseAfterTheContainerWasReaped(t *testing.T) {
+func TestARepeatedLeaveEndsNoOtherClaimAfterTheContainerWasReaped(t *testing.T) {
 	t.Parallel()
 	server := reaping(t)
 	p := faultproxy.New(t, server.Addr())

@@ -178,19 +178,6 @@ func TestAURLOpensAnEngine(t *testing.T) {
 	}
 }
 
-func TestAServerInAURLMayHaveAPort(t *testing.T) {
-	t.Parallel()
-	for list, want := range map[string]string{
-		"h1":               "h1:2181",
-		"h1:1,h2":          "h1:1 h2:2181",
-		"h1,[::1],[::2]:5": "h1:2181 [::1]:2181 [::2]:5",
-	} {
-		if got, err := addresses(list); err != nil || strings.Join(got, " ") != want {
-			t.Errorf("%s: %q, %v", list, got, err)
-		}
-	}
-}
-
 func TestPrefixesDoNotMeet(t *testing.T) {
 	t.Parallel()
 	path := pathOf(t)
@@ -209,9 +196,9 @@ func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
 		"zk://ana:secret@h1/p?timeout=3s":    "known: acl, prefix",
 		"zk://ana:secret@h1/p?acl=everybody": "creator",
 		"zk://h1/p?acl=creator":              "user",
-		"zk://ana:secret@/p":                 "no servers",
-		"zk:/p":                              "no servers",
-		"zk://ana:secret@h1,,h2/p":           "has no name",
+		"zk://ana:secret@/p":                 "no host",
+		"zk:/p":                              "no host",
+		"zk://ana:secret@h1,,h2/p":           "one of the hosts is empty",
 		"zk://ana:secret@h1:1:2,h2/p":        "not host:port",
 		"zk://ana:secret@h1//p":              "empty part",
 		"zk://ana:secret@h1/zookeeper/p":     "ZooKeeper's own",

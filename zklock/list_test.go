@@ -57,7 +57,7 @@ func TestALineCostsTheSameHoweverManyOtherNames(t *testing.T) {
 	n.expect(t, "a name without claims", 2)
 }
 
-func TestAnEvictionAsksForNobodyElse(t *testing.T) {
+func TestAnEvictionReadsNoOtherClaim(t *testing.T) {
 	t.Parallel()
 	e, n := counting(t, pathOf(t))
 	s := open(t, e, time.Minute)

@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/faultproxy"
-	"github.com/pawl-go/pawl/internal/testserver"
 )
 
 func TestBeatsInTimePromiseTheWholeTTL(t *testing.T) {
@@ -49,28 +48,47 @@ func beatsInTime(t *testing.T, e *Engine) bool {
 
 func TestABeatAfterASilencePromisesLess(t *testing.T) {
 	t.Parallel()
+	for range 5 {
+		if promisesAfterSilence(t) {
+			return
+		}
+	}
+	t.Error("the machine stalled five times: no verdict")
+}
+
+// promisesAfterSilence beats and enters after a silence. It reports false if the machine
+// stalled, so that the leader may have heard of the session after the silence.
+func promisesAfterSilence(t *testing.T) bool {
 	e, p := through(t, pathOf(t))
-	s := open(t, e, 6*time.Second)
+	s := open(t, e, 12*time.Second)
 	c, other := mutex(), mutex()
 	other.Name = "other"
 	hold(t, s, c)
+	connections := p.Connections()
 	p.BlackHole(faultproxy.Both)
 	silent := time.Now()
-	time.Sleep(s.zs.Timeout / 2) // what is tested is what time does to it
+	time.Sleep(s.zs.Timeout / 3) // what is tested is what time does to it
 	p.Heal()
-	limit := s.zs.Timeout - time.Since(silent)
+	healed := time.Now()
+	limit := s.zs.Timeout - healed.Sub(silent)
 	var out [1]driver.Standing
-	if err := s.Beat(t.Context(), []driver.Claim{c}, out[:]); err != nil {
+	err := s.Beat(t.Context(), []driver.Claim{c}, out[:])
+	// The core assumes that a session which was beaten lives for a TTL: it must be told
+	// that a claim which enters now does not.
+	st, err2 := s.Enter(t.Context(), other)
+	if p.Connections() != connections || time.Since(healed) > s.zs.Timeout/6 {
+		return false
+	}
+	if err := driver.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
 	if out[0].Valid > limit {
-		t.Errorf("promises %v, though the leader may count from before the silence: %v", out[0].Valid, limit)
+		t.Errorf("Beat promises %v, though the leader may count from before the silence: %v", out[0].Valid, limit)
 	}
-	// The core assumes that a session which was beaten lives for a TTL: it must be told
-	// that a claim which enters now does not.
-	if st := hold(t, s, other); st.Valid <= 0 || st.Valid > limit {
-		t.Errorf("Enter after it promises %v, not %v at most", st.Valid, limit)
+	if st.Valid <= 0 || st.Valid > limit {
+		t.Errorf("Enter promises %v, not %v at most", st.Valid, limit)
 	}
+	return true
 }
 
 func TestTTLIsThreeQuartersOfWhatTheServersGive(t *testing.T) {
@@ -135,8 +153,7 @@ func TestAWaiterSurvivesItsConnections(t *testing.T) {
 	a, b := mutex(), mutex()
 	hold(t, holder, a)
 	stand(t, waiter, b)
-	done := make(chan driver.Standing, 1)
-	go func() { done <- turn(t, waiter, b) }()
+	done := turnLater(t, waiter, b)
 	for range 8 { // more than the library's channel of events takes
 		before := p.Connections()
 		p.Reset()
@@ -249,137 +266,5 @@ func TestALossIsToldBeforeARivalHolds(t *testing.T) {
 	}
 	if again.Token() <= next.Token() {
 		t.Errorf("token %d follows %d", again.Token(), next.Token())
-	}
-}
-
-func TestLockEndsWithItsCtxWhenNobodyAnswers(t *testing.T) {
-	t.Parallel()
-	path := pathOf(t)
-	e, p := through(t, path)
-	c := pawl.New(e)
-	defer c.Close()
-	held, err := pawl.New(connect(t, []string{oneServer(t)}, WithPath(path))).Mutex("job").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer held.Unlock()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { _, err := c.Mutex("job").Lock(ctx); done <- err }()
-	expectEvents(t, nil, func() bool { return len(listed(t, e, "job")) == 2 })
-	p.BlackHole(faultproxy.Both)
-	cancel()
-	begun := time.Now()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("Lock: %v", err)
-	}
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("Lock came back %v after its ctx had ended", took)
-	}
-	p.Heal()
-	expectEvents(t, nil, func() bool { return len(listed(t, e, "job")) == 1 }) // and nothing stays in line
-}
-
-func TestOpenEndsWithItsCtxOnAStoppedServer(t *testing.T) {
-	t.Parallel()
-	server := testserver.ZooKeeper(t)
-	e := connect(t, []string{server.Addr()})
-	s := open(t, e, time.Minute)
-	server.Pause()
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	begun := time.Now()
-	_, err := e.Open(ctx, driver.SessionOptions{ID: newID(), TTL: time.Minute})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Open: %v", err)
-	}
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("Open came back after %v", took)
-	}
-	server.Resume()
-	hold(t, s, mutex()) // the one that was open lives on: its own ctx ended long ago
-}
-
-// A node that was deleted by hand is noticed by the next beat.
-func TestANodeDeletedByHandIsNoticedByTheNextBeat(t *testing.T) {
-	t.Parallel()
-	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
-	s := open(t, e, time.Minute)
-	held, kept := mutex(), mutex()
-	kept.Name = "kept"
-	hold(t, s, held)
-	hold(t, s, kept)
-	live, out := []driver.Claim{held, kept}, make([]driver.Standing, 2)
-	for i := range 2 {
-		if err := s.Beat(t.Context(), live, out); err != nil {
-			t.Fatal(err)
-		}
-		if gone := i == 1; out[0].Gone != gone || out[1].Gone {
-			t.Fatalf("beat %d: %+v", i, out)
-		}
-		if i == 0 {
-			s.mu.Lock()
-			node := e.linePath("job") + "/" + s.claims[held.ID].node
-			s.mu.Unlock()
-			if err := raw(t).Delete(node, -1); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := s.Leave(t.Context(), held); !errors.Is(err, driver.ErrGone) {
-		t.Errorf("Leave: %v", err)
-	}
-}
-
-// A foreign write into the node of a waiter: the claim behind it takes that for its
-// turn, and finds out at its next beat.
-func TestAGrantByAForeignWriteIsTakenBackByTheNextBeat(t *testing.T) {
-	t.Parallel()
-	e := connect(t, []string{oneServer(t)}, WithPath(pathOf(t)))
-	s := open(t, e, time.Minute)
-	a, b, c := mutex(), mutex(), mutex()
-	hold(t, s, a)
-	stand(t, s, b)
-	stand(t, s, c)
-	s.mu.Lock()
-	node := e.linePath("job") + "/" + s.claims[b.ID].node
-	s.mu.Unlock()
-	if _, err := raw(t).Set(node, []byte("by hand"), -1); err != nil {
-		t.Fatal(err)
-	}
-	turn(t, s, c)
-	out := make([]driver.Standing, 1)
-	if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || !out[0].Gone {
-		t.Errorf("Beat: %+v, %v; it never held", out[0], err)
-	}
-}
-
-func TestAnEvictedWaiterDoesNotTakeTheNextEventForItsTurn(t *testing.T) {
-	t.Parallel()
-	path := pathOf(t)
-	e, other := connect(t, []string{oneServer(t)}, WithPath(path)), connect(t, []string{oneServer(t)}, WithPath(path))
-	s := open(t, e, time.Minute)
-	for i := range 20 {
-		limit := 1 + i%2 // one is in the way, or two together
-		var holders []driver.Claim
-		for range limit {
-			holders = append(holders, claim(1, limit))
-			hold(t, s, holders[len(holders)-1])
-		}
-		waiter := claim(1, limit)
-		stand(t, s, waiter)
-		if err := other.Evict(t.Context(), listed(t, other, "job")[limit]); err != nil {
-			t.Fatal(err)
-		}
-		for j, c := range holders {
-			leave(t, s, c)
-			if j > 0 {
-				continue
-			}
-			st, err := s.Await(t.Context(), waiter, driver.Standing{})
-			if err != nil || !st.Gone {
-				t.Fatalf("an evicted waiter behind %d: %+v, %v, not Gone", limit, st, err)
-			}
-		}
 	}
 }

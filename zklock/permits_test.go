@@ -39,8 +39,8 @@ func (p *pool) give(l *pawl.Lease) {
 	delete(p.out, l)
 }
 
-// permits has clients take some of limit permits for so long, while their ways are
-// struck at random and claims are evicted.
+// permits has clients take some of limit permits for a time, while their proxies fail at
+// random and claims are evicted.
 func permits(t *testing.T, length time.Duration) {
 	const clients, callers, limit, ttl = 5, 6, 12, 2 * time.Second
 	path := pathOf(t)

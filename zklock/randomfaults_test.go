@@ -75,7 +75,7 @@ func (s *faultyClient) injectFault() {
 	s.proxy.Heal()
 }
 
-// A truncated connection ends after so many bytes from the server, in the middle of a
+// A truncated connection ends after a number of bytes from the server, in the middle of a
 // frame as likely as not.
 type truncated struct {
 	net.Conn
@@ -153,10 +153,10 @@ func runWithFaults(t *testing.T, length time.Duration) {
 	awaitLength(t, watcher, "arena", 0)
 }
 
-// goalOf is how many turns are expected in so long.
+// goalOf is how many turns are expected in a time.
 func goalOf(length time.Duration) int { return int(length / (100 * time.Millisecond)) }
 
-// lasting waits for so long, and on a busy machine until the goal is reached. It
+// lasting waits for a time, and on a busy machine until the goal is reached. It
 // returns how long it was.
 func lasting(length time.Duration, reached func(goal int) bool) time.Duration {
 	begun := time.Now()

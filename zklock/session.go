@@ -17,7 +17,7 @@ type session struct {
 	id      string
 	conn    *zkstore.Conn
 	zs      *zkstore.Session
-	ownConn bool // nobody else uses conn
+	ownConn bool // conn has no other user
 	ttl     time.Duration
 	recheck time.Duration // how long Await trusts watches that do not fire
 

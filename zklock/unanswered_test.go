@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
 )
 
 // Servers that take requests and answer none are out of reach, whichever call finds
@@ -112,4 +114,52 @@ func TestACallWithoutADeadlineComesBackFromASilentServer(t *testing.T) {
 	if took := time.Since(begun); took > 5*ttl {
 		t.Errorf("Open took %v with a TTL of %v", took, ttl)
 	}
+}
+
+func TestLockEndsWithItsCtxWhenNoServerAnswers(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	e, p := through(t, path)
+	c := pawl.New(e)
+	defer c.Close()
+	held, err := pawl.New(connect(t, []string{oneServer(t)}, WithPath(path))).Mutex("job").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { _, err := c.Mutex("job").Lock(ctx); done <- err }()
+	expectEvents(t, nil, func() bool { return len(listed(t, e, "job")) == 2 })
+	p.BlackHole(faultproxy.Both)
+	cancel()
+	begun := time.Now()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Lock: %v", err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("Lock came back %v after its ctx had ended", took)
+	}
+	p.Heal()
+	expectEvents(t, nil, func() bool { return len(listed(t, e, "job")) == 1 }) // and nothing stays in line
+}
+
+func TestOpenEndsWithItsCtxOnAStoppedServer(t *testing.T) {
+	t.Parallel()
+	server := testserver.ZooKeeper(t)
+	e := connect(t, []string{server.Addr()})
+	s := open(t, e, time.Minute)
+	server.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	_, err := e.Open(ctx, driver.SessionOptions{ID: newID(), TTL: time.Minute})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Open: %v", err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("Open came back after %v", took)
+	}
+	server.Resume()
+	hold(t, s, mutex()) // the one that was open lives on: its own ctx ended long ago
 }

@@ -3,16 +3,13 @@ package redisbench
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
-	"net"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/bench/contest"
-	"github.com/pawl-go/pawl/redislock"
 )
 
 // compareAndDelete is the release that the plain recipe asks for.
@@ -30,23 +27,6 @@ type bareRueidis struct {
 func openBareRueidis(addr string) func(context.Context) (contest.Locker, error) {
 	return func(context.Context) (contest.Locker, error) {
 		client, err := newRueidis(addr)
-		return &bareRueidis{client, rueidis.NewLuaScript(compareAndDelete)}, err
-	}
-}
-
-// openBareAwake is the plain recipe on connections as a URL of pawl's opens them.
-func openBareAwake(addr string) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
-		client, err := rueidis.NewClient(rueidis.ClientOption{
-			InitAddress: []string{addr}, DisableCache: true, PipelineMultiplex: -1, // one connection, as each caller of a URL has
-			DialCtxFn: func(ctx context.Context, addr string, by *net.Dialer, _ *tls.Config) (net.Conn, error) {
-				c, err := by.DialContext(ctx, "tcp", addr)
-				if err != nil {
-					return nil, err
-				}
-				return redislock.Awake(c), nil
-			},
-		})
 		return &bareRueidis{client, rueidis.NewLuaScript(compareAndDelete)}, err
 	}
 }

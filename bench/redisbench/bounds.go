@@ -3,9 +3,8 @@ package redisbench
 import "github.com/pawl-go/pawl/bench/contest"
 
 // What pawl must reach. Against the bare commands each adapter is compared on its own
-// client, and what a URL opens also on connections like its own; against peers what a
-// URL opens and the adapter it uses, and the other must not be behind those on the
-// same client.
+// client, and what a URL opens on rueidis; against peers what a URL opens and the
+// adapter it uses, and the other must not be behind those on the same client.
 const (
 	heavier = "a claim has a token, a note and a place in line: its scripts keep the server and the client longer than SET and compare-and-delete do, see server-µs and client-µs"
 	parsing = "on this client a script costs more than on the other: it is put together and its reply taken apart in many small pieces, see allocs and client-µs"
@@ -13,7 +12,6 @@ const (
 
 var (
 	alone = []contest.Bound{
-		{Who: "pawl redis://", Than: "bare awake", Factor: 0.65, Why: heavier},
 		{Who: "pawl redis://", Than: "bare rueidis", Factor: 0.65, Why: heavier},
 		{Who: "pawl rueidis", Than: "bare rueidis", Factor: 0.65, Why: heavier},
 		{Who: "pawl go-redis", Than: "bare go-redis", Factor: 0.65, Why: parsing},

@@ -52,7 +52,6 @@ var Openers = map[string]contest.Opener{
 	"pawl go-redis":   openPawlGoRedis,
 	"pawl mutex":      func(addr string) opening { return ours.Alone(openPawlRueidis(addr)) },
 	"bare rueidis":    openBareRueidis,
-	"bare awake":      openBareAwake,
 	"bare go-redis":   openBareGoRedis,
 	"rueidislock":     openRueidislock,
 	"redsync":         openRedsync,
@@ -81,7 +80,7 @@ type sizes struct{ line, longLine, processes, held int }
 func rows(t testing.TB, server *testserver.Server, counter contest.Counter, n sizes) []contest.Row {
 	addr, pid := server.Addr(), server.PID()
 	// Two that share a client stand next to each other.
-	free := contenders(addr, "bare awake", "pawl redis://", "bare rueidis", "pawl rueidis", "rueidislock", "bare go-redis", "pawl go-redis", "redsync", "redislock 100ms")
+	free := contenders(addr, "pawl redis://", "bare rueidis", "pawl rueidis", "rueidislock", "bare go-redis", "pawl go-redis", "redsync", "redislock 100ms")
 	wanted := contenders(addr, "pawl rueidis", "pawl go-redis", "rueidislock", "redsync", "redislock 100ms", "redislock 5ms")
 	far := func(d time.Duration) contest.Row {
 		return contest.Row{

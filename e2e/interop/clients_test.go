@@ -42,10 +42,10 @@ func pawlClient(t *testing.T, addr string, i int) client {
 			t.Fatal(err)
 		}
 		t.Cleanup(rdb.Close)
-		engine = pawlrueidis.New(rdb, redislock.Prefix(""))
+		engine = pawlrueidis.New(rdb, redislock.WithPrefix(""))
 	} else {
 		kind = "pawl go-redis"
-		engine = pawlgoredis.New(dial(t, addr), redislock.Prefix(""))
+		engine = pawlgoredis.New(dial(t, addr), redislock.WithPrefix(""))
 	}
 	t.Cleanup(func() {
 		if err := engine.Close(); err != nil {

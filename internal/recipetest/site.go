@@ -143,7 +143,7 @@ func (s *Site) quorum(addrs []string) Place {
 				t.Fatal(err)
 			}
 			t.Cleanup(client.Close)
-			engine := redis.New(client, redislock.Prefix(s.prefix))
+			engine := redis.New(client, redislock.WithPrefix(s.prefix))
 			t.Cleanup(func() { _ = engine.Close() })
 			nodes = append(nodes, quorum.Node{Name: s.addrs[i], Engine: engine})
 		}

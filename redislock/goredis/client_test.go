@@ -44,7 +44,7 @@ func calls(t *testing.T, c *redis.Client) (n int) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
-	_, _ = fmt.Sscan(strings.Split(rest, ",")[0], &n) // none so far is 0
+	_, _ = fmt.Sscan(strings.Split(rest, ",")[0], &n) // 0 if there was none
 	return n
 }
 
@@ -106,7 +106,7 @@ func TestACallComesBackWhenItsCtxEnds(t *testing.T) {
 		}
 		cancel()
 	}
-	p.Reset() // what waits for a reply must not keep Close waiting
+	p.Reset() // otherwise Close would wait for replies
 	p.Heal()
 }
 
@@ -122,8 +122,8 @@ func TestServersThatDoNotKnowEachOtherAreRefused(t *testing.T) {
 	}
 }
 
-// TestALeaseOutlivesConnectionsThatDieSilently: all connections there are stop to
-// carry anything, and new ones work, as when a firewall has forgotten them.
+// All existing connections stop carrying data, and new ones work, as when a firewall has
+// lost its state.
 func TestALeaseOutlivesConnectionsThatDieSilently(t *testing.T) {
 	t.Parallel()
 	const crowd = 12
@@ -142,13 +142,13 @@ func TestALeaseOutlivesConnectionsThatDieSilently(t *testing.T) {
 	c := pawl.New(e, pawl.WithTTL(silentTTL))
 	t.Cleanup(func() { _ = e.Close() })
 	t.Cleanup(func() { _ = c.Close() })
-	defer p.Reset() // what waits for a reply must not keep Close waiting
+	defer p.Reset() // otherwise Close would wait for replies
 	outlives(t, func() []*pawl.Lease {
 		p.Heal()
 		p.Reset()
 		way.Store(&first)
 		var idle []*redis.Conn
-		for range crowd { // as a busy moment leaves them
+		for range crowd { // idle connections, as after a burst
 			one := own.Conn()
 			if err := one.Ping(t.Context()).Err(); err != nil {
 				t.Fatal(err)
@@ -168,13 +168,12 @@ func TestALeaseOutlivesConnectionsThatDieSilently(t *testing.T) {
 	})
 }
 
-// silentTTL is long enough for a busy machine to find out that a connection is dead,
-// and to make another.
+// silentTTL is long enough for a busy machine to detect a dead connection and to make
+// another.
 const silentTTL = 5 * time.Second
 
-// outlives fails unless the leases that take returns are renewed, for two TTLs. Where
-// the machine stood still meanwhile, a lease that ended says nothing, and others are
-// taken.
+// outlives fails unless the leases that take returns are renewed for two TTLs. If the
+// machine stalled meanwhile, a lost lease proves nothing, and the test is repeated.
 func outlives(t *testing.T, take func() []*pawl.Lease) {
 	t.Helper()
 	stalltest.Succeeds(t, silentTTL/10, func() error { return renewed(take()) })
@@ -193,7 +192,7 @@ func renewed(leases []*pawl.Lease) (failed error) {
 		}
 	}
 	for _, l := range leases {
-		_ = l.Unlock() // the client may still have a dead connection for it
+		_ = l.Unlock() // it may be sent on a dead connection
 	}
 	return failed
 }

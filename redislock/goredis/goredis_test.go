@@ -27,7 +27,7 @@ func TestLawsOnOneNode(t *testing.T) {
 func TestLawsWithReplicasWaitedFor(t *testing.T) {
 	s := testserver.Redis(t)
 	testserver.RedisReplica(t, s.Addr())
-	drivertest.Run(t, harness(t, redis.NewClient(&redis.Options{Addr: s.Addr()}), redislock.Wait(1, 2*time.Second)))
+	drivertest.Run(t, harness(t, redis.NewClient(&redis.Options{Addr: s.Addr()}), redislock.WithWait(1, 2*time.Second)))
 }
 
 func TestLawsInACluster(t *testing.T) {
@@ -35,8 +35,8 @@ func TestLawsInACluster(t *testing.T) {
 	drivertest.Run(t, harness(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.Addrs()})))
 }
 
-// harness runs the suite on one client, each case under a prefix of its own, so
-// that it can be seen what a case has left behind.
+// harness runs the suite on one client, each case under its own prefix, so that Clean can
+// see what a case leaves.
 func harness(t *testing.T, c redis.UniversalClient, opts ...redislock.Option) drivertest.Harness {
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
@@ -46,7 +46,7 @@ func harness(t *testing.T, c redis.UniversalClient, opts ...redislock.Option) dr
 	var cases atomic.Int64
 	var prefixes sync.Map // of engines
 	open := func(prefix string) driver.Engine {
-		e := goredis.New(c, append(opts, redislock.Prefix(prefix))...)
+		e := goredis.New(c, append(opts, redislock.WithPrefix(prefix))...)
 		prefixes.Store(e, prefix)
 		return e
 	}
@@ -67,8 +67,7 @@ func harness(t *testing.T, c redis.UniversalClient, opts ...redislock.Option) dr
 	}
 }
 
-// leftovers reports the keys under prefix but for fences and what a quorum's node
-// knows, which stay.
+// leftovers reports keys under prefix, except fences and quorum memberships, which stay.
 func leftovers(c redis.UniversalClient, prefix string) error {
 	look := func(ctx context.Context, c *redis.Client) error {
 		keys, err := c.Keys(ctx, prefix+"*").Result()

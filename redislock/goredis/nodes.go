@@ -2,43 +2,28 @@ package goredis
 
 import (
 	"context"
+	"errors"
+	"net"
 	"strings"
 	"sync"
 	"time"
 
 	redis "github.com/redis/go-redis/v9"
 
-	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
-// eachMaster calls fn for every node that takes writes, one at a time.
-func (c *client) eachMaster(ctx context.Context, fn func(redis.UniversalClient) error) error {
-	if err := c.supported(); err != nil {
-		return err
-	}
-	cluster, ok := c.c.(*redis.ClusterClient)
-	if !ok {
-		return fn(c.c)
-	}
-	var mu sync.Mutex // ForEachMaster calls concurrently
-	return cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
-		mu.Lock()
-		defer mu.Unlock()
-		return fn(node)
-	})
-}
-
-func (c *client) All(ctx context.Context, words []string) (out []redislock.Answer, err error) {
+func (c *client) DoMasters(ctx context.Context, call redisclient.Call) (out []redisclient.Answer, err error) {
 	err = c.eachMaster(ctx, func(n redis.UniversalClient) error {
-		one := make([]redislock.Answer, 1)
-		c.pipe(ctx, n, [][]string{words}, one)
+		one := make([]redisclient.Answer, 1)
+		c.pipeline(ctx, n, []redisclient.Call{call}, one)
 		out = append(out, one...)
 		return nil
 	})
 	return out, err
 }
 
-// scanCount is how many keys the server looks at in one step.
+// scanCount is the number of keys that the server looks at in one step.
 const scanCount = 2000
 
 func (c *client) Scan(ctx context.Context, pattern string, page func([]string) error) error {
@@ -62,13 +47,34 @@ func (c *client) Scan(ctx context.Context, pattern string, page func([]string) e
 	})
 }
 
-// silence is how long a subscription may be silent before it is asked for a sign
-// of life, and how long that may take.
+// eachMaster calls fn for every node that accepts writes, one at a time.
+func (c *client) eachMaster(ctx context.Context, fn func(redis.UniversalClient) error) error {
+	if err := c.supported(); err != nil {
+		return err
+	}
+	cluster, ok := c.c.(*redis.ClusterClient)
+	if !ok {
+		return fn(c.c)
+	}
+	var mu sync.Mutex // ForEachMaster calls concurrently
+	return cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return fn(node)
+	})
+}
+
+// silence is how long a subscription may be silent before it is sent a PING, and how
+// long the answer may take.
 const silence = 2 * time.Second
 
-// Listen has a connection of its own. go-redis would subscribe again by itself on
-// the next Receive, but then nobody would learn that something may be missing.
-func (c *client) Listen(ctx context.Context, channel string, up func(), got func(string)) error {
+// errMoved says that the server has ended a subscription, since another node serves its
+// slot now.
+var errMoved = errors.New("goredis: the channel's slot has moved")
+
+// Subscribe has a connection of its own. go-redis would subscribe again by itself on the
+// next Receive, but then the gap would not be reported.
+func (c *client) Subscribe(ctx context.Context, channel string, established func(), received func(string)) error {
 	if err := c.supported(); err != nil {
 		return err
 	}
@@ -80,7 +86,7 @@ func (c *client) Listen(ctx context.Context, channel string, up func(), got func
 	}
 	defer sub.Close()
 	defer context.AfterFunc(ctx, func() { _ = sub.Close() })() // ends a Receive that reads
-	asked := false
+	pinged := false
 	for {
 		m, err := sub.ReceiveTimeout(ctx, silence)
 		switch m := m.(type) {
@@ -88,22 +94,27 @@ func (c *client) Listen(ctx context.Context, channel string, up func(), got func
 			if strings.HasSuffix(m.Kind, "unsubscribe") {
 				return errMoved
 			}
-			up()
+			established()
 		case *redis.Message:
-			got(m.Payload)
+			received(m.Payload)
 		}
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err == nil:
-			asked = false
-		case timedOut(err) && !asked:
+			pinged = false
+		case timedOut(err) && !pinged:
 			if err := sub.Ping(ctx); err != nil {
-				return plain(err)
+				return serverError(err)
 			}
-			asked = true
+			pinged = true
 		default:
-			return plain(err)
+			return serverError(err)
 		}
 	}
+}
+
+func timedOut(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
 }

@@ -5,25 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	redis "github.com/redis/rueidis"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/faultproxy"
-	"github.com/pawl-go/pawl/internal/stalltest"
 	"github.com/pawl-go/pawl/internal/testserver"
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
-// soon bounds what must happen without waiting for a timer, on a busy machine.
+// soon bounds events that need no timer, on a busy machine.
 const soon = 5 * time.Second
 
 func scripted(request []byte) bool { return bytes.Contains(request, []byte("EVALSHA")) }
@@ -61,7 +56,7 @@ func calls(t *testing.T, addr string) (n int) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
-	_, _ = fmt.Sscan(strings.Split(rest, ",")[0], &n) // none so far is 0
+	_, _ = fmt.Sscan(strings.Split(rest, ",")[0], &n) // 0 if there was none
 	return n
 }
 
@@ -72,7 +67,7 @@ func TestAClientThatRetriesDoesNotRepeatALock(t *testing.T) {
 	e := rueidis.New(connect(t, p.Addr()))
 	defer e.Close()
 	one := session(t, e, time.Minute)
-	for i := range 20 { // on whichever connection it goes out
+	for i := range 20 { // on whichever connection it is sent
 		if _, err := one.Enter(t.Context(), mutex("aa", "warm")); err != nil {
 			t.Fatal(err)
 		}
@@ -95,8 +90,7 @@ func TestAClientThatRetriesDoesNotRepeatALock(t *testing.T) {
 	}
 }
 
-// TestACallComesBackWhenItsCtxEnds: also where its connection has to be made first,
-// and the server that accepts it says nothing.
+// Also if the connection has to be made first, and the server accepts it but never replies.
 func TestACallComesBackWhenItsCtxEnds(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
@@ -129,12 +123,12 @@ func TestACallComesBackWhenItsCtxEnds(t *testing.T) {
 				})
 			}
 		}
-		p.Reset() // what waits for a reply must not keep Close waiting
+		p.Reset() // otherwise Close would wait for replies
 		p.Heal()
 	}
 }
 
-// comesBack makes a call that cannot be answered, with a ctx that ends as want says.
+// comesBack makes a call that gets no answer, with a ctx that ends with want.
 func comesBack(t *testing.T, call func(context.Context) error, want error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	if want == context.DeadlineExceeded {
@@ -145,7 +139,7 @@ func comesBack(t *testing.T, call func(context.Context) error, want error) {
 	defer cancel()
 	start := time.Now()
 	err := call(ctx)
-	for errors.Is(err, driver.ErrUnreachable) && ctx.Err() == nil { // it found a connection that was reset
+	for errors.Is(err, driver.ErrUnreachable) && ctx.Err() == nil { // it used a connection that was reset
 		err = call(ctx)
 	}
 	if !errors.Is(err, want) {
@@ -153,178 +147,6 @@ func comesBack(t *testing.T, call func(context.Context) error, want error) {
 	}
 	if took := time.Since(start); took > soon/2 {
 		t.Errorf("it came back after %v", took)
-	}
-}
-
-// silentTTL is long enough for a busy machine to find out that a connection is dead,
-// and to make another.
-const silentTTL = 5 * time.Second
-
-// outlives fails unless the leases that take returns are renewed, for two TTLs. Where
-// the machine stood still meanwhile, a lease that ended says nothing, and others are
-// taken.
-func outlives(t *testing.T, take func() []*pawl.Lease) {
-	t.Helper()
-	stalltest.Succeeds(t, silentTTL/10, func() error { return renewed(take()) })
-}
-
-// renewed waits until leases have been renewed for two TTLs, and gives them back.
-func renewed(leases []*pawl.Lease) (failed error) {
-	from := time.Now()
-	for _, l := range leases {
-		for failed == nil && !l.Deadline().After(from.Add(2*silentTTL)) {
-			select {
-			case <-l.Context().Done():
-				failed = context.Cause(l.Context())
-			case <-time.After(silentTTL / 50):
-			}
-		}
-	}
-	for _, l := range leases {
-		if err := l.Unlock(); failed == nil {
-			failed = err
-		}
-	}
-	return failed
-}
-
-// TestALeaseOutlivesConnectionsThatDieSilently: all connections there are stop to
-// carry anything, and new ones work, as when a firewall has forgotten them.
-func TestALeaseOutlivesConnectionsThatDieSilently(t *testing.T) {
-	t.Parallel()
-	s := testserver.Redis(t)
-	f := newForgetful(t, s.Addr())
-	c, err := pawl.Open(t.Context(), "redis://"+f.addr(), pawl.WithTTL(silentTTL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for range 2 { // the connections of the beginning, and those that took their place
-		outlives(t, func() []*pawl.Lease {
-			l, err := c.Mutex("job").Lock(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.forget()
-			return []*pawl.Lease{l}
-		})
-	}
-}
-
-// TestALeaseThatWaitsForReplicasOutlivesConnectionsThatDieSilently: to wait for
-// replicas takes connections from the client's pool, and those that lie idle there
-// are dead too when a beat asks for one that works.
-func TestALeaseThatWaitsForReplicasOutlivesConnectionsThatDieSilently(t *testing.T) {
-	t.Parallel()
-	const crowd = 12
-	s := testserver.Redis(t)
-	testserver.RedisReplica(t, s.Addr())
-	f := newForgetful(t, s.Addr())
-	c, err := pawl.Open(t.Context(), "redis://"+f.addr()+"?wait=1&wait-timeout=2s", pawl.WithTTL(silentTTL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for range 2 {
-		outlives(t, func() []*pawl.Lease {
-			leases := make([]*pawl.Lease, crowd)
-			var wg sync.WaitGroup
-			for i := range leases { // at once, so that each has a connection
-				wg.Go(func() {
-					l, err := c.Mutex(fmt.Sprint("job", i)).Lock(t.Context())
-					if err != nil {
-						t.Error(err)
-					}
-					leases[i] = l
-				})
-			}
-			wg.Wait()
-			if t.Failed() {
-				t.FailNow()
-			}
-			f.forget()
-			return leases
-		})
-	}
-}
-
-// A forgetful is a proxy that can stop to serve the connections it has.
-type forgetful struct {
-	t      *testing.T
-	l      net.Listener
-	target string
-	work   sync.WaitGroup
-
-	mu    sync.Mutex // guards conns
-	conns []net.Conn
-	gone  chan struct{} // closed when those of now are forgotten; guarded by mu
-}
-
-func newForgetful(t *testing.T, target string) *forgetful {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &forgetful{t: t, l: l, target: target, gone: make(chan struct{})}
-	f.work.Go(f.accept)
-	t.Cleanup(func() {
-		l.Close()
-		f.forget()
-		f.mu.Lock()
-		for _, c := range f.conns {
-			c.Close()
-		}
-		f.mu.Unlock()
-		f.work.Wait()
-	})
-	return f
-}
-
-func (f *forgetful) addr() string { return f.l.Addr().String() }
-
-func (f *forgetful) forget() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	close(f.gone)
-	f.gone = make(chan struct{})
-}
-
-func (f *forgetful) accept() {
-	for {
-		near, err := f.l.Accept()
-		if err != nil {
-			return
-		}
-		far, err := net.Dial("tcp", f.target)
-		if err != nil {
-			near.Close()
-			continue
-		}
-		f.mu.Lock()
-		f.conns = append(f.conns, near, far)
-		gone := f.gone
-		f.mu.Unlock()
-		f.work.Go(func() { pass(far, near, gone) })
-		f.work.Go(func() { pass(near, far, gone) })
-	}
-}
-
-// pass carries bytes until they are forgotten; then it swallows them.
-func pass(to io.Writer, from io.Reader, gone <-chan struct{}) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		if err != nil {
-			return
-		}
-		select {
-		case <-gone:
-			continue
-		default:
-		}
-		if _, err := to.Write(buf[:n]); err != nil {
-			return
-		}
 	}
 }
 
@@ -353,7 +175,7 @@ func TestAServerThatForbidsScriptsIsUsedWithoutThem(t *testing.T) {
 		t.Error("waiting for replicas is possible without scripts")
 	}
 
-	// Redis 7 has no command that compares.
+	// Redis 7 has no command that compares a value.
 	old := testserver.Redis(t)
 	admin = connect(t, old.Addr())
 	if err := admin.Do(t.Context(), admin.B().Arbitrary(rights...).Build()).Error(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// A program may have many clients, and a Redlock has one for each node.
+// A program may have many clients: a Redlock has one for each node.
 func TestNoRaceAClientTakesLittleMemory(t *testing.T) {
 	s := testserver.Redis(t)
 	const clients, most = 20, 800 << 10
@@ -23,7 +23,7 @@ func TestNoRaceAClientTakesLittleMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		for n := range 3 { // enough for all connections of a client to be made
+		for n := range 3 { // makes all connections of a client
 			if _, err := c.Mutex(fmt.Sprint(i, "-", n)).TryLock(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -36,10 +36,10 @@ func TestNoRaceAClientTakesLittleMemory(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// heap returns what is in use.
+// heap returns the heap in use.
 func heap() uint64 {
 	runtime.GC()
-	runtime.GC() // what has a finalizer goes by the second
+	runtime.GC() // frees objects with finalizers
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain lets more tests run beside each other than there are processors: many
+// TestMain lets more tests run in parallel than there are processors: many
 // of them wait for a lease to expire.
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -27,7 +27,7 @@ func TestLawsWithReplicasWaitedFor(t *testing.T) {
 	s := testserver.Redis(t)
 	testserver.RedisReplica(t, s.Addr())
 	drivertest.Run(t, harness(t, redis.ClientOption{InitAddress: []string{s.Addr()}, ForceSingleClient: true, DisableCache: true},
-		redislock.Wait(1, 5*time.Second)))
+		redislock.WithWait(1, 5*time.Second)))
 }
 
 func TestLawsBehindSentinels(t *testing.T) {
@@ -42,8 +42,8 @@ func TestLawsInACluster(t *testing.T) {
 	drivertest.Run(t, harness(t, redis.ClientOption{InitAddress: s.Addrs(), DisableCache: true}))
 }
 
-// harness runs the suite on one client, each case under a prefix of its own, so
-// that it can be seen what a case has left behind.
+// harness runs the suite on one client, each case under its own prefix, so that Clean can
+// see what a case leaves.
 func harness(t *testing.T, o redis.ClientOption, opts ...redislock.Option) drivertest.Harness {
 	c, err := redis.NewClient(o)
 	if err != nil {
@@ -53,7 +53,7 @@ func harness(t *testing.T, o redis.ClientOption, opts ...redislock.Option) drive
 	var cases atomic.Int64
 	var prefixes sync.Map // of engines
 	open := func(prefix string) driver.Engine {
-		e := rueidis.New(c, append(opts, redislock.Prefix(prefix))...)
+		e := rueidis.New(c, append(opts, redislock.WithPrefix(prefix))...)
 		prefixes.Store(e, prefix)
 		return e
 	}
@@ -74,7 +74,7 @@ func harness(t *testing.T, o redis.ClientOption, opts ...redislock.Option) drive
 	}
 }
 
-// leftovers reports the keys under prefix but for fences.
+// leftovers reports keys under prefix, except fences.
 func leftovers(c redis.Client, prefix string) error {
 	for _, n := range c.Nodes() {
 		keys, err := n.Do(context.Background(), n.B().Keys().Pattern(prefix+"*").Build()).AsStrSlice()
@@ -83,7 +83,7 @@ func leftovers(c redis.Client, prefix string) error {
 		}
 		for _, key := range keys {
 			if !isFence(strings.TrimPrefix(key, prefix)) {
-				value, _ := n.Do(context.Background(), n.B().Get().Key(key).Build()).ToString() // for the message; it may be no string
+				value, _ := n.Do(context.Background(), n.B().Get().Key(key).Build()).ToString() // for the message; it may not be a string
 				return fmt.Errorf("key %q, %q", key, value)
 			}
 		}
@@ -91,8 +91,7 @@ func leftovers(c redis.Client, prefix string) error {
 	return nil
 }
 
-// isFence reports whether what follows the prefix is a fence, or what a quorum's
-// node knows of it, which stay.
+// isFence reports whether the rest of a key is a fence or a quorum membership, which stay.
 func isFence(rest string) bool {
 	return rest == "\x01f" || rest == "\x01q" || strings.HasPrefix(rest, "\x01{") && strings.HasSuffix(rest, "}f")
 }

@@ -35,12 +35,12 @@ func TestTLSIsCheckedAndNeverLeftOut(t *testing.T) {
 		"rediss://" + right + "?tls-ca=" + cert:                                           true,
 		"redis://" + right + "?tls=yes&tls-ca=" + cert:                                    true,
 		"rediss://" + right + "?tls-ca=" + cert + "&tls-cert=" + cert + "&tls-key=" + key: true,
-		"rediss://" + right:                                                      false, // nobody vouches for it
+		"rediss://" + right:                                                      false, // not signed by a known authority
 		"rediss://" + right + "?tls-ca=" + other:                                 false,
 		"rediss://" + wrongName + "?tls-ca=" + elsewhere:                         false,
 		"rediss://" + wrongName + "?tls-ca=" + elsewhere + "&tls-name=192.0.2.1": true,
-		"redis://" + right:                                                       false, // it speaks TLS only
-		"redis://" + right + "?tls-ca=" + cert:                                   false, // and this says nothing of TLS
+		"redis://" + right:                                                       false, // the server requires TLS
+		"redis://" + right + "?tls-ca=" + cert:                                   false, // without TLS
 		"rediss://" + right + "?tls=no":                                          false,
 		"rediss://" + right + "?tls-ca=" + filepath.Join(dir, "missing"):         false,
 		"rediss://" + right + "?tls-ca=" + cert + "&tls-cert=" + cert:            false,
@@ -55,7 +55,7 @@ func TestTLSIsCheckedAndNeverLeftOut(t *testing.T) {
 	}
 }
 
-// certificate writes one that vouches for itself, and its key.
+// certificate writes a self-signed certificate and its key.
 func certificate(t *testing.T, dir, name string, ip net.IP) (cert, key string) {
 	t.Helper()
 	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -61,7 +61,7 @@ func newConn(dial zk.Dialer, servers int) *Conn {
 // maxIdle is how many goroutines wait for the next call.
 const maxIdle = 32
 
-// changeLocked wakes those who wait for a change of the connection's state.
+// changeLocked wakes callers that wait for a change of the connection's state.
 func (c *Conn) changeLocked() {
 	close(c.changed)
 	c.changed = make(chan struct{})

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// Between the end of a TCP connection and the library's event about it there is none, and
-// yet the library dials through the hook.
+// Between the end of a TCP connection and the library's event about it there is no connection,
+// and yet the library dials through the hook.
 func TestAConnectionThatHasJustEndedIsNotTakenForABypass(t *testing.T) {
 	t.Parallel()
 	c := Hooked(nil, nil)

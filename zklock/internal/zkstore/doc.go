@@ -5,7 +5,7 @@
 // What a caller can rely on:
 //
 //   - Every call returns soon after its ctx has ended. The request itself may still be
-//     sent and carried out; its outcome is reported to whoever asked for it with Start.
+//     sent and carried out; its outcome is reported to the caller of Start.
 //   - A call of a [Session] is never carried out in a later ZooKeeper session of the same
 //     connection, if it names a guard; without one, it is not begun there.
 //   - [Session.ValidUntil] is a moment before which the servers do not expire the session.

@@ -1,0 +1,165 @@
+package etcdstore
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// MaxOps is how many operations a server accepts in one transaction by default.
+const MaxOps = 128
+
+// MaxCallTimeout is the longest time that a call waits for an answer. The client alone
+// would repeat a call without end where nothing listens.
+const MaxCallTimeout = 5 * time.Second
+
+// callTimeout is how long one call under a lease waits for an answer. A member that is
+// silent, and whose connection still stands, must not keep the caller from the other
+// members: the caller repeats, and the client takes its members in turn.
+func callTimeout(ttl time.Duration) time.Duration {
+	return min(max(ttl/6, 2*time.Second), MaxCallTimeout)
+}
+
+// Calls are the calls of a client, each bounded by one timeout.
+type Calls struct {
+	client  *clientv3.Client
+	timeout time.Duration // 0: only the caller's ctx ends a call
+}
+
+// Timeout is how long a call waits for an answer.
+func (c Calls) Timeout() time.Duration { return c.timeout }
+
+// Untimed returns the calls without a timeout of their own.
+func (c Calls) Untimed() Calls { return Calls{client: c.client} }
+
+// Do carries out op once.
+func (c Calls) Do(ctx context.Context, op clientv3.Op) (reply clientv3.OpResponse, err error) {
+	err = c.once(ctx, func(call context.Context) (err error) {
+		reply, err = c.client.Do(call, op)
+		return err
+	})
+	return reply, err
+}
+
+// Commit sends a transaction once.
+func (c Calls) Commit(ctx context.Context, ifs []clientv3.Cmp, then, els []clientv3.Op) (reply *clientv3.TxnResponse, err error) {
+	err = c.once(ctx, func(call context.Context) (err error) {
+		reply, err = c.client.Txn(call).If(ifs...).Then(then...).Else(els...).Commit()
+		return err
+	})
+	return reply, err
+}
+
+// Check reports whether all conditions hold in the cluster. The read of key makes it a
+// question to the cluster: a transaction without operations is answered by one member,
+// which may be behind.
+func (c Calls) Check(ctx context.Context, key string, conditions ...clientv3.Cmp) (bool, error) {
+	reply, err := c.Commit(ctx, conditions, []clientv3.Op{clientv3.OpGet(key, clientv3.WithCountOnly())}, nil)
+	return err == nil && reply.Succeeded, err
+}
+
+// DeleteIf deletes a key if all conditions hold, and reports whether it did.
+func (c Calls) DeleteIf(ctx context.Context, key string, conditions ...clientv3.Cmp) (bool, error) {
+	reply, err := c.Commit(ctx, conditions, []clientv3.Op{clientv3.OpDelete(key)}, nil)
+	return err == nil && reply.Succeeded, err
+}
+
+// Get reads keys, and again where no member answered in time.
+func (c Calls) Get(ctx context.Context, keys Range, opts ...clientv3.OpOption) (reply *clientv3.GetResponse, err error) {
+	err = c.repeat(ctx, func(call context.Context) (err error) {
+		reply, err = c.client.Get(call, keys.From, keys.options(opts)...)
+		return err
+	})
+	return reply, err
+}
+
+// Read carries out reads as of one revision, and again where no member answered in time.
+func (c Calls) Read(ctx context.Context, reads []clientv3.Op) (reply *clientv3.TxnResponse, err error) {
+	err = c.repeat(ctx, func(call context.Context) (err error) {
+		reply, err = c.client.Txn(call).Then(reads...).Commit()
+		return err
+	})
+	return reply, err
+}
+
+// Grant asks for a lease of at least ttl, rounded up to whole seconds and to the
+// server's minimum, and returns the TTL that was granted.
+func (c Calls) Grant(ctx context.Context, ttl time.Duration) (id clientv3.LeaseID, granted time.Duration, err error) {
+	err = c.once(ctx, func(call context.Context) error {
+		reply, err := c.client.Grant(call, int64((ttl+time.Second-1)/time.Second))
+		if err == nil {
+			id, granted = reply.ID, time.Duration(reply.TTL)*time.Second
+		}
+		return err
+	})
+	return id, granted, err
+}
+
+// Revoke ends a lease and deletes its keys in the same step.
+func (c Calls) Revoke(ctx context.Context, id clientv3.LeaseID) error {
+	return c.once(ctx, func(call context.Context) error {
+		_, err := c.client.Revoke(call, id)
+		return err
+	})
+}
+
+// TimeToLive reads a lease. TTL is negative where there is no such lease.
+func (c Calls) TimeToLive(ctx context.Context, id clientv3.LeaseID, opts ...clientv3.LeaseOption) (reply *clientv3.LeaseTimeToLiveResponse, err error) {
+	err = c.once(ctx, func(call context.Context) (err error) {
+		reply, err = c.client.TimeToLive(call, id, opts...)
+		return err
+	})
+	return reply, err
+}
+
+func (c Calls) once(ctx context.Context, f func(context.Context) error) error {
+	call, cancel := c.bound(ctx)
+	defer cancel()
+	return classify(ctx, f(call))
+}
+
+// readTries is how often a read is sent. A caller that needs three answers, from three
+// members in turn of which one is silent, would otherwise never have all of them.
+const readTries = 3
+
+// repeat makes a call that only reads, and again after a timeout of its own: a read has
+// no outcome that could be unknown.
+func (c Calls) repeat(ctx context.Context, f func(context.Context) error) error {
+	for try := 1; ; try++ {
+		call, cancel := c.bound(ctx)
+		err := f(call)
+		timedOut := call.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil || !timedOut || try == readTries {
+			return classify(ctx, err)
+		}
+	}
+}
+
+// bound adds the timeout to ctx.
+func (c Calls) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.timeout == 0 {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	return hiddenDeadline{ctx}, cancel
+}
+
+// hiddenDeadline is a context that ends at its deadline but does not announce it. An
+// announced deadline is sent to the server with every call, and costs some percent of
+// a small transaction; the server learns of the end when it comes.
+type hiddenDeadline struct{ context.Context }
+
+// Deadline reports that there is none.
+func (hiddenDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,187 @@
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A Lease is a lease of the cluster that lives while KeepAlive is called. Calls under
+// it wait no longer for an answer than its TTL allows.
+type Lease struct {
+	Calls
+	ID  clientv3.LeaseID
+	TTL time.Duration // as granted
+
+	store   *Store
+	ctx     context.Context // ends when Close begins, also the store's
+	cancel  context.CancelFunc
+	streams keepAliveStreams
+}
+
+// OpenLease asks for a lease.
+func (s *Store) OpenLease(ctx context.Context, ttl time.Duration) (*Lease, error) {
+	calls := Calls{s.client, callTimeout(ttl)}
+	id, granted, err := calls.Grant(ctx, ttl)
+	if err != nil {
+		return nil, err
+	}
+	calls.timeout = callTimeout(granted)
+	l := &Lease{Calls: calls, ID: id, TTL: granted, store: s}
+	l.ctx, l.cancel = context.WithCancel(s.tasks.ctx)
+	return l, nil
+}
+
+// Context ends when Close begins, of the lease or of its store.
+func (l *Lease) Context() context.Context { return l.ctx }
+
+// Watch starts a watch that ends with the lease.
+func (l *Lease) Watch(keys Range) *Watch { return l.store.Watch(l.ctx, keys, l.timeout) }
+
+// Close revokes the lease. The cluster deletes its keys in the same step, and refuses
+// every later put under it. A lease that was not there is not an error.
+func (l *Lease) Close(ctx context.Context) error {
+	l.cancel()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := l.Untimed().Revoke(ctx, l.ID); err != nil && !errors.Is(err, driver.ErrGone) {
+		return err
+	}
+	return nil
+}
+
+// errNotRenewed says that the lease exists and was not renewed.
+var errNotRenewed = fmt.Errorf("%w: a member of etcd does not know the lease yet", driver.ErrUnreachable)
+
+// KeepAlive renews the lease once. ErrGone says that the lease has ended. A reply that
+// the lease is not found is verified with a second question: a member that has not
+// caught up may not know the lease yet.
+func (l *Lease) KeepAlive(ctx context.Context) error {
+	ttl, err := l.renew(ctx)
+	if l.ctx.Err() != nil {
+		return driver.ErrGone
+	}
+	if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return classify(ctx, err)
+	}
+	if err == nil && ttl > 0 {
+		return nil
+	}
+	if err := l.Exists(ctx); err != nil {
+		return err
+	}
+	return errNotRenewed
+}
+
+// Exists returns ErrGone if the lease is not there.
+func (l *Lease) Exists(ctx context.Context) error {
+	_, err := l.find(ctx)
+	return err
+}
+
+// Keys returns the keys under the lease, and a revision at which, or after which, they
+// were there.
+func (l *Lease) Keys(ctx context.Context) (keys [][]byte, revision int64, err error) {
+	found, err := l.find(ctx, clientv3.WithAttachedKeys())
+	if err != nil {
+		return nil, 0, err
+	}
+	return found.Keys, found.Revision, nil
+}
+
+func (l *Lease) find(ctx context.Context, opts ...clientv3.LeaseOption) (*clientv3.LeaseTimeToLiveResponse, error) {
+	found, err := l.Untimed().TimeToLive(ctx, l.ID, opts...)
+	if err == nil && found.TTL < 0 {
+		err = driver.ErrGone
+	}
+	return found, err
+}
+
+// keepAliveStreams keeps the stream of the last keepalive for the next one: under a
+// password, opening a stream costs the server a hash that is slow by design. The
+// client's own keepalive loop is not used, because it hides when a message was sent.
+type keepAliveStreams struct {
+	mu   sync.Mutex       // guards idle
+	idle *keepAliveStream // nil: none, or in use
+}
+
+type keepAliveStream struct {
+	pb.Lease_LeaseKeepAliveClient
+	cancel context.CancelFunc
+}
+
+// renew sends one keepalive and returns the TTL of the reply. A call that is stuck
+// keeps its stream, and the next call opens another. An idle stream that broke, by a
+// restart or a change of leader, is replaced: its error says nothing about now.
+func (l *Lease) renew(ctx context.Context) (ttl int64, err error) {
+	if l.client.ActiveConnection() == nil { // a client put together from parts
+		reply, err := l.client.KeepAliveOnce(ctx, l.ID)
+		if err != nil {
+			return 0, err
+		}
+		return reply.TTL, nil
+	}
+	l.streams.mu.Lock()
+	stream := l.streams.idle
+	l.streams.idle = nil
+	l.streams.mu.Unlock()
+	if stream != nil {
+		if ttl, err = l.renewOver(ctx, stream); err == nil || ctx.Err() != nil {
+			return ttl, err
+		}
+	}
+	if stream, err = l.openKeepAlive(ctx); err != nil {
+		return 0, err
+	}
+	return l.renewOver(ctx, stream)
+}
+
+// renewOver sends a keepalive over stream, and keeps the stream if it still works.
+func (l *Lease) renewOver(ctx context.Context, stream *keepAliveStream) (ttl int64, err error) {
+	stop := context.AfterFunc(ctx, stream.cancel) // the end of ctx ends the call, and with it the stream
+	reply, err := stream.renew(l.ID)
+	if !stop() || err != nil {
+		stream.cancel()
+		return 0, driver.Join(ctx.Err(), err)
+	}
+	l.streams.mu.Lock()
+	defer l.streams.mu.Unlock()
+	if l.streams.idle != nil || l.ctx.Err() != nil {
+		stream.cancel()
+	} else {
+		l.streams.idle = stream
+	}
+	return reply.TTL, nil
+}
+
+// openKeepAlive opens a stream that outlives ctx and ends with the lease.
+func (l *Lease) openKeepAlive(ctx context.Context) (*keepAliveStream, error) {
+	own, cancel := context.WithCancel(clientv3.WithRequireLeader(l.ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	stream, err := clientv3.RetryLeaseClient(l.client).LeaseKeepAlive(own)
+	if !stop() || err != nil {
+		cancel()
+		return nil, driver.Join(ctx.Err(), err)
+	}
+	return &keepAliveStream{stream, cancel}, nil
+}
+
+func (s *keepAliveStream) renew(id clientv3.LeaseID) (*pb.LeaseKeepAliveResponse, error) {
+	if err := s.Send(&pb.LeaseKeepAliveRequest{ID: int64(id)}); err != nil {
+		// io.EOF says only that the stream has ended; Recv returns the reason.
+		if _, reason := s.Recv(); reason != nil {
+			err = reason
+		}
+		return nil, err
+	}
+	return s.Recv()
+}

@@ -1,0 +1,88 @@
+package goredis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	redis "github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/redislock/goredis"
+)
+
+// patient opens a session on a client with a long read timeout.
+func patient(t *testing.T, p *faultproxy.Proxy) driver.Session {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: p.Addr(), ReadTimeout: time.Minute, PoolSize: 20})
+	e := goredis.New(c)
+	t.Cleanup(func() {
+		p.Heal()
+		p.Reset() // otherwise Close would wait for replies
+		_ = e.Close()
+		_ = c.Close()
+	})
+	return session(t, e, time.Minute)
+}
+
+// enterAll enters n names concurrently and returns the errors.
+func enterAll(ctx context.Context, one driver.Session, n int) []error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() {
+			_, errs[i] = one.Enter(ctx, mutex(fmt.Sprintf("%x", i+1), fmt.Sprint("name", i)))
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+func TestCallsDoNotWaitForThoseThatAreNotAnswered(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	p := faultproxy.New(t, s.Addr())
+	one := patient(t, p)
+	const silent, n = 2, 50
+	p.SwallowReplies(silent, faultproxy.Matching(scripted))
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	unanswered := 0
+	for i, err := range enterAll(ctx, one, n) {
+		if errors.Is(err, context.DeadlineExceeded) {
+			unanswered++ // by itself, or in a batch
+		} else if err != nil {
+			t.Errorf("name %d: %v", i, err)
+		}
+	}
+	if unanswered == 0 || unanswered == n {
+		t.Errorf("%d of %d calls were not answered, of which %d replies were lost", unanswered, n, silent)
+	}
+	if _, err := one.Enter(t.Context(), mutex("ffff", "another")); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+func TestEveryCallComesBackWhenItsCtxEnds(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	p := faultproxy.New(t, s.Addr())
+	one := patient(t, p)
+	p.BlackHole(faultproxy.Both)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	began := time.Now()
+	for i, err := range enterAll(ctx, one, 50) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("name %d: %v, not ctx's error", i, err)
+		}
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("they came back after %v", took)
+	}
+}

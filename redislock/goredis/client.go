@@ -1,0 +1,135 @@
+package goredis
+
+import (
+	"context"
+	"fmt"
+
+	redis "github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/redislock/internal/redisclient"
+)
+
+// client implements redisclient.Client.
+type client struct {
+	c       redis.UniversalClient
+	pool    *driverkit.Pool // of calls, which may go on after their ctx has ended
+	batcher *batcher        // nil: calls are for more than one server
+}
+
+// idleWorkers is the number of goroutines kept for calls.
+const idleWorkers = 128
+
+func newClient(c redis.UniversalClient) *client {
+	cl := &client{c: c, pool: driverkit.NewPool(idleWorkers)}
+	if _, one := c.(*redis.Client); one {
+		cl.batcher = &batcher{c: c, pool: cl.pool}
+	}
+	return cl
+}
+
+func (c *client) Clustered() bool {
+	_, ok := c.c.(*redis.ClusterClient)
+	return ok
+}
+
+// Close waits for calls that were given up; the client's own timeouts end them.
+func (c *client) Close() error {
+	c.pool.Close()
+	return nil
+}
+
+// supported refuses a client whose servers do not know each other.
+func (c *client) supported() error {
+	switch c.c.(type) {
+	case *redis.Client, *redis.ClusterClient:
+		return nil
+	}
+	return fmt.Errorf("goredis: a %T: %w", c.c, driver.ErrUnsupported)
+}
+
+func (c *client) Do(ctx context.Context, call redisclient.Call) (redisclient.Reply, error) {
+	if err := c.supported(); err != nil {
+		return redisclient.Reply{}, err
+	}
+	if c.batcher != nil {
+		return c.batcher.do(ctx, call)
+	}
+	cmd := encode(ctx, &call)
+	if !c.within(ctx, func() { _ = c.c.Process(withoutDone{ctx}, cmd) }) {
+		return redisclient.Reply{}, ctx.Err()
+	}
+	return result(cmd)
+}
+
+func (c *client) DoMany(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer) {
+	c.pipeline(ctx, c.c, calls, out)
+}
+
+// DoManyFresh is DoMany: go-redis drops a connection that failed, so the next call has
+// another.
+func (c *client) DoManyFresh(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer) {
+	c.DoMany(ctx, calls, out)
+}
+
+// Pipeline uses that go-redis sends a pipeline on one connection. In a cluster it goes
+// to the node of the key: a pipeline of the cluster client could be split by a
+// redirection, and WAIT be answered by another node than the one that granted.
+func (c *client) Pipeline(ctx context.Context, calls []redisclient.Call) ([]redisclient.Answer, error) {
+	cluster, clustered := c.c.(*redis.ClusterClient)
+	if !clustered {
+		return c.pipelineOn(ctx, c.c, calls)
+	}
+	return redisclient.FollowMove(ctx, c, calls, func() ([]redisclient.Answer, error) {
+		node, err := cluster.MasterForKey(ctx, calls[0].Keys[0])
+		if err != nil {
+			return nil, err
+		}
+		return c.pipelineOn(ctx, node, calls)
+	})
+}
+
+// A pipeliner is a client, or one node of a cluster.
+type pipeliner interface{ Pipeline() redis.Pipeliner }
+
+// pipelineOn sends a pipeline, and fails unless every call has a reply.
+func (c *client) pipelineOn(ctx context.Context, on pipeliner, calls []redisclient.Call) ([]redisclient.Answer, error) {
+	out := make([]redisclient.Answer, len(calls))
+	c.pipeline(ctx, on, calls, out)
+	for _, a := range out {
+		if a.Err != nil && redisclient.Code(a.Err) == "" {
+			return nil, a.Err
+		}
+	}
+	return out, nil
+}
+
+// pipeline sends calls in one pipeline and answers each.
+func (c *client) pipeline(ctx context.Context, on pipeliner, calls []redisclient.Call, out []redisclient.Answer) {
+	if err := c.supported(); err != nil {
+		for i := range out {
+			out[i].Err = err
+		}
+		return
+	}
+	p, cmds := queue(ctx, on, calls)
+	if !c.within(ctx, func() { _, _ = p.Exec(withoutDone{ctx}) }) {
+		for i := range out {
+			out[i].Err = ctx.Err()
+		}
+		return
+	}
+	results(cmds, out)
+}
+
+// within runs call and returns when ctx ends, which go-redis by itself does not notice
+// while it reads. It reports whether call has ended.
+func (c *client) within(ctx context.Context, call func()) bool {
+	done := make(chan struct{})
+	c.pool.Do(func() { // ends by the client's timeouts; Close waits for it
+		defer close(done)
+		call()
+	})
+	return await(ctx, done, func() {}) == nil
+}

@@ -1,0 +1,38 @@
+package goredis
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// slowCall is how long a caller waits before it also selects on ctx.Done.
+const slowCall = 5 * time.Millisecond
+
+var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
+
+// await waits until done, or ctx ends. Selecting on ctx.Done can cost as much as a call,
+// and calls are short: so that begins only after slow was called.
+func await(ctx context.Context, done <-chan struct{}, slow func()) error {
+	t := timers.Get().(*time.Timer)
+	t.Reset(slowCall)
+	defer timers.Put(t)
+	defer t.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-t.C:
+		slow()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// withoutDone is a ctx whose end is noticed by await; go-redis uses at most the deadline.
+type withoutDone struct{ context.Context }
+
+func (withoutDone) Done() <-chan struct{} { return nil }

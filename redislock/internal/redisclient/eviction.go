@@ -1,0 +1,147 @@
+package redisclient
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	evictionRecheck = time.Minute     // how often the server's eviction policy is read again
+	refusedRecheck  = time.Second     // how often while it is refused
+	evictionTimeout = 5 * time.Second // of a check in the background
+)
+
+// An EvictionCheck knows whether the server may evict keys. An operator can change
+// that at any time, and a failover brings another server, so the policy is read again
+// from time to time. While keys may be evicted, nothing new is granted.
+type EvictionCheck struct {
+	c       Client
+	allowed bool
+	every   time.Duration
+
+	checking chan struct{}            // buffered by one: has room while nobody checks
+	known    atomic.Bool              // it was read once
+	refusal  atomic.Pointer[evicting] // nil: keys are not evicted
+	checked  atomic.Int64             // when it was last read, unix ns
+
+	running context.Context // ends when Close begins
+	stop    context.CancelFunc
+	tasks   sync.WaitGroup // checks in the background; Close waits for them
+	mu      sync.Mutex     // guards closed
+	closed  bool
+}
+
+// evicting is the error of a server that may evict keys.
+type evicting string
+
+func (e evicting) Error() string { return string(e) }
+
+// NewEvictionCheck returns a check of c's servers. allowed accepts eviction; every is the
+// time between checks, 0 for the default.
+func NewEvictionCheck(c Client, allowed bool, every time.Duration) *EvictionCheck {
+	if every == 0 {
+		every = evictionRecheck
+	}
+	e := &EvictionCheck{c: c, allowed: allowed, every: every, checking: make(chan struct{}, 1)}
+	e.running, e.stop = context.WithCancel(context.Background())
+	return e
+}
+
+// Err returns why nothing may be granted. It asks the server only if the policy is not
+// yet known, or was refused when it was last read.
+func (e *EvictionCheck) Err(ctx context.Context) error {
+	switch {
+	case !e.known.Load():
+		return e.check(ctx, 0)
+	case e.refusal.Load() != nil:
+		return e.check(ctx, refusedRecheck)
+	}
+	return nil
+}
+
+// Refresh reads the policy in the background if that is due.
+func (e *EvictionCheck) Refresh() {
+	if e.allowed || time.Since(time.Unix(0, e.checked.Load())) < e.every {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	e.checked.Store(time.Now().UnixNano())
+	e.tasks.Go(func() { // ends by evictionTimeout, or with running; Close waits for it
+		ctx, cancel := context.WithTimeout(e.running, evictionTimeout)
+		defer cancel()
+		_ = e.check(ctx, 0) // without an answer, the last one stands
+	})
+}
+
+// Close ends the checks in the background and waits for them.
+func (e *EvictionCheck) Close() {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.stop()
+	e.tasks.Wait()
+}
+
+// check reads the policy unless it was read less than age ago.
+func (e *EvictionCheck) check(ctx context.Context, age time.Duration) error {
+	select {
+	case e.checking <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-e.checking }()
+	if !e.known.Load() || time.Since(time.Unix(0, e.checked.Load())) >= age {
+		refusal, err := e.read(ctx)
+		if err != nil {
+			return err
+		}
+		e.refusal.Store(refusal)
+		e.checked.Store(time.Now().UnixNano())
+		e.known.Store(true)
+	}
+	if refusal := e.refusal.Load(); refusal != nil {
+		return *refusal
+	}
+	return nil
+}
+
+// read asks all masters. A server that does not permit INFO is trusted.
+func (e *EvictionCheck) read(ctx context.Context) (*evicting, error) {
+	answers, err := e.c.DoMasters(ctx, Call{Name: "INFO", Args: []string{"memory"}})
+	if err != nil {
+		return nil, Wrap(err)
+	}
+	for _, a := range answers {
+		if Code(a.Err) == "NOPERM" {
+			continue
+		}
+		if a.Err != nil {
+			return nil, Wrap(a.Err)
+		}
+		policy, limit := InfoField(a.Text, "maxmemory_policy"), InfoField(a.Text, "maxmemory")
+		if e.allowed || policy == "" || policy == "noeviction" || limit == "0" {
+			continue
+		}
+		refusal := evicting(fmt.Sprintf("redislock: the server may evict locks (maxmemory-policy is %s): set it to noeviction, or accept that (WithEvictionAllowed, ?allow-eviction=yes)", policy))
+		return &refusal, nil
+	}
+	return nil, nil
+}
+
+// InfoField returns the value of a line "name:value" of INFO.
+func InfoField(info, name string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,79 @@
+package redisclient
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// Run sends a call. A server that does not know its script has not run it, so the
+// call is sent again with the text.
+func Run(ctx context.Context, c Client, call Call) (Reply, error) {
+	r, err := c.Do(ctx, call)
+	if Code(err) == "NOSCRIPT" {
+		r, err = c.Do(ctx, call.WithText())
+	}
+	return r, err
+}
+
+// RunMany sends calls of one script by send, which is DoMany or DoManyFresh of a
+// client. Where the server does not know the script, one call carries the text and the
+// others follow by digest; in a cluster that is repeated for each node.
+func RunMany(ctx context.Context, send func(context.Context, []Call, []Answer), calls []Call, out []Answer) {
+	send(ctx, calls, out)
+	for {
+		var again []Call
+		var at []int
+		for i := range out {
+			if Code(out[i].Err) == "NOSCRIPT" {
+				again, at = append(again, calls[i]), append(at, i)
+			}
+		}
+		if len(again) == 0 {
+			return
+		}
+		again[0] = again[0].WithText()
+		more := make([]Answer, len(again))
+		send(ctx, again[:1], more[:1])
+		if len(again) > 1 {
+			send(ctx, again[1:], more[1:])
+		}
+		for i, to := range at {
+			out[to] = more[i]
+		}
+	}
+}
+
+// RunAndWait runs a script, and in the same packet on the same connection WAIT, which
+// counts only the writes of its own connection. It returns the number of replicas
+// that have confirmed within a time.
+func RunAndWait(ctx context.Context, c Client, call Call, replicas int, within time.Duration) (r Reply, confirmed int, err error) {
+	wait := Call{Name: "WAIT", Args: []string{
+		strconv.Itoa(replicas), strconv.FormatInt(max(within.Milliseconds(), 1), 10), // 0 would wait for ever
+	}}
+	out, err := c.Pipeline(ctx, []Call{call, wait})
+	if err == nil && Code(out[0].Err) == "NOSCRIPT" {
+		out, err = c.Pipeline(ctx, []Call{call.WithText(), wait})
+	}
+	if err != nil {
+		return Reply{}, 0, err
+	}
+	if out[0].Err != nil {
+		return Reply{}, 0, out[0].Err
+	}
+	return out[0].Reply, int(out[1].Int), out[1].Err
+}
+
+// FollowMove sends a pipeline to the node that a cluster client believes to serve its
+// key. A redirection must not split the pipeline, so after MOVED the client learns the
+// new node by a command of its own, and the pipeline is sent once more.
+func FollowMove(ctx context.Context, c Client, calls []Call, send func() ([]Answer, error)) ([]Answer, error) {
+	out, err := send()
+	if err != nil || Code(out[0].Err) != "MOVED" {
+		return out, err
+	}
+	if _, err := c.Do(ctx, Command("EXISTS", calls[0].Keys[0])); err != nil {
+		return nil, err
+	}
+	return send()
+}

@@ -1,0 +1,87 @@
+-- enter: a claim asks for its place, for the first time or again.
+--
+-- KEYS  1 the hold, 2 the line, 3 the fence; then the sets of the line
+-- ARGV  1 "p1 <id> <try> ", 2 " <limit> <session> <ttl> 0 <note>", 3 ttl in ms,
+--       4 "<need> <queue> <channel>", 5 a proposed token, if there is one
+-- ->    the token: held; or a standing: 2 it waits, 3 it may not wait; or {0} a higher
+--       Try is there; or {4} another limit is in use
+local id, try = string.match(ARGV[1], '^p1 (%x+) (%d+) $')
+local mylimit, session, _, note = string.match(ARGV[2], '^ (%d+) (%S+) (%d+) 0 (.*)$')
+local need, queue, channel = string.match(ARGV[4], '^(%d+) (%d) (.*)$')
+local ttl, units = tonumber(ARGV[3]), tonumber(need)
+local exclusive = units >= tonumber(mylimit)
+caller = id
+
+-- If the claim is known, this is a repeated call, or a late one, or it replaces a lower
+-- Try.
+settle()
+local mine, is_holder = find(id)
+if mine then
+  if tonumber(mine.try) > tonumber(try) then
+    save()
+    return {0}
+  end
+  if mine.try == try then
+    if is_holder then
+      call('PEXPIRE', main, ttl)
+    else
+      begin_change()
+      if mine.held then set_shared(ttl) end
+      add(expiries, ms + ttl, id)
+    end
+    save()
+    if is_holder or mine.held then return mine.token end
+    return standing(2, id, mine.token)
+  end
+  if is_holder then
+    free_hold()
+  else
+    drop(mine)
+  end
+  settle()
+end
+
+if not exclusive and count > 0 and limit ~= mylimit then
+  save()
+  return {4}
+end
+local fitting = size[waiting] == 0 and fits(exclusive, units, mylimit)
+if not fitting and queue == '0' then
+  save()
+  return standing(3)
+end
+
+-- The token is made on arrival: the line is first come first served, so the order of
+-- arrival is the order of holding.
+local stamp = clock[1] * 1000000 + clock[2]
+if ARGV[5] then -- a proposal may not raise the fence by more than a second
+  local most = math.min(tonumber(ARGV[5]), stamp + 1000000)
+  stamp = ARGV[6] and most or math.max(stamp, most) -- the nodes of a quorum agree on the proposal, not on the time
+end
+local token = string.format('%.0f', math.max(stamp, (call('GET', KEYS[3]) or 0) + 1))
+call('SET', KEYS[3], token)
+
+if fitting and exclusive then
+  set_hold(ARGV[1] .. token .. ARGV[2], ttl)
+  save()
+  return token
+end
+begin_change() -- after the fence, which a server that is out of memory may refuse
+local held = fitting and '1' or '0'
+local text = table.concat({held, now, try, token, need, mylimit, ARGV[3], queue, session, channel .. '\2' .. note}, ' ')
+if fitting then
+  call('HSET', side, id, text)
+else
+  call('HSET', side, id, text, '#place', token)
+end
+add(expiries, ms + ttl, id)
+if not exclusive then count, limit = count + 1, mylimit end
+if fitting then
+  used = used + units
+  set_shared(ttl)
+  save()
+  return token
+end
+add(waiting, token, id)
+save()
+return standing(2, id, token)

@@ -1,0 +1,37 @@
+package redisline
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/redislock/internal/redisclient"
+)
+
+// store is the part of an engine that its sessions share.
+type store struct {
+	Config
+	subscriptions *driverkit.Subscriptions
+	notify        func(message string) // called with every message for the engine's claims
+}
+
+func newStore(c Config, notify func(string)) *store {
+	return &store{Config: c, subscriptions: driverkit.NewSubscriptions(redisclient.Listen(c.Client)), notify: notify}
+}
+
+// Ready returns why nothing can be granted.
+func (s *store) Ready(ctx context.Context) error {
+	if s.BadOption != nil {
+		return s.BadOption
+	}
+	return s.Eviction.Err(ctx)
+}
+
+// run runs a script.
+func (s *store) run(ctx context.Context, sc *redisclient.Script, keys []string, args ...string) (redisclient.Reply, error) {
+	return redisclient.Run(ctx, s.Client, redisclient.Call{Script: sc, Keys: keys, Args: args})
+}
+
+// wrap wraps the error of a call on name.
+func (s *store) wrap(name string, err error) error {
+	return redisclient.WrapHold(s.Keys.Hold(name), err)
+}

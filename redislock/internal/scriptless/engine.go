@@ -1,0 +1,131 @@
+// Package scriptless keeps holds in a Redis that forbids scripts, by commands that
+// compare a value. It is the plain recipe, SET NX PX and compare-and-delete: there is no
+// line, nothing shared or counted, and there are no tokens.
+package scriptless
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/redislock/internal/keyspace"
+	"github.com/pawl-go/pawl/redislock/internal/redisclient"
+)
+
+// Config is what an engine is made from.
+type Config struct {
+	Client    redisclient.Client
+	Keys      keyspace.Space
+	Eviction  *redisclient.EvictionCheck
+	BadOption error // what every call answers, if it is not nil
+}
+
+// Engine keeps holds without scripts. It is safe for concurrent use.
+type Engine struct {
+	*store
+	sessions *driverkit.Sessions[*session]
+	closing  sync.Once
+}
+
+// New returns an engine. It asks nothing of the server yet.
+func New(c Config) *Engine {
+	return &Engine{
+		store:    &store{Config: c, probing: make(chan struct{}, 1)},
+		sessions: driverkit.NewSessions[*session]("redislock"),
+	}
+}
+
+// Features reports that the plain recipe has holds and nothing else.
+func (e *Engine) Features() driver.Features { return driver.Features{} }
+
+// Open starts a session. The first one finds out which commands the server has.
+func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+	commands, err := e.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := newSession(e.store, commands, o)
+	s.ended = func() { e.sessions.Remove(o.ID, s) }
+	if err := e.sessions.Add(o.ID, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Ready returns why nothing can be granted.
+func (e *Engine) Ready(ctx context.Context) error {
+	_, err := e.ready(ctx)
+	return err
+}
+
+// listPage is the number of names that are read at a time.
+const listPage = 200
+
+// List yields the holds on names that begin with prefix.
+func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		if err := cmp.Or(ctx.Err(), e.BadOption); err != nil {
+			yield(driver.Entry{}, err)
+			return
+		}
+		names, err := e.names(ctx, prefix)
+		if err != nil {
+			yield(driver.Entry{}, redisclient.Wrap(err))
+			return
+		}
+		for page := range slices.Chunk(names, listPage) {
+			if !e.listNames(ctx, page, yield) {
+				return
+			}
+		}
+	}
+}
+
+// Line returns the hold of one name.
+func (e *Engine) Line(ctx context.Context, name string) (line []driver.Entry, err error) {
+	if err := cmp.Or(ctx.Err(), e.BadOption); err != nil {
+		return nil, err
+	}
+	e.listNames(ctx, []string{name}, func(x driver.Entry, failed error) bool {
+		line, err = append(line, x), failed
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return line, nil
+}
+
+// Evict breaks exactly the hold that x shows.
+func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
+	commands, err := e.ready(ctx)
+	if err != nil {
+		return err
+	}
+	key := e.Keys.Hold(x.Name)
+	r, err := e.Client.Do(ctx, redisclient.Command("GET", key))
+	if err != nil {
+		return redisclient.Wrap(err)
+	}
+	if r.Null {
+		return driver.ErrGone
+	}
+	if h := keyspace.ParseHold(x.Name, r.Text, 0); h.ID != x.ID || h.Try != x.Try || h.Fence != x.Fence || h.Foreign != x.Foreign || !x.Held {
+		return driver.ErrGone
+	}
+	return e.remove(ctx, commands, key, r.Text)
+}
+
+// Close ends the open sessions with their holds.
+func (e *Engine) Close() error {
+	err := e.sessions.Close()
+	e.closing.Do(func() {
+		e.Eviction.Close()
+		err = driver.Join(err, e.Client.Close())
+	})
+	return err
+}

@@ -1,0 +1,26 @@
+package rueidis
+
+import (
+	"testing"
+
+	redis "github.com/redis/rueidis"
+)
+
+// noMasters is a cluster client that knows no node.
+type noMasters struct{ redis.Client }
+
+func (noMasters) Mode() redis.ClientMode         { return redis.ClientModeCluster }
+func (noMasters) Nodes() map[string]redis.Client { return nil }
+
+// Without a master, Scan would report no locks, and the eviction policy would count as
+// checked.
+func TestAClusterWithoutAMasterIsAnError(t *testing.T) {
+	t.Parallel()
+	c := newClient(noMasters{}, false)
+	if out, err := c.DoMasters(t.Context(), ping); err == nil {
+		t.Errorf("DoMasters: %v", out)
+	}
+	if err := c.Scan(t.Context(), "*", func([]string) error { return nil }); err == nil {
+		t.Error("Scan found all keys of no node")
+	}
+}

@@ -1,0 +1,114 @@
+package rueidis
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/url"
+	"time"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/redisclient"
+	"github.com/pawl-go/pawl/redislock/internal/redisengine"
+)
+
+func init() {
+	for _, scheme := range []string{"redis", "rediss", "redis-sentinel", "redis-cluster"} {
+		driver.Register(scheme, open)
+	}
+}
+
+const (
+	silence     = 3 * time.Second // after which rueidis takes a connection for dead; a lease of ten seconds outlives it
+	dialTimeout = 5 * time.Second
+)
+
+// open makes an engine of a URL, with a client of its own.
+func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
+	t, err := parse(u, clientOption())
+	if err != nil {
+		return nil, err
+	}
+	c, err := newRedis(ctx, t.client)
+	if err != nil {
+		return nil, err
+	}
+	cl := newClient(c, true)
+	e, err := redisengine.Open(ctx, cl, t.probeScripts, t.options)
+	if err != nil {
+		_ = cl.Close() // with what it has started
+		return nil, err
+	}
+	return e, nil
+}
+
+// newRedis connects. The client library takes no ctx for that.
+func newRedis(ctx context.Context, o redis.ClientOption) (redis.Client, error) {
+	type connected struct {
+		c   redis.Client
+		err error
+	}
+	done := make(chan connected, 1)
+	go func() { // ends by dialTimeout; if the caller has given up, the goroutine below closes the client
+		c, err := redis.NewClient(o)
+		done <- connected{c, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err == nil {
+			return r.c, nil
+		}
+		if r.c != nil {
+			r.c.Close()
+		}
+		return nil, redisclient.Wrap(serverError(r.err))
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.c != nil {
+				r.c.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// clientOption returns the options of every client that is opened by URL.
+func clientOption() redis.ClientOption {
+	return redis.ClientOption{
+		DisableRetry:     true,
+		DisableCache:     true,
+		ConnWriteTimeout: silence,
+		Dialer:           net.Dialer{Timeout: dialTimeout, KeepAlive: time.Second},
+		DialCtxFn:        dial,
+		// By default a connection takes 1.4 MB, and the time to allocate that.
+		RingScaleEachConn:   8, // 256 calls under way
+		ReadBufferEachConn:  32 << 10,
+		WriteBufferEachConn: 32 << 10,
+	}
+}
+
+// dial makes one of the client's connections.
+func dial(ctx context.Context, addr string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout) // the dialer of a sentinel has none
+	defer cancel()
+	c, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c = newSpinConn(c)
+	if secure == nil {
+		return c, nil
+	}
+	if secure.ServerName == "" {
+		secure = secure.Clone()
+		secure.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	t := tls.Client(c, secure)
+	if err := t.HandshakeContext(ctx); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return t, nil
+}
