@@ -124,9 +124,11 @@ func (r *Sessions[S]) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	errs := make([]error, len(open))
-	for i, s := range open {
-		errs[i] = s.Close(ctx)
+	var closing sync.WaitGroup
+	for i, s := range open { // all at once: a stuck session does not use up the time of the others
+		closing.Go(func() { errs[i] = s.Close(ctx) })
 	}
+	closing.Wait()
 	r.finish()
 	r.tasks.Wait()
 	return driver.Join(errs...)
