@@ -19,7 +19,7 @@ type acquisition struct {
 	began instant // when the store was first asked; 0: not yet
 	known bool    // last is the store's answer, to this acquisition or to one that waits for the same
 	last  driver.Standing
-	at    instant // when last was learnt; 0: by another acquisition, or just now
+	at    instant  // when last was learnt; 0: by another acquisition, or just now
 	told  bool     // the wait was counted, and the observer told of it
 	id    string   // of the claim in that event
 	since instant  // when that was

@@ -28,8 +28,8 @@ func TestSoakTenThousandUpdatesOfSixtyFourAreExact(t *testing.T) {
 	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) { count(t, open, 64, time.Hour) })
 }
 
-// count has 64 callers, with so many clients, add one to a cell, each at least once:
-// ten thousand times in all, or as often as they come to it in d.
+// count has 64 callers, on the given number of clients, add one to a cell, each at least
+// once: ten thousand times in all, or until d has passed.
 func count(t *testing.T, open recipetest.Opener, clients int, d time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), d+2*time.Minute)
 	defer cancel()

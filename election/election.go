@@ -27,6 +27,20 @@ const MaxValue = driver.MaxNote
 // ErrNoLeader says that nobody leads.
 var ErrNoLeader = errors.New("no leader")
 
+// Error says which operation on which election failed.
+type Error struct {
+	Op, Name string
+	Err      error
+}
+
+// Error returns the operation, the election's name and what went wrong.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s election %q: %s", e.Op, e.Name, driver.OneLine(e.Err.Error()))
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
 // pollInterval is how often an observer reads the line. Where the engine is a
 // driver.Watcher, it also reads after every departure.
 const pollInterval = 250 * time.Millisecond
@@ -69,16 +83,18 @@ func (l *Leadership) Resign() error { return l.Unlock() }
 // such as an address, while it does. ctx bounds the wait, never the leadership.
 func (e *Election) Campaign(ctx context.Context, value string) (*Leadership, error) {
 	if err := e.check(value); err != nil {
-		return nil, fmt.Errorf("election %q: %w", e.name, err)
+		return nil, e.fail("campaign in", err)
 	}
 	// Fair: every leadership is a claim of its own, which observers can tell apart.
 	opts := slices.Concat(e.opts, []pawl.Option{pawl.WithNote(value), pawl.WithFair()})
 	lease, err := e.c.Mutex(e.lock, opts...).Lock(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("election %q: %w", e.name, err)
+		return nil, e.fail("campaign in", err)
 	}
 	return &Leadership{lease}, nil
 }
+
+func (e *Election) fail(op string, err error) error { return &Error{op, e.name, err} }
 
 func (e *Election) check(value string) error {
 	switch {
@@ -109,7 +125,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 		err = ErrNoLeader
 	}
 	if err != nil {
-		return Leader{}, fmt.Errorf("election %q: %w", e.name, err)
+		return Leader{}, e.fail("leader of", err)
 	}
 	return l, nil
 }
@@ -154,7 +170,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				if !yield(Leader{}, fmt.Errorf("election %q: %w", e.name, err)) || e.err != nil || errors.Is(err, pawl.ErrClosed) {
+				if !yield(Leader{}, e.fail("observe", err)) || e.err != nil || errors.Is(err, pawl.ErrClosed) {
 					return
 				}
 			case !seen.show(l, yield):

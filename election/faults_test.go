@@ -119,8 +119,8 @@ func (c *child) overBy(t *testing.T, began time.Time) {
 }
 
 // undisturbed runs a round of an election, and another one if the machine or the
-// store stood still in it: the times that are promised are those of one that runs.
-// That at most one leads is not such a promise, and is never tried again.
+// store stalled in it: the promised times hold only without a stall. That at most one
+// leads holds always, and is not retried.
 func undisturbed(t *testing.T, open recipetest.Opener, round func(name string) error) {
 	t.Helper()
 	for i := range 8 {
@@ -144,7 +144,7 @@ func standstill(t *testing.T, open recipetest.Opener) func() time.Duration {
 	c := open(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	longest := make(chan time.Duration)
-	go func() { // whoever asks waits for it
+	go func() { // the caller waits for it
 		worst, last := time.Duration(0), time.Now()
 		for ctx.Err() == nil {
 			for range c.List(ctx, "nothing") {

@@ -7,9 +7,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// The keeper has written down that a lease is lost, and the machine takes the
-// processor from it before it comes to the contexts. Whoever asks meanwhile must
-// hear one answer, whichever way it asks.
+// The keeper has recorded that a lease is lost, and is preempted before it ends the
+// contexts. Err, Context and Unlock must agree meanwhile.
 func TestALeaseThatIsBeingEndedHasEndedForEverybody(t *testing.T) {
 	c := New(memlock.New())
 	defer c.Close()

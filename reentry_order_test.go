@@ -43,7 +43,7 @@ func TestNobodyNestsInAClaimThatWasPassedOn(t *testing.T) {
 
 // The same without a gate waiter: the claim is left, and the nested lease lives for ever.
 func TestNobodyNestsInAClaimThatIsBeingLeft(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		slow := ObserverFunc(func(e Event) {
 			if e.Kind == Released {
 				time.Sleep(time.Millisecond)
@@ -74,7 +74,7 @@ func TestNobodyNestsInAClaimThatIsBeingLeft(t *testing.T) {
 
 // Waiting in a nest whose owner was given back, when the claim is lost.
 func TestLossEndsAWaitInTheNestOfAReleasedLease(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		m := c.Mutex("a", WithReentry())
 		outer := must(t)(m.Lock(t.Context()))
 		inner := must(t)(m.Lock(outer.Context()))

@@ -1,31 +1,31 @@
 /*
- * mend: what lets nodes vote, as in quorum/internal/nodes/rejoin.go. Part of quorum.pml.
+ * repair: how nodes become able to vote, as in quorum/internal/nodes/rejoin.go. Part of quorum.pml.
  *
- * A mender makes one attempt to let a node vote that lost its data: it raises the
- * epoch on so many of those that vote that every majority has one of them, reads
- * their marks, and only then lets the node vote. Its calls are single steps, any
- * of which may be late or never come, so that an attempt may be left half done.
- * A founder lets nodes vote of which none ever has.
+ * A repairer makes one attempt to make a node vote again that lost its data: it raises
+ * the epoch on so many voting nodes that every majority includes one of them, reads
+ * their marks, and only then makes the node vote. Each of its calls is a single step
+ * that may be late or never happen, so that an attempt may stop half-way. A founder
+ * makes nodes vote of which none has voted before.
  */
-#ifndef MENDERS
-#define MENDERS WIPES
+#ifndef REPAIRERS
+#define REPAIRERS WIPES
 #endif
 #ifndef FOUNDERS
 #define FOUNDERS 0
 #endif
 #ifndef LEVEL
-#define LEVEL 0 /* who votes in an older epoch is raised to the newest; for three nodes */
+#define LEVEL 0 /* nodes that vote in an older epoch are raised to the newest; for three nodes */
 #endif
 
-/* What protects the tokens. */
+/* The protections of the tokens. */
 #ifndef ENOUGH
-#define ENOUGH (NODES - NODES / 2) /* nodes of which every majority has one */
+#define ENOUGH (NODES - NODES / 2) /* so many nodes that every majority includes one */
 #endif
 #ifndef FIRST
 #define FIRST 1 /* epochs are raised before marks are read */
 #endif
 #ifndef LIFE
-#define LIFE 1 /* a node that lost its data since it was seen is not touched */
+#define LIFE 1 /* a node that lost its data since it was seen is left alone */
 #endif
 #ifndef MARK
 #define MARK 1 /* the mark of a node that was emptied since it was raised does not count */
@@ -34,18 +34,18 @@
 #define OWN 1 /* no two attempts use the same epoch */
 #endif
 #ifndef SEEN
-#define SEEN 1 /* a node whose epoch changed since it was seen is not touched */
+#define SEEN 1 /* a node whose epoch changed since it was seen is left alone */
 #endif
 #ifndef AGED
-#define AGED 1 /* founding: a node that was emptied is not taken for a new one */
+#define AGED 1 /* founding: an emptied node is not mistaken for a new one */
 #endif
 
-/* Whoever mends or founds is a hand. Epochs of their own are told apart by their
- * last two bits. */
-#define HANDS (MENDERS + FOUNDERS)
+/* A hand is a repairer or a founder. The last two bits of an epoch identify the
+ * hand that made it. */
+#define HANDS (REPAIRERS + FOUNDERS)
 #if HANDS
-bit  same[NODES * HANDS]; /* a node has kept its data since this hand has seen it */
-byte hands;               /* hands that differ in nothing begin in turn */
+bit  same[NODES * HANDS]; /* the node has kept its data since this hand saw it */
+byte hands;               /* equivalent hands start in order */
 #endif
 #if FOUNDERS
 bit  emptied[NODES];
@@ -74,7 +74,7 @@ inline level(n) {
     epoch[n] = newest_vote; printf("node %d is levelled to epoch %d\n", n, epoch[n]) }
 }
 
-#if MENDERS
+#if REPAIRERS
 inline see(n)  {
 #if BACK
   votes[n] = votes[n] && fresh(n); stale[n] = 0;
@@ -82,7 +82,7 @@ inline see(n)  {
   voting[n] = votes[n]; saw[n] = votes[n] * epoch[n]; same[me * NODES + n] = 1
 }
 
-/* The new epoch is above all that answered; one that votes may not have. */
+/* The new epoch is above those of all nodes that answered; a voting node may not have. */
 inline note(n) {
   if
   :: (voting[n] || n == w) && epoch[n] > to -> to = epoch[n]
@@ -92,7 +92,7 @@ inline note(n) {
 
 inline raise(n) {
   d_step { EPOCHS && to && voting[n] && raisable(n) && open ->
-    printf("mender %d raises node %d to epoch %d\n", me, n, to);
+    printf("repairer %d raises node %d to epoch %d\n", me, n, to);
     epoch[n] = to; votes[n] = 1; voting[n] = 0; saw[n] = 0; raised[n] = !joined }
 }
 
@@ -108,7 +108,7 @@ inline raise(n) {
 
 inline mark(n) {
   d_step { to && !joined && done < ENOUGH && readable(n) && open ->
-    printf("mender %d reads the mark of node %d: %d\n", me, n, count[n]);
+    printf("repairer %d reads the mark of node %d: %d\n", me, n, count[n]);
     read[n] = 1; done++; high = MAX(high, count[n]) }
 }
 
@@ -118,7 +118,7 @@ inline join() {
   d_step { !joined && done >= ENOUGH && (!EPOCHS || SUM(up) >= ENOUGH) && open ->
     if
     :: alive(w) && epoch[w] < to ->
-       printf("mender %d lets node %d vote, from %d in epoch %d\n", me, w, high, to);
+       printf("repairer %d lets node %d vote, from %d in epoch %d\n", me, w, high, to);
        count[w] = MAX(count[w], high); epoch[w] = to; votes[w] = 1
     :: else
     fi;
@@ -127,7 +127,7 @@ inline join() {
   }
 }
 
-proctype Mender(byte me) {
+proctype Repairer(byte me) {
   byte w, to, high, done, saw[NODES];
   bit voting[NODES], raised[NODES], read[NODES], joined;
   atomic {
@@ -146,7 +146,7 @@ proctype Mender(byte me) {
     d_step { ALL(see) }
     ALL(note);
     to = NEXT(to);
-    printf("mender %d wants node %d to vote in epoch %d\n", me, w, to)
+    printf("repairer %d wants node %d to vote in epoch %d\n", me, w, to)
   }
   do
   EACH(raise)

@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// rig is an engine whose calls a test can delay, fail, or watch. Each hook gets
+// A faultEngine is an engine whose calls a test can delay, fail, or watch. Each hook gets
 // the real call to make, or not.
-type rig struct {
+type faultEngine struct {
 	driver.Engine
 	features *driver.Features // nil: the engine's own
 
@@ -29,11 +29,11 @@ type rig struct {
 	lost  chan struct{}
 }
 
-// rigged runs fn in a bubble with a client on a rigged memory engine.
-func rigged(t *testing.T, fn func(t *testing.T, c *Client, r *rig), opts ...Option) {
+// withFaults runs fn in a bubble with a client on a withFaults memory engine.
+func withFaults(t *testing.T, fn func(t *testing.T, c *Client, r *faultEngine), opts ...Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{Engine: memlock.New()}
+		r := &faultEngine{Engine: memlock.New()}
 		c := New(r, opts...)
 		defer c.Close()
 		fn(t, c, r)
@@ -41,26 +41,26 @@ func rigged(t *testing.T, fn func(t *testing.T, c *Client, r *rig), opts ...Opti
 }
 
 // set changes hooks.
-func (r *rig) set(change func(r *rig)) {
+func (r *faultEngine) set(change func(r *faultEngine)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(r)
 }
 
-func (r *rig) Features() driver.Features {
+func (r *faultEngine) Features() driver.Features {
 	if r.features != nil {
 		return *r.features
 	}
 	return r.Engine.Features()
 }
 
-func (r *rig) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+func (r *faultEngine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
 	next := func() (driver.Session, error) {
 		s, err := r.Engine.Open(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		return &rigSession{Session: s, r: r, lost: r.lost}, nil
+		return &faultSession{Session: s, r: r, lost: r.lost}, nil
 	}
 	r.mu.Lock()
 	hook := r.open
@@ -71,15 +71,15 @@ func (r *rig) Open(ctx context.Context, o driver.SessionOptions) (driver.Session
 	return hook(ctx, next)
 }
 
-type rigSession struct {
+type faultSession struct {
 	driver.Session
-	r    *rig
+	r    *faultEngine
 	lost chan struct{}
 }
 
-func (s *rigSession) Lost() <-chan struct{} { return s.lost }
+func (s *faultSession) Lost() <-chan struct{} { return s.lost }
 
-func (s *rigSession) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
+func (s *faultSession) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	s.r.mu.Lock()
 	hook := s.r.enter
 	s.r.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *rigSession) Enter(ctx context.Context, c driver.Claim) (driver.Standing
 	return hook(ctx, c, next)
 }
 
-func (s *rigSession) Await(ctx context.Context, c driver.Claim, last driver.Standing) (driver.Standing, error) {
+func (s *faultSession) Await(ctx context.Context, c driver.Claim, last driver.Standing) (driver.Standing, error) {
 	s.r.mu.Lock()
 	hook := s.r.await
 	s.r.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *rigSession) Await(ctx context.Context, c driver.Claim, last driver.Stan
 	return driver.Standing{}, ctx.Err()
 }
 
-func (s *rigSession) Leave(ctx context.Context, c driver.Claim) error {
+func (s *faultSession) Leave(ctx context.Context, c driver.Claim) error {
 	s.r.mu.Lock()
 	hook := s.r.leave
 	s.r.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *rigSession) Leave(ctx context.Context, c driver.Claim) error {
 	return hook(ctx, c, next)
 }
 
-func (s *rigSession) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
+func (s *faultSession) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
 	s.r.mu.Lock()
 	hook := s.r.beat
 	s.r.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *rigSession) Beat(ctx context.Context, live []driver.Claim, out []driver
 	return hook(ctx, live, out, next)
 }
 
-func (s *rigSession) Close(ctx context.Context) error {
+func (s *faultSession) Close(ctx context.Context) error {
 	s.r.mu.Lock()
 	failed := s.r.close
 	s.r.mu.Unlock()
@@ -137,8 +137,8 @@ func (s *rigSession) Close(ctx context.Context) error {
 }
 
 // blackHole makes every call wait for its ctx, as a cut cable does.
-func (r *rig) blackHole() {
-	r.set(func(r *rig) {
+func (r *faultEngine) blackHole() {
+	r.set(func(r *faultEngine) {
 		r.enter = func(ctx context.Context, _ driver.Claim, _ func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
 			<-ctx.Done()
 			return driver.Standing{}, ctx.Err()
@@ -155,8 +155,8 @@ func (r *rig) blackHole() {
 }
 
 // heal takes every hook away.
-func (r *rig) heal() {
-	r.set(func(r *rig) { r.open, r.enter, r.await, r.leave, r.beat = nil, nil, nil, nil, nil })
+func (r *faultEngine) heal() {
+	r.set(func(r *faultEngine) { r.open, r.enter, r.await, r.leave, r.beat = nil, nil, nil, nil, nil })
 }
 
 // gatesInUse returns the gates that somebody has not given back.

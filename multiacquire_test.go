@@ -10,9 +10,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A rigMulti is a rigged session that enters several claims at once.
+// A rigMulti is a withFaults session that enters several claims at once.
 type rigMulti struct {
-	*rigSession
+	*faultSession
 	hook func(ctx context.Context, cs []driver.Claim, next func(context.Context, []driver.Claim) ([]driver.Standing, error)) ([]driver.Standing, error)
 }
 
@@ -26,7 +26,7 @@ var errNoReply = fmt.Errorf("%w: the reply is lost", driver.ErrUnreachable)
 // often it was called before. In the end nothing may be left in the store.
 func atOnce(t *testing.T, hook func(n int, ctx context.Context, cs []driver.Claim, next func(context.Context, []driver.Claim) ([]driver.Standing, error)) ([]driver.Standing, error), fn func(t *testing.T, c *Client, calls *int, singles *int)) {
 	t.Helper()
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		calls, singles := 0, 0
 		r.enter = func(ctx context.Context, _ driver.Claim, next func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
 			singles++
@@ -37,7 +37,7 @@ func atOnce(t *testing.T, hook func(n int, ctx context.Context, cs []driver.Clai
 			if err != nil {
 				return nil, err
 			}
-			return &rigMulti{s.(*rigSession), func(ctx context.Context, cs []driver.Claim, next func(context.Context, []driver.Claim) ([]driver.Standing, error)) ([]driver.Standing, error) {
+			return &rigMulti{s.(*faultSession), func(ctx context.Context, cs []driver.Claim, next func(context.Context, []driver.Claim) ([]driver.Standing, error)) ([]driver.Standing, error) {
 				calls++
 				return hook(calls-1, ctx, cs, next)
 			}}, nil

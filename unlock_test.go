@@ -18,7 +18,7 @@ import (
 func TestTheEndOfASessionLeavesAClaimThatMovedOnAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := make(chan struct{})
-		r := &rig{Engine: memlock.New(), lost: lost}
+		r := &faultEngine{Engine: memlock.New(), lost: lost}
 		again := make(chan struct{})
 		ob := ObserverFunc(func(e Event) {
 			if e.Kind == Lost {
@@ -47,8 +47,8 @@ func TestTheEndOfASessionLeavesAClaimThatMovedOnAlone(t *testing.T) {
 
 // Unlock of a lease without renewal, on a store that takes 5 ms to answer.
 func TestUnlockOfALeaseWithoutRenewalIsNotCalledOff(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
-		r.set(func(r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
+		r.set(func(r *faultEngine) {
 			r.leave = func(ctx context.Context, _ driver.Claim, next func(context.Context) error) error {
 				select {
 				case <-time.After(5 * time.Millisecond):
@@ -67,11 +67,11 @@ func TestUnlockOfALeaseWithoutRenewalIsNotCalledOff(t *testing.T) {
 
 // A sweep meets an Unlock under way.
 func TestASweepDoesNotMakeUnlockReportALoss(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		lostEnter(t, c, r)
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
 		var first atomic.Bool
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.leave = func(ctx context.Context, cl driver.Claim, next func(context.Context) error) error {
 				if cl.ID == l.ID() && !first.Swap(true) {
 					time.Sleep(4 * time.Second) // Unlock's own Leave is slow
@@ -88,11 +88,11 @@ func TestASweepDoesNotMakeUnlockReportALoss(t *testing.T) {
 
 // A sweep ends a claim whose maximum hold is over, before its margin is.
 func TestASweepDoesNotCutTheMarginOfMaxHold(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		start := time.Now()
 		lostEnter(t, c, r)
 		var left time.Duration
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.leave = func(ctx context.Context, _ driver.Claim, next func(context.Context) error) error {
 				err := next(ctx)
 				if err == nil {
@@ -115,10 +115,10 @@ func TestASweepDoesNotCutTheMarginOfMaxHold(t *testing.T) {
 
 // The leaving list in an outage: connection refused, a TryLock every 100 ms.
 func TestTheLeavingListIsBoundedInAnOutage(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		must(t)(c.Mutex("contact").Lock(t.Context())).Unlock()
 		var leaves atomic.Int64
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(context.Context, driver.Claim, enterFunc) (driver.Standing, error) {
 				return driver.Standing{}, driver.ErrUnreachable
 			}
@@ -148,7 +148,7 @@ func TestTheLeavingListIsBoundedInAnOutage(t *testing.T) {
 
 // LockAll goes on waiting after a part was lost.
 func TestLockAllEndsWhenANameWasLost(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		other := second(t, c)
 		must(t)(other.Mutex("b").Lock(t.Context()))
 		done := make(chan error, 1)
@@ -171,7 +171,7 @@ func TestLockAllEndsWhenANameWasLost(t *testing.T) {
 
 // Unlock of several names in a black hole.
 func TestUnlockOfManyNamesBlocksNoLongerThanOfOne(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.LockAll(t.Context(), []string{"a", "b", "c", "d", "e"}))
 		r.blackHole()
 		start := time.Now()
@@ -198,8 +198,8 @@ func TestUnlockAfterAPartWasUnlocked(t *testing.T) {
 
 // Unlock and Close at once.
 func TestCloseDoesNotCallOffAnUnlock(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
-		r.set(func(r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
+		r.set(func(r *faultEngine) {
 			r.leave = func(ctx context.Context, _ driver.Claim, next func(context.Context) error) error {
 				select {
 				case <-time.After(5 * time.Millisecond):
@@ -222,10 +222,10 @@ func TestCloseDoesNotCallOffAnUnlock(t *testing.T) {
 
 // A claim that the store will not let go of, for good.
 func TestALeaveThatIsDeniedIsNotRepeatedForEver(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		var n atomic.Int64
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.leave = func(context.Context, driver.Claim, func(context.Context) error) error {
 				n.Add(1)
 				return driver.ErrDenied
@@ -241,9 +241,9 @@ func TestALeaveThatIsDeniedIsNotRepeatedForEver(t *testing.T) {
 
 // A second Close does not wait for the first.
 func TestASecondCloseWaitsForTheFirst(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, cl driver.Claim, next enterFunc) (driver.Standing, error) {
 				time.Sleep(time.Second)
 				return next(ctx)

@@ -106,7 +106,7 @@ func TestARunThatWasLostIsHeldUntilSomebodyResolvesIt(t *testing.T) {
 			}
 		}
 		lose()
-		for range 2 { // who asks without Hold is held too: the run was begun with it
+		for range 2 { // a call without WithHold gets the same: the run was begun with it
 			_, err := once.Do(ctx, b, "k", never[string](t))
 			if e, ok := errors.AsType[*once.Error](err); !errors.Is(err, once.ErrUnknownOutcome) || !ok || e.Record.State != once.Unknown || e.Record.Attempts != 1 {
 				t.Fatalf("after a run of unknown outcome: %v", err)

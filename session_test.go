@@ -19,7 +19,7 @@ import (
 // The machine wakes; the beat under way fails before the keeper's tick.
 func TestABeatThatFailsOnWakingDoesNotDisarmTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{Engine: memlock.New()}
+		r := &faultEngine{Engine: memlock.New()}
 		c := New(r)
 		defer c.Close()
 		var slept atomic.Int64
@@ -49,7 +49,7 @@ func TestABeatThatFailsOnWakingDoesNotDisarmTheDeadline(t *testing.T) {
 // The same without sleep: the answer of a beat comes in the moment of the deadline.
 func TestABeatThatFailsAtTheDeadlineDoesNotDisarmIt(t *testing.T) {
 	for range 50 {
-		rigged(t, func(t *testing.T, c *Client, r *rig) {
+		withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 			start := time.Now()
 			r.beat = func(ctx context.Context, _ []driver.Claim, _ []driver.Standing, _ func(context.Context) error) error {
 				// an engine whose client answers a little after its ctx has ended
@@ -70,9 +70,9 @@ func TestABeatThatFailsAtTheDeadlineDoesNotDisarmIt(t *testing.T) {
 }
 
 // lostEnter makes one Enter on "a" that is never answered, one second long.
-func lostEnter(t *testing.T, c *Client, r *rig) {
+func lostEnter(t *testing.T, c *Client, r *faultEngine) {
 	must(t)(c.Mutex("keeps the session").Lock(t.Context()))
-	r.set(func(r *rig) {
+	r.set(func(r *faultEngine) {
 		r.enter = func(ctx context.Context, _ driver.Claim, _ enterFunc) (driver.Standing, error) {
 			<-ctx.Done()
 			return driver.Standing{}, ctx.Err()
@@ -90,7 +90,7 @@ func TestAnHeirWithoutALineEntersWithAFurtherTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := memlock.New().Features()
 		f.Queue = false
-		r := &rig{Engine: memlock.New(), features: &f}
+		r := &faultEngine{Engine: memlock.New(), features: &f}
 		c := New(r)
 		defer c.Close()
 		rival := must(t)(another(t, r).Mutex("a").Lock(t.Context()))
@@ -99,7 +99,7 @@ func TestAnHeirWithoutALineEntersWithAFurtherTry(t *testing.T) {
 			try int
 		}
 		answered := map[asked]bool{}
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.await = func(ctx context.Context) { <-ctx.Done() }
 			r.enter = func(ctx context.Context, cl driver.Claim, next enterFunc) (driver.Standing, error) {
 				if answered[asked{cl.ID, cl.Try}] {
@@ -133,11 +133,11 @@ func another(t *testing.T, e driver.Engine) *Client {
 
 // A place that is gone promises nothing to the next one.
 func TestAPlaceThatIsGonePromisesNothingToTheNext(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		rival := must(t)(second(t, c).Mutex("a").Lock(t.Context()))
 		got := queue(t, t.Context(), c.Mutex("a").Lock)
 		var sent time.Time
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, cl driver.Claim, next enterFunc) (driver.Standing, error) {
 				sent = time.Now()
 				st, err := next(ctx)
@@ -163,7 +163,7 @@ func TestAPlaceThatIsGonePromisesNothingToTheNext(t *testing.T) {
 
 // One lease's observer makes another lease's context late.
 func TestASlowObserverMakesNoOtherContextLate(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		slow := ObserverFunc(func(e Event) {
 			if e.Kind == Lost {
 				time.Sleep(2 * time.Second)
@@ -188,12 +188,12 @@ func TestASlowObserverMakesNoOtherContextLate(t *testing.T) {
 
 // Fixed lease: the beat at the grant says Gone.
 func TestAFixedGrantThatIsGoneAtItsBeatIsNoGrant(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		rival := must(t)(second(t, c).Mutex("a").Lock(t.Context()))
 		var evicted atomic.Bool
 		var theft *Lease
 		got := queue(t, t.Context(), c.Mutex("a", WithoutRenewal()).Lock)
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.beat = func(ctx context.Context, live []driver.Claim, out []driver.Standing, next func(context.Context) error) error {
 				if !evicted.Load() && len(live) == 1 && live[0].ID != rival.ID() {
 					for e := range r.Engine.List(ctx, "a") {
@@ -231,14 +231,14 @@ func TestABeatOfTheOldSessionDoesNotTouchAMovedClaim(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			lost := make(chan struct{})
-			r := &rig{Engine: memlock.New(), lost: lost}
+			r := &faultEngine{Engine: memlock.New(), lost: lost}
 			c := New(r, WithFair())
 			defer c.Close()
 			d := New(r.Engine)
 			defer d.Close()
 			rival := must(t)(d.Mutex("a").Lock(t.Context()))
 			got := queue(t, t.Context(), c.Mutex("a").Lock)
-			r.set(func(r *rig) {
+			r.set(func(r *faultEngine) {
 				r.lost = nil
 				r.beat = func(ctx context.Context, _ []driver.Claim, _ []driver.Standing, next func(context.Context) error) error {
 					<-ctx.Done()
@@ -259,12 +259,12 @@ func TestABeatOfTheOldSessionDoesNotTouchAMovedClaim(t *testing.T) {
 func TestAnEnterOnASessionThatEndedUnderItGoesOnInTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lost := make(chan struct{})
-		r := &rig{Engine: memlock.New(), lost: lost}
+		r := &faultEngine{Engine: memlock.New(), lost: lost}
 		c := New(r)
 		defer c.Close()
 		must(t)(c.Mutex("x").Lock(t.Context()))
 		first := true
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.lost = nil
 			r.enter = func(ctx context.Context, _ driver.Claim, next enterFunc) (driver.Standing, error) {
 				if first {
@@ -290,10 +290,10 @@ func TestAnEnterOnASessionThatEndedUnderItGoesOnInTheNext(t *testing.T) {
 
 // A waiter is not promoted after a failed runner while a tried-for claim holds.
 func TestSomebodyGoesToTheLineWhenTheRunnerFails(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		var first atomic.Bool
 		first.Store(true)
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, cl driver.Claim, next enterFunc) (driver.Standing, error) {
 				if cl.Queue && first.Swap(false) {
 					time.Sleep(5 * time.Millisecond)
@@ -324,9 +324,9 @@ func TestSomebodyGoesToTheLineWhenTheRunnerFails(t *testing.T) {
 
 // A session that is gone time and again: TryLock must come back.
 func TestTryLockEndsThoughEverySessionIsGone(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		var n atomic.Int64
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, _ driver.Claim, _ enterFunc) (driver.Standing, error) {
 				if n.Add(1) > 10000 {
 					time.Sleep(time.Hour)
@@ -343,10 +343,10 @@ func TestTryLockEndsThoughEverySessionIsGone(t *testing.T) {
 
 // Enter promises nothing and the session's own promise is old: asked in a loop.
 func TestAStalePromiseIsNotAskedForInALoop(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		var n atomic.Int64
 		must(t)(c.Mutex("x").Lock(t.Context()))
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.beat = func(ctx context.Context, live []driver.Claim, out []driver.Standing, next func(context.Context) error) error {
 				if err := next(ctx); err != nil { // prolongs
 					return err
@@ -374,10 +374,10 @@ func TestAStalePromiseIsNotAskedForInALoop(t *testing.T) {
 
 // An Enter that is Gone forgets the one before it that was not answered.
 func TestAnEnterThatIsGoneRemembersTheUnansweredOne(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		var n atomic.Int64
 		var first driver.Claim
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, cl driver.Claim, next enterFunc) (driver.Standing, error) {
 				switch n.Add(1) {
 				case 1:
@@ -404,9 +404,9 @@ func TestAnEnterThatIsGoneRemembersTheUnansweredOne(t *testing.T) {
 
 // WithWait over an unreachable store.
 func TestAWaitThatEndsOverAFaultSaysWhoHolds(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		must(t)(c.Mutex("x").Lock(t.Context()))
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, _ driver.Claim, next enterFunc) (driver.Standing, error) {
 				return driver.Standing{}, driver.ErrUnreachable
 			}
@@ -428,9 +428,9 @@ func (c tardy) Deadline() (time.Time, bool) { return c.at, true }
 // A connection that was given ctx's deadline fails at it, before ctx itself has ended:
 // that is the end of the wait, and no fault of the store.
 func TestAWaitThatEndsInACallBlamesNobody(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		must(t)(c.Mutex("other").Lock(t.Context())) // the first contact has rules of its own
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, _ driver.Claim, _ enterFunc) (driver.Standing, error) {
 				at, _ := ctx.Deadline()
 				time.Sleep(time.Until(at))
