@@ -20,7 +20,9 @@ type acquisition struct {
 	known bool    // last is the store's answer, to this acquisition or to one that waits for the same
 	last  driver.Standing
 	at    instant  // when last was learnt; 0: by another acquisition, or just now
-	told  bool     // the observer was told of the wait
+	told  bool     // the wait was counted, and the observer told of it
+	id    string   // of the claim in that event
+	since instant  // when that was
 	ended *session // the session before this, which has ended; nil: none
 
 	fault     error   // why the store could not be asked; nil once it answered
@@ -170,14 +172,17 @@ func (a *acquisition) await(ctx context.Context) (done bool, err error) {
 	}
 }
 
-// tellWaiting tells the observer, once, that the lock was not free.
+// tellWaiting counts, and tells the observer, once, that the lock was not free.
 func (a *acquisition) tellWaiting() {
 	if a.told {
 		return
 	}
 	a.told = true
-	if a.cl.o.observer != nil {
+	a.c.counters.count(Waiting)
+	a.c.counters.waiting.Add(1)
+	if a.o.observer != nil {
 		a.cl.identify()
+		a.id, a.since = a.cl.ID, a.c.now()
 		a.cl.observe(Event{Kind: Waiting})
 	}
 }

@@ -58,7 +58,7 @@ func (c *Client) lockAll(ctx context.Context, names []string, opts []Option, try
 
 // wholeLease is a lease of several names that has no parts yet.
 func (c *Client) wholeLease(ctx context.Context, names []string, o *options, since instant) *Lease {
-	l := &Lease{c: c, name: names[0], o: o, mode: exclusive, since: since}
+	l := &Lease{c: c, name: names[0], o: o, mode: Exclusive, since: since}
 	l.caller = ctx
 	return l
 }

@@ -41,8 +41,8 @@ func TestTTLs(t *testing.T) {
 }
 
 func TestAShorterTTLThanAskedIsAnError(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
-		r.set(func(r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
+		r.set(func(r *faultEngine) {
 			r.open = func(ctx context.Context, next func() (driver.Session, error)) (driver.Session, error) {
 				return r.Engine.Open(ctx, driver.SessionOptions{ID: newID(), TTL: time.Second})
 			}
@@ -361,7 +361,7 @@ func TestOpenHandsAnyListOfHostsToTheEngine(t *testing.T) {
 func TestTheLoggerHearsOfTrouble(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
 		r.blackHole()
 		<-l.Context().Done()

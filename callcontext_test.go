@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A call must end like a context of package context, whoever has asked it for
-// what before its end.
+// A callContext must end like a context of package context, whichever of its methods
+// were called before its end.
 func TestACallEndsLikeAContext(t *testing.T) {
 	ours := errors.New("ours")
 	type key struct{}
@@ -84,9 +84,8 @@ func TestAWaiterOfACallIsToldOfItsEnd(t *testing.T) {
 	})
 }
 
-// Neither end nor who asks for Done waits for the other, so one of them must see
-// that the other was there.
-func TestACallThatEndsWhileItIsAskedForTellsWhoAsked(t *testing.T) {
+// end and Done do not wait for each other, so one of them must see the other's effect.
+func TestACallThatEndsWhileDoneIsCalledClosesTheChannel(t *testing.T) {
 	for range 2000 {
 		c := callUntil(t.Context(), time.Now().Add(time.Hour))
 		go c.end()

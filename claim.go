@@ -11,12 +11,12 @@ import (
 // state, and every transition of it, is package claimset's.
 type claim struct {
 	claimset.Claim
+	mode Mode
 	o    *options // of the lease that joined last
 	s    *session
 	gate *gate // nil: never passed on inside the process
 
 	// Used by the goroutine that acquires, and after it by the one that unlocks.
-	sent       instant // when the last Enter was sent
 	unanswered instant // when the last Enter that got no answer was sent; 0: none
 
 	// guarded by s.mu
@@ -26,8 +26,8 @@ type claim struct {
 	interrupt context.CancelCauseFunc // ends the Await under way
 }
 
-func newClaim(c driver.Claim, o *options, g *gate) *claim {
-	cl := &claim{o: o, gate: g}
+func newClaim(c driver.Claim, mode Mode, o *options, g *gate) *claim {
+	cl := &claim{mode: mode, o: o, gate: g}
 	cl.Claim.Claim, cl.MaxHold, cl.Owner = c, o.maxHold, cl
 	return cl
 }
@@ -36,7 +36,7 @@ func newClaim(c driver.Claim, o *options, g *gate) *claim {
 func (cl *claim) anew() *claim {
 	c := cl.Claim.Claim
 	c.ID, c.Try = newID(), 1
-	return newClaim(c, cl.o, cl.gate)
+	return newClaim(c, cl.mode, cl.o, cl.gate)
 }
 
 // identify gives a new claim its ID, which a claim that is replaced by a hold from
@@ -96,12 +96,35 @@ func (cl *claim) interruptLocked() {
 	}
 }
 
+// event completes an event of the claim.
+func (cl *claim) event(e Event) Event {
+	e.Name, e.ID, e.Mode = cl.Name, cl.ID, cl.mode
+	if cl.mode == Counted {
+		e.Permits = cl.Need
+	}
+	return e
+}
+
 // observe tells the claim's observer, if it has one.
 func (cl *claim) observe(e Event) {
 	if cl.o.observer != nil {
-		e.Name, e.ID = cl.Name, cl.ID
-		cl.o.observer.Observe(e)
+		cl.o.observer.Observe(cl.event(e))
 	}
+}
+
+// A notice is an event to be told once the session's mutex is free.
+type notice struct {
+	to Observer
+	e  Event
+}
+
+// noticeLocked appends an event to those that are told once the mutex is free.
+func (cl *claim) noticeLocked(to []notice, e Event) []notice {
+	if cl.o.observer == nil {
+		return to
+	}
+	e.Token = cl.tokenLocked()
+	return append(to, notice{cl.o.observer, cl.event(e)})
 }
 
 func (cl *claim) tokenLocked() uint64 { return token(cl.Fence(), cl.Pass()) }

@@ -17,9 +17,9 @@ type enterFunc = func(context.Context) (driver.Standing, error)
 // recognised as ours, and no second place is taken.
 func TestAnAcquireWhoseReplyWasLostIsRecognised(t *testing.T) {
 	for _, try := range []bool{false, true} {
-		rigged(t, func(t *testing.T, c *Client, r *rig) {
+		withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 			var calls atomic.Int64
-			r.set(func(r *rig) {
+			r.set(func(r *faultEngine) {
 				r.enter = func(ctx context.Context, _ driver.Claim, next enterFunc) (driver.Standing, error) {
 					st, err := next(ctx)
 					if calls.Add(1) == 1 {
@@ -44,8 +44,8 @@ func TestAnAcquireWhoseReplyWasLostIsRecognised(t *testing.T) {
 }
 
 // Enter is delayed in the network, ctx ends, Leave arrives first and finds
-// nothing, then Enter lands: no orphan may stay, and one that lands soon is not in
-// the way for long.
+// nothing, then Enter arrives: no orphan may stay, and one that arrives soon does not
+// block others for long.
 func TestAnEnterThatLandsAfterItsLeaveIsLeftAgain(t *testing.T) {
 	const wait = time.Second
 	for _, test := range []struct{ lands, within time.Duration }{
@@ -53,9 +53,9 @@ func TestAnEnterThatLandsAfterItsLeaveIsLeftAgain(t *testing.T) {
 		{lands: wait + defaultTTL/20, within: defaultTTL / 15},
 		{lands: 5 * time.Second, within: defaultTTL / 3},
 	} {
-		rigged(t, func(t *testing.T, c *Client, r *rig) {
+		withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 			landed := make(chan struct{})
-			r.set(func(r *rig) {
+			r.set(func(r *faultEngine) {
 				r.enter = func(ctx context.Context, cl driver.Claim, next enterFunc) (driver.Standing, error) {
 					if cl.Name != "late" {
 						return next(ctx)
@@ -89,9 +89,9 @@ func TestAnEnterThatLandsAfterItsLeaveIsLeftAgain(t *testing.T) {
 // The same when a repeat was answered in the meantime, and the lock given back:
 // the first copy lands after all that.
 func TestADuplicateEnterThatLandsAfterUnlockIsLeftAgain(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		var calls atomic.Int64
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, _ driver.Claim, next enterFunc) (driver.Standing, error) {
 				if calls.Add(1) == 1 {
 					time.AfterFunc(3*time.Second, func() { next(context.Background()) })
@@ -115,9 +115,9 @@ func TestADuplicateEnterThatLandsAfterUnlockIsLeftAgain(t *testing.T) {
 // A claim that only the store knows of, under a name in doubt, is ended, and one
 // that is entering right now is not.
 func TestStrangersOfTheSessionAreEnded(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		var session driver.Session
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.open = func(_ context.Context, next func() (driver.Session, error)) (driver.Session, error) {
 				s, err := next()
 				session = s
@@ -125,7 +125,7 @@ func TestStrangersOfTheSessionAreEnded(t *testing.T) {
 			}
 		})
 		must(t)(c.Mutex("other").Lock(t.Context()))
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(context.Context, driver.Claim, enterFunc) (driver.Standing, error) {
 				return driver.Standing{}, errors.New("broken pipe")
 			}
@@ -149,14 +149,14 @@ func TestStrangersOfTheSessionAreEnded(t *testing.T) {
 }
 
 // A Leave gets no answer, and its repeat finds nothing. Either the first copy gave
-// the lock back, or an operator had evicted the holder before it came and a rival
-// has held the lock since: nobody can tell which, so Unlock says neither.
+// the lock back, or an operator had evicted the holder before it arrived and another
+// client has held the lock since: the two cannot be told apart, so Unlock says neither.
 func TestUnlockIsUnknownWhereAnUnansweredLeaveMayHaveComeTooLate(t *testing.T) {
 	for _, evicted := range []bool{false, true} {
-		rigged(t, func(t *testing.T, c *Client, r *rig) {
+		withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 			var calls atomic.Int64
 			var rival *Lease
-			r.set(func(r *rig) {
+			r.set(func(r *faultEngine) {
 				r.leave = func(ctx context.Context, cl driver.Claim, next func(context.Context) error) error {
 					if calls.Add(1) > 1 {
 						return next(ctx)
@@ -213,7 +213,7 @@ func evictAll(t *testing.T, c *Client, name string) {
 }
 
 func TestUnlockOfABlackHoleIsUnknownAndSettledBehind(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
 		r.blackHole()
 		start := time.Now()
@@ -241,9 +241,9 @@ func TestTheContextEndsBeforeTheClaimIsLeft(t *testing.T) {
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			rigged(t, func(t *testing.T, c *Client, r *rig) {
+			withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 				l := must(t)(c.Mutex("a").Lock(t.Context()))
-				r.set(func(r *rig) {
+				r.set(func(r *faultEngine) {
 					r.beat = func(context.Context, []driver.Claim, []driver.Standing, func(context.Context) error) error {
 						return driver.ErrUnreachable
 					}
@@ -301,9 +301,9 @@ func TestACancelledWaitLeavesTheLine(t *testing.T) {
 
 // A store that has never answered must not look like a busy lock.
 func TestFirstContactFailsFast(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		var calls atomic.Int64
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(context.Context, driver.Claim, enterFunc) (driver.Standing, error) {
 				calls.Add(1)
 				return driver.Standing{}, driver.ErrUnreachable
@@ -326,14 +326,14 @@ func TestFirstContactFailsFast(t *testing.T) {
 // On an engine without a line each further attempt is a further Try, so that a
 // late Leave of an earlier one cannot end it.
 func TestWithoutALineEachEnterIsAFurtherTry(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		r.features = &driver.Features{Shared: true}
 		d := New(r)
 		defer d.Close()
 		holder := must(t)(c.Mutex("a").Lock(t.Context()))
 		time.AfterFunc(25*time.Second, func() { holder.Unlock() })
 		var tries []int
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, cl driver.Claim, next enterFunc) (driver.Standing, error) {
 				if cl.Queue {
 					t.Error("asked to queue where there is no line")
@@ -367,11 +367,11 @@ func TestWithoutALineEachEnterIsAFurtherTry(t *testing.T) {
 // hold that was granted: its holder is told with the next beat.
 func TestAClaimThatReplacedAnEvictedHoldIsNotTakenForIt(t *testing.T) {
 	for _, rivalLeaves := range []bool{false, true} {
-		rigged(t, func(t *testing.T, c *Client, r *rig) {
+		withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 			var calls atomic.Int64
 			land := make(chan struct{})
 			landed := make(chan struct{})
-			r.set(func(r *rig) {
+			r.set(func(r *faultEngine) {
 				r.enter = func(ctx context.Context, _ driver.Claim, next enterFunc) (driver.Standing, error) {
 					if calls.Add(1) > 1 {
 						return next(ctx)

@@ -25,6 +25,7 @@ type Client struct {
 	owned    bool   // Close closes the engine
 	defaults options
 	gates    gates
+	counters counters
 
 	ctx       context.Context // ends, with ErrClosed, when the client is closed
 	cancel    context.CancelCauseFunc

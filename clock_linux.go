@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	clockMonotonic = 1 // stands still while the machine sleeps; what Go uses
+	clockMonotonic = 1 // stops while the machine sleeps; Go's own clock
 	clockBoottime  = 7 // goes on
 )
 
@@ -18,9 +18,9 @@ const (
 	// move a deadline.
 	sleepNoise = int64(5 * time.Millisecond)
 
-	// lookAgain is how long the kernel is not asked while the wall clock says that
+	// recheckAfter is how long the kernel is not asked while the wall clock says that
 	// nothing happened.
-	lookAgain = int64(20 * time.Millisecond)
+	recheckAfter = int64(20 * time.Millisecond)
 )
 
 var machine = newSleepMeter(ahead)
@@ -34,18 +34,18 @@ func machineAsleep(now time.Time) time.Duration {
 
 // A sleepMeter tells how long the machine has slept. Two system calls cost more
 // than the rest of an uncontended lock, and package time cannot read the boot
-// clock, so the kernel is asked only when there may be news: a sleep puts the
-// wall clock ahead of the monotonic one. Somebody who sets it back by just as
-// much in the same moment hides that for lookAgain.
+// clock, so the kernel is asked only if the machine may have slept: a sleep puts the
+// wall clock ahead of the monotonic one. A wall clock that is set back by just as
+// much in the same moment hides a sleep for recheckAfter.
 type sleepMeter struct {
 	ahead func() int64 // how far the boot clock is ahead of the monotonic one
 	awake int64        // how far it was when the process started
 
-	// Written in this order and read in the other, so that who sees a look also
-	// sees what it found.
-	most  atomic.Int64 // the largest lead over awake that was seen and believed
-	drift atomic.Int64 // how far the wall clock was ahead at the last look
-	look  atomic.Int64 // when that was, on the monotonic clock
+	// Written in this order and read in the reverse, so that a reader of checked sees
+	// what that check found.
+	most    atomic.Int64 // the largest lead over awake that was seen and believed
+	drift   atomic.Int64 // how far the wall clock was ahead at the last check
+	checked atomic.Int64 // when that was, on the monotonic clock
 }
 
 func newSleepMeter(ahead func() int64) *sleepMeter {
@@ -55,14 +55,14 @@ func newSleepMeter(ahead func() int64) *sleepMeter {
 // slept answers for a moment on the monotonic clock at which the wall clock was
 // ahead of it by drift.
 func (m *sleepMeter) slept(mono, drift int64) int64 {
-	if since := mono - m.look.Load(); since >= 0 && since < lookAgain {
+	if since := mono - m.checked.Load(); since >= 0 && since < recheckAfter {
 		if moved := drift - m.drift.Load(); -sleepNoise < moved && moved < sleepNoise {
 			return m.most.Load()
 		}
 	}
 	most := m.ask()
 	m.drift.Store(drift)
-	m.look.Store(mono)
+	m.checked.Store(mono)
 	return most
 }
 

@@ -13,7 +13,7 @@ func TestTheKernelIsAskedForSleepOnlyWhenThereMayBeNews(t *testing.T) {
 	m.slept(mono, drift)
 
 	asked = 0
-	for i := range lookAgain {
+	for i := range recheckAfter {
 		if i%1e5 == 0 && m.slept(mono+i, drift+i%sleepNoise) != 0 {
 			t.Fatal("asleep while nothing happened")
 		}
@@ -27,11 +27,11 @@ func TestTheKernelIsAskedForSleepOnlyWhenThereMayBeNews(t *testing.T) {
 		t.Errorf("a night of sleep is seen as %v", time.Duration(got))
 	}
 	lead += night // and somebody hides it from the wall clock
-	if got := m.slept(mono+1+lookAgain, drift); got != 2*night {
+	if got := m.slept(mono+1+recheckAfter, drift); got != 2*night {
 		t.Errorf("a hidden night of sleep leaves %v", time.Duration(got))
 	}
 	drift -= night // the wall clock is set back: no sleep
-	if got := m.slept(mono+2+lookAgain, drift); got != 2*night {
+	if got := m.slept(mono+2+recheckAfter, drift); got != 2*night {
 		t.Errorf("a clock set back leaves %v", time.Duration(got))
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// Close is the end of a client also for those who only look, whoever closes the engine.
+// Close ends a client also for List, Line and Watch, and if the program closes the
+// engine itself.
 func TestAfterCloseEveryCallIsErrClosed(t *testing.T) {
 	t.Parallel()
 	c := New(memlock.New())
@@ -45,7 +46,7 @@ func TestAfterCloseEveryCallIsErrClosed(t *testing.T) {
 	}
 }
 
-// Whoever goes on after errors, as the documentation says, must not go on for ever.
+// A loop that goes on after errors, as the documentation says, must not go on for ever.
 func TestWatchEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	c := New(memlock.New())

@@ -146,7 +146,7 @@ func forbiddenArrows(fsys fs.FS) (faults []string, err error) {
 		return nil
 	})
 	for _, self := range slices.Sorted(maps.Keys(unknown)) {
-		faults = append(faults, fmt.Sprintf("package %s is unknown: add it to the table in DESIGN's terms (rows in deps_test.go): what it may import, and whether it stays with the standard library", self))
+		faults = append(faults, fmt.Sprintf("package %s is unknown: add it to rows in deps_test.go: what it may import, and whether it uses only the standard library", self))
 	}
 	return faults, err
 }
@@ -244,7 +244,7 @@ func TestForbiddenArrowsAreCaught(t *testing.T) {
 		"memlock/line_test.go: the tests of memlock must not import once",
 		"quorum/vote_windows.go: quorum keeps to the standard library and must not import " + redis,
 		"zklock/lock.go: zklock must not import etcdlock",
-		"package stray is unknown: add it to the table",
+		"package stray is unknown: add it to rows in deps_test.go",
 	}
 	expectFaults(t, faults, want)
 

@@ -16,11 +16,11 @@ import (
 // A beat goes out for a claim that waits and is answered so; while the answer is on its
 // way the claim's turn comes.
 func TestABeatThatWasSentForAWaiterIsNotALoss(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		apart := New(r.Engine)
 		defer apart.Close()
 		rival := must(t)(apart.Mutex("a").Lock(t.Context()))
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.beat = func(ctx context.Context, _ []driver.Claim, _ []driver.Standing, next func(context.Context) error) error {
 				err := next(ctx)
 				time.Sleep(100 * time.Millisecond) // the reply is on its way
@@ -41,8 +41,8 @@ func TestABeatThatWasSentForAWaiterIsNotALoss(t *testing.T) {
 
 // An engine that rounds a TTL up beats as seldom as the longer one asks for.
 func TestAWaiterOnAnEngineThatRoundsUpIsNotToldOfSilence(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
-		r.set(func(r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
+		r.set(func(r *faultEngine) {
 			r.open = func(ctx context.Context, _ func() (driver.Session, error)) (driver.Session, error) {
 				return r.Engine.Open(ctx, driver.SessionOptions{ID: newID(), TTL: 3 * time.Second})
 			}
@@ -60,12 +60,12 @@ func TestAWaiterOnAnEngineThatRoundsUpIsNotToldOfSilence(t *testing.T) {
 	}, WithTTL(time.Second))
 }
 
-// A goroutine waits in the process behind one that is on its way to the store when its
-// time ends: it has waited for long, the store has not.
+// A goroutine's time ends while it waits in the process behind another, whose Enter was
+// sent a moment ago: the goroutine has waited long, the store has not been silent long.
 func TestAWaiterBehindAnEnterUnderWayIsNotToldOfSilence(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		m := c.Mutex("a")
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, _ driver.Claim, next enterFunc) (driver.Standing, error) {
 				select { // 20 ms there and back
 				case <-time.After(20 * time.Millisecond):
@@ -105,18 +105,18 @@ func TestAWaiterBehindAnEnterUnderWayIsNotToldOfSilence(t *testing.T) {
 	})
 }
 
-type multiRig struct {
-	*rig
+type multiEngine struct {
+	*faultEngine
 	silent atomic.Bool
 }
 
 type multiSession struct {
 	driver.Session
-	m *multiRig
+	m *multiEngine
 }
 
-func (m *multiRig) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
-	s, err := m.rig.Open(ctx, o)
+func (m *multiEngine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+	s, err := m.faultEngine.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -128,12 +128,12 @@ func (s *multiSession) EnterAll(ctx context.Context, cs []driver.Claim) ([]drive
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return s.Session.(*rigSession).Session.(driver.Multi).EnterAll(ctx, cs)
+	return s.Session.(*faultSession).Session.(driver.Multi).EnterAll(ctx, cs)
 }
 
 func TestLockAllOnASilentStoreIsNotHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &multiRig{rig: &rig{Engine: memlock.New()}}
+		m := &multiEngine{faultEngine: &faultEngine{Engine: memlock.New()}}
 		c := New(m)
 		defer c.Close()
 		l, err := c.LockAll(t.Context(), []string{"a", "b"})
@@ -164,11 +164,11 @@ func TestCloseTellsOfAnUnlockThatWasNotAnswered(t *testing.T) {
 	silent := 0
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
-			r := &rig{Engine: memlock.New()}
+			r := &faultEngine{Engine: memlock.New()}
 			c := New(r)
 			l := must(t)(c.Mutex("a").Lock(t.Context()))
 			r.blackHole()
-			r.set(func(r *rig) { r.close = driver.ErrUnreachable })
+			r.set(func(r *faultEngine) { r.close = driver.ErrUnreachable })
 			wantErr(t, l.Unlock(), ErrUnknown)
 			if err := c.Close(); !errors.Is(err, ErrUnreachable) {
 				silent++
@@ -183,10 +183,10 @@ func TestCloseTellsOfAnUnlockThatWasNotAnswered(t *testing.T) {
 // The hold was evicted and a rival has the lock when an Enter that got no answer lands,
 // and Unlock leaves what that has made.
 func TestUnlockOfAnEvictedHoldThatALateEnterReplacedIsNotNil(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		var calls atomic.Int64
 		var late enterFunc
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, _ driver.Claim, next enterFunc) (driver.Standing, error) {
 				if calls.Add(1) == 1 {
 					late = next
@@ -211,7 +211,7 @@ func TestUnlockOfAnEvictedHoldThatALateEnterReplacedIsNotNil(t *testing.T) {
 // a waiter of the same session stands behind what is left of it, and keeps it alive.
 func TestAWaiterDoesNotKeepAliveWhatItWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{Engine: memlock.New()}
+		r := &faultEngine{Engine: memlock.New()}
 		can := r.Features()
 		can.BySession = true
 		r.features = &can
@@ -220,11 +220,11 @@ func TestAWaiterDoesNotKeepAliveWhatItWaitsFor(t *testing.T) {
 		var mu sync.Mutex
 		var all []driver.Claim // of the first session: its beat prolongs them, as in etcd
 		var first driver.Session
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.open = func(_ context.Context, next func() (driver.Session, error)) (driver.Session, error) {
 				s, err := next()
 				if first == nil {
-					first = s.(*rigSession).Session
+					first = s.(*faultSession).Session
 				}
 				return s, err
 			}
@@ -245,7 +245,7 @@ func TestAWaiterDoesNotKeepAliveWhatItWaitsFor(t *testing.T) {
 			r.leave = func(context.Context, driver.Claim, func(context.Context) error) error { return driver.ErrUnreachable }
 		})
 		wantErr(t, must(t)(c.Mutex("a").Lock(t.Context())).Unlock(), ErrUnknown)
-		time.AfterFunc(3*defaultTTL, func() { r.set(func(r *rig) { r.leave = nil }) }) // the store is well again
+		time.AfterFunc(3*defaultTTL, func() { r.set(func(r *faultEngine) { r.leave = nil }) }) // the store is well again
 		ctx, cancel := context.WithTimeout(t.Context(), 20*defaultTTL)
 		defer cancel()
 		l, err := c.Mutex("a").Lock(ctx)

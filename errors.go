@@ -38,7 +38,7 @@ var (
 	// where a call before that had no answer: that call may have given it back, or
 	// the lock was lost before it.
 	ErrUnknown = errors.New("outcome unknown")
-	// ErrInvalid says that an option or an argument makes no sense.
+	// ErrInvalid says that an option or an argument is not allowed.
 	ErrInvalid = errors.New("invalid argument")
 	// ErrInvalidName says that a name is not 1 to 255 bytes of valid UTF-8 without
 	// control characters.
@@ -75,7 +75,7 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// HeldError says who was in the way when an acquire ended without the lock.
+// HeldError says who held the lock when an acquire ended without it.
 type HeldError struct {
 	Holder *driver.Entry // nil where the engine did not say
 	Ahead  int           // claims ahead of ours in the line; -1 unknown
@@ -102,7 +102,7 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%v; %s", e.Err, by)
 }
 
-// LimitError says how a name is in use that was asked for with another limit.
+// LimitError says that a name is in use with another limit, and by whom.
 type LimitError struct {
 	Limit int           // what was asked for: driver.All for a read-write lock
 	Other *driver.Entry // a claim that has another limit; nil where the store did not say
@@ -125,7 +125,7 @@ func (e *LimitError) Error() string {
 // Unwrap returns Err.
 func (e *LimitError) Unwrap() error { return e.Err }
 
-// kindOfLimit says what a lock with a limit is, to those who share it.
+// kindOfLimit describes the kind of lock that has a limit.
 func kindOfLimit(limit int) string {
 	if limit == driver.All {
 		return "a read-write lock"
@@ -133,8 +133,8 @@ func kindOfLimit(limit int) string {
 	return fmt.Sprintf("a semaphore of %d permits", limit)
 }
 
-// printable shows a note, which anybody may have written, without what could
-// move a terminal's cursor.
+// printable replaces the control characters of a note, which any client may have
+// written, so that it cannot move a terminal's cursor.
 func printable(note string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

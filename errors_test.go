@@ -32,11 +32,11 @@ func oneLine(t *testing.T, about string, err error, is ...error) {
 }
 
 func TestWhatAStoreSaysOnSeveralLinesIsOneLine(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		ctx := t.Context()
 		held := must(t)(c.LockAll(ctx, []string{"a", "b"}))
 		done := errors.New("what the function says\non two lines")
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(context.Context, driver.Claim, func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
 				return driver.Standing{}, errLines
 			}
@@ -51,12 +51,12 @@ func TestWhatAStoreSaysOnSeveralLinesIsOneLine(t *testing.T) {
 		_, err = c.LockAll(short, []string{"c", "d"})
 		oneLine(t, "LockAll", err)
 		oneLine(t, "Unlock", held.Unlock(), ErrUnknown, ErrUnreachable)
-		r.set(func(r *rig) { r.enter = nil })
+		r.set(func(r *faultEngine) { r.enter = nil })
 		err = c.Mutex("e").Do(ctx, func(context.Context, *Lease) error { return done })
 		oneLine(t, "Do", err, done, ErrUnknown)
 		must(t)(c.Mutex("f", WithTTL(time.Minute)).Lock(ctx))
 		must(t)(c.Mutex("g").Lock(ctx))
-		r.set(func(r *rig) { r.leave, r.close = nil, errLines })
+		r.set(func(r *faultEngine) { r.leave, r.close = nil, errLines })
 		oneLine(t, "Close", c.Close(), ErrUnreachable)
 	})
 }

@@ -42,7 +42,7 @@ func ExampleOpen() {
 	// Output: true
 }
 
-// Whoever only tries is told who is in the way.
+// TryLock does not wait, and says who holds the lock.
 func ExampleMutex_TryLock() {
 	ctx := context.Background()
 	engine := memlock.New()
@@ -143,11 +143,48 @@ func ExampleClient_LockAll() {
 		fmt.Println(err)
 		return
 	}
-	for _, part := range lease.Parts() {
-		fmt.Println(part.Name())
-	}
+	fmt.Println(lease.Names(), lease.Part("account/7").Token() > 0) // each name has a token of its own
 	_ = lease.Unlock()
+	// Output: [account/3 account/7] true
+}
+
+// Confirm is for a step that cannot be undone, on a resource that cannot check a token.
+func ExampleLease_Confirm() {
+	ctx := context.Background()
+	c := pawl.New(memlock.New())
+	defer c.Close()
+	err := c.Mutex("payouts").Do(ctx, func(ctx context.Context, lease *pawl.Lease) error {
+		if err := lease.Confirm(ctx); err != nil {
+			return err // nothing was sent
+		}
+		fmt.Println("sent")
+		return nil
+	})
+	fmt.Println(err)
 	// Output:
-	// account/3
-	// account/7
+	// sent
+	// <nil>
+}
+
+func ExampleClient_Stats() {
+	ctx := context.Background()
+	c := pawl.New(memlock.New())
+	defer c.Close()
+	lease, _ := c.Mutex("a").Lock(ctx)
+	st := c.Stats()
+	fmt.Println(st.Acquired, st.Held)
+	_ = lease.Unlock()
+	// Output: 1 1
+}
+
+func ExampleWithObserver() {
+	ctx := context.Background()
+	c := pawl.New(memlock.New(), pawl.WithObserver(pawl.ObserverFunc(func(e pawl.Event) {
+		fmt.Println(e.Kind, e.Name, e.Mode)
+	})))
+	defer c.Close()
+	_ = c.RWMutex("catalogue").RDo(ctx, func(context.Context, *pawl.Lease) error { return nil })
+	// Output:
+	// acquired catalogue shared
+	// released catalogue shared
 }

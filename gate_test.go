@@ -14,9 +14,9 @@ import (
 )
 
 // counted counts the Enters that reach the engine.
-func countEnters(r *rig) *atomic.Int64 {
+func countEnters(r *faultEngine) *atomic.Int64 {
 	var n atomic.Int64
-	r.set(func(r *rig) {
+	r.set(func(r *faultEngine) {
 		r.enter = func(ctx context.Context, _ driver.Claim, next enterFunc) (driver.Standing, error) {
 			n.Add(1)
 			return next(ctx)
@@ -41,7 +41,7 @@ func queue(t *testing.T, ctx context.Context, lock func(context.Context) (*Lease
 }
 
 func TestTheGatePassesALockOnWithoutARoundTrip(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		enters := countEnters(r)
 		m := c.Mutex("a")
 		first := must(t)(m.Lock(t.Context()))
@@ -88,8 +88,8 @@ func TestATurnEndsAfter20Milliseconds(t *testing.T) {
 	})
 }
 
-// A waiter behind a long hold must not wait in the process only: it would come
-// to the line after those who came later.
+// A waiter behind a long hold must not wait in the process only: it would enter the
+// engine's line behind processes that came later.
 func TestALocalWaiterTakesItsPlaceInLineWhenTheTurnIsOver(t *testing.T) {
 	bubble(t, func(t *testing.T, c *Client) {
 		m := c.Mutex("a")
@@ -111,7 +111,7 @@ func TestALocalWaiterTakesItsPlaceInLineWhenTheTurnIsOver(t *testing.T) {
 }
 
 func TestPassingStopsAtTheLastPass(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		enters := countEnters(r)
 		m := c.Mutex("a")
 		held := must(t)(m.Lock(t.Context()))
@@ -133,11 +133,11 @@ func TestPassingStopsAtTheLastPass(t *testing.T) {
 }
 
 func TestALeaseInDoubtIsNotPassedOn(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		m := c.Mutex("a", WithTTL(30*time.Millisecond)) // beats within the turn
 		held := must(t)(m.Lock(t.Context()))
 		w := queue(t, t.Context(), m.Lock)
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.beat = func(context.Context, []driver.Claim, []driver.Standing, func(context.Context) error) error {
 				return driver.ErrUnreachable
 			}
@@ -153,7 +153,7 @@ func TestALeaseInDoubtIsNotPassedOn(t *testing.T) {
 // Readers, permits and writers beside them go to the engine each: a place of one
 // kind must not be handed to another.
 func TestOnlyExclusiveClaimsAreEverPassedOn(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		enters := countEnters(r)
 		rw := c.RWMutex("a")
 		reader := must(t)(rw.RLock(t.Context()))
@@ -179,7 +179,7 @@ func TestOnlyExclusiveClaimsAreEverPassedOn(t *testing.T) {
 }
 
 func TestFairHasNoGate(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		enters := countEnters(r)
 		m := c.Mutex("a", WithFair())
 		held := must(t)(m.Lock(t.Context()))
@@ -194,7 +194,7 @@ func TestFairHasNoGate(t *testing.T) {
 // The goroutine that stands in line gives up: its place goes to the next of the
 // process, not to the end of the line.
 func TestAPlaceInLineIsBequeathed(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		holder := must(t)(second(t, c).Mutex("a").Lock(t.Context()))
 		m := c.Mutex("a")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -264,7 +264,7 @@ func TestCancelRacesAHandover(t *testing.T) {
 }
 
 func TestTryLockIsToldByTheGateWhoHolds(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		enters := countEnters(r)
 		m := c.Mutex("a", WithNote("the cleaner"))
 		held := must(t)(m.TryLock(t.Context()))
@@ -279,7 +279,7 @@ func TestTryLockIsToldByTheGateWhoHolds(t *testing.T) {
 }
 
 func TestALostClaimFreesTheGate(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		m := c.Mutex("a")
 		held := must(t)(m.Lock(t.Context()))
 		r.blackHole()

@@ -143,12 +143,6 @@ type beat struct {
 	events []notice
 }
 
-// A notice is an event to be told once the session's mutex is free.
-type notice struct {
-	to Observer
-	e  Event
-}
-
 // launch sends a beat if one is due.
 func (s *session) launch(now instant) {
 	s.mu.Lock()
@@ -225,11 +219,13 @@ func (s *session) beatenLocked(b *beat, now instant, err error) (complete bool) 
 			cl.interruptLocked()
 		case claimset.Doubted:
 			complete = false
-			b.addEvent(cl, Event{Kind: InDoubt, Err: err})
+			s.c.counters.count(InDoubt)
+			b.events = cl.noticeLocked(b.events, Event{Kind: InDoubt, Err: err})
 		case claimset.Unlearnt:
 			complete = false
 		case claimset.Renewed:
-			b.addEvent(cl, Event{Kind: Renewed, Took: now.Sub(b.sent)})
+			s.c.counters.count(Renewed)
+			b.events = cl.noticeLocked(b.events, Event{Kind: Renewed, Took: now.Sub(b.sent)})
 		}
 	}
 	if err == nil {
@@ -237,13 +233,4 @@ func (s *session) beatenLocked(b *beat, now instant, err error) (complete bool) 
 	}
 	s.set.Refresh()
 	return complete
-}
-
-// addEvent keeps an event for cl's observer until the mutex is free.
-func (b *beat) addEvent(cl *claim, e Event) {
-	if cl.o.observer == nil {
-		return
-	}
-	e.Name, e.ID, e.Token = cl.Name, cl.ID, cl.tokenLocked()
-	b.events = append(b.events, notice{cl.o.observer, e})
 }

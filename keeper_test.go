@@ -14,10 +14,10 @@ import (
 
 // A half-open connection eats a beat whole: the next must not wait behind it.
 func TestAStuckBeatDoesNotHoldUpTheNext(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		free := make(chan struct{})
 		var stuck atomic.Bool
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.beat = func(ctx context.Context, _ []driver.Claim, _ []driver.Standing, next func(context.Context) error) error {
 				if stuck.CompareAndSwap(false, true) {
 					<-free // does not even listen to ctx
@@ -38,9 +38,9 @@ func TestAStuckBeatDoesNotHoldUpTheNext(t *testing.T) {
 func TestAFailedBeatIsDoubtNotLoss(t *testing.T) {
 	var seen []Kind
 	ob := ObserverFunc(func(e Event) { seen = append(seen, e.Kind) })
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		l := must(t)(c.Mutex("a").Lock(t.Context()))
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.beat = func(context.Context, []driver.Claim, []driver.Standing, func(context.Context) error) error {
 				return errors.New("server closed the connection")
 			}
@@ -62,8 +62,8 @@ func TestAFailedBeatIsDoubtNotLoss(t *testing.T) {
 
 // One row that cannot be prolonged now must not cost the others theirs.
 func TestABeatThatLearnsOfAllButOneLosesAtMostThatOne(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
-		r.set(func(r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
+		r.set(func(r *faultEngine) {
 			r.beat = func(ctx context.Context, live []driver.Claim, out []driver.Standing, next func(context.Context) error) error {
 				err := next(ctx)
 				for i := range live {
@@ -84,12 +84,12 @@ func TestABeatThatLearnsOfAllButOneLosesAtMostThatOne(t *testing.T) {
 	})
 }
 
-// Where claims live by their session, one that comes is worth what a beat has promised
-// the others, also while no beat learns of all: with many that come one after the other
-// there may never be one.
+// Where claims live by their session, a new claim has what a beat has promised the
+// others, also while no beat is answered for all claims: with many claims that come one
+// after the other there may never be such a beat.
 func TestAGrantLivesByABeatThatLearntOfOthers(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
-		r.set(func(r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, _ driver.Claim, next func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
 				st, err := next(ctx)
 				st.Valid = 0
@@ -121,10 +121,10 @@ func TestAGrantLivesByABeatThatLearntOfOthers(t *testing.T) {
 
 // A beat that was sent while an Enter was in flight must not report a loss.
 func TestABeatDuringAnEnterIsNoFalseLoss(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		must(t)(c.Mutex("other").Lock(t.Context())) // so that there are beats
 		var beaten []driver.Claim
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, _ driver.Claim, next func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
 				time.Sleep(5 * time.Second) // a beat falls in here
 				return next(ctx)
@@ -148,9 +148,9 @@ func TestABeatDuringAnEnterIsNoFalseLoss(t *testing.T) {
 
 // A beat's answer about an earlier try says nothing about the present one.
 func TestALateAnswerAboutAnEarlierTryIsIgnored(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		holder := must(t)(second(t, c).Mutex("a").Lock(t.Context()))
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.beat = func(ctx context.Context, live []driver.Claim, out []driver.Standing, next func(context.Context) error) error {
 				if err := next(ctx); err != nil {
 					return err
@@ -199,7 +199,7 @@ func TestAnEvictedHolderIsToldWithinAThirdOfTheTTL(t *testing.T) {
 }
 
 func TestNoticeOfTheStoreEndsEveryLeaseAtOnce(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		lost := make(chan struct{})
 		r.lost = lost
 		a := must(t)(c.Mutex("a").Lock(t.Context()))
@@ -217,7 +217,7 @@ func TestNoticeOfTheStoreEndsEveryLeaseAtOnce(t *testing.T) {
 
 // A wait outlives its session as often as need be.
 func TestTwoOutagesDoNotEndAWait(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		holder := must(t)(second(t, c).Mutex("a").Lock(t.Context()))
 		got := make(chan *Lease)
 		go func() {
@@ -231,7 +231,7 @@ func TestTwoOutagesDoNotEndAWait(t *testing.T) {
 		for range 3 {
 			var gone atomic.Bool
 			gone.Store(true)
-			r.set(func(r *rig) {
+			r.set(func(r *faultEngine) {
 				r.beat = func(ctx context.Context, live []driver.Claim, _ []driver.Standing, next func(context.Context) error) error {
 					if len(live) > 0 && live[0].ID != holder.ID() && gone.CompareAndSwap(true, false) {
 						return driver.ErrGone
@@ -309,10 +309,10 @@ func TestSteppedTTLsAreNeverShorterAndAtMostAQuarterLonger(t *testing.T) {
 
 // With every beat stuck the keeper waits for the deadline, it does not spin.
 func TestTheKeeperDoesNotSpinBehindStuckBeats(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		free := make(chan struct{})
 		var beats atomic.Int64
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.beat = func(context.Context, []driver.Claim, []driver.Standing, func(context.Context) error) error {
 				beats.Add(1)
 				<-free

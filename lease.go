@@ -24,7 +24,7 @@ type Lease struct {
 	o     *options
 	fence uint64
 	pass  uint8
-	mode  lockMode
+	mode  Mode
 	since instant
 	turn  int    // leases of the same hold that had ended when this one began
 	outer *Lease // the next lease that the caller's context carries
@@ -52,7 +52,7 @@ func newLease(ctx context.Context, k *lock, cl *claim, outer *Lease) *Lease {
 // of ctx.
 func (k *lock) lease(ctx context.Context, cl *claim, outer *Lease) *Lease {
 	l := &Lease{c: k.c, name: k.name, cl: cl, o: k.o, mode: k.mode(cl.Need), outer: outer}
-	l.caller, l.whole, l.shared = ctx, k.whole, l.mode == shared
+	l.caller, l.whole, l.shared = ctx, k.whole, l.mode == Shared
 	return l
 }
 

@@ -11,7 +11,7 @@ type tag struct{}
 // A lease's context is made when somebody asks for it, which may be at any time.
 func TestTheContextOfALeaseIsTheSameWheneverItIsAskedFor(t *testing.T) {
 	for _, early := range []bool{true, false} {
-		rigged(t, func(t *testing.T, c *Client, _ *rig) {
+		withFaults(t, func(t *testing.T, c *Client, _ *faultEngine) {
 			caller, cancel := context.WithCancel(context.WithValue(t.Context(), tag{}, "carried"))
 			l, err := c.Mutex("name").Lock(caller)
 			if err != nil {

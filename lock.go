@@ -8,15 +8,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lockMode says how claims of a lock stand beside each other.
-type lockMode uint8
-
-const (
-	exclusive lockMode = iota
-	shared
-	counted
-)
-
 // A lock is a name with a limit and options: what Mutex, RWMutex and Semaphore
 // have in common.
 type lock struct {
@@ -28,14 +19,14 @@ type lock struct {
 	whole     *term // of the lease of several names that this one is taken for
 }
 
-func (k *lock) mode(need int) lockMode {
+func (k *lock) mode(need int) Mode {
 	switch {
 	case k.semaphore:
-		return counted
+		return Counted
 	case need >= k.limit:
-		return exclusive
+		return Exclusive
 	}
-	return shared
+	return Shared
 }
 
 // check refuses what can be refused without asking the store.
@@ -76,7 +67,7 @@ func (k *lock) newClaim(need int, try bool) *claim {
 	return newClaim(driver.Claim{
 		Try: 1, Name: k.name, Need: need, Limit: k.limit,
 		Queue: !try && k.c.features.Queue, Note: k.o.note,
-	}, k.o, nil)
+	}, k.mode(need), k.o, nil)
 }
 
 // A gateKey names the acquires that may share one place in line: exclusive claims on

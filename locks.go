@@ -25,14 +25,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.k.take(c
 // Do runs fn while it holds the lock. fn's context ends with ctx or when the
 // lock is lost; ErrLost is then joined to fn's error.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, lease *Lease) error) error {
-	if fn == nil {
-		panic("pawl: Do without a function")
-	}
-	lease, err := m.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	return lease.do(ctx, fn)
+	return m.k.do(ctx, "lock", 1, fn)
 }
 
 // An RWMutex is a lock that many readers or one writer have at a time. First
@@ -62,6 +55,16 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 	return m.k.take(ctx, "rlock", 1, true)
 }
 
+// Do runs fn while it holds the lock for writing, as Mutex.Do does.
+func (m *RWMutex) Do(ctx context.Context, fn func(ctx context.Context, lease *Lease) error) error {
+	return m.k.do(ctx, "lock", driver.All, fn)
+}
+
+// RDo runs fn while it holds the lock for reading, as Mutex.Do does.
+func (m *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context, lease *Lease) error) error {
+	return m.k.do(ctx, "rlock", 1, fn)
+}
+
 // A Semaphore is a lock with a number of permits. All users of a name must agree
 // on the number.
 type Semaphore struct{ k lock }
@@ -81,6 +84,23 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) (*Lease, error) {
 // TryAcquire takes n permits now or returns ErrHeld.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (*Lease, error) {
 	return s.k.take(ctx, "acquire", n, true)
+}
+
+// Do runs fn while it holds n permits, as Mutex.Do does.
+func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context, lease *Lease) error) error {
+	return s.k.do(ctx, "acquire", n, fn)
+}
+
+// do waits for need units of the lock and runs fn while it holds them.
+func (k *lock) do(ctx context.Context, op string, need int, fn func(context.Context, *Lease) error) error {
+	if fn == nil {
+		panic("pawl: Do without a function")
+	}
+	lease, err := k.take(ctx, op, need, false)
+	if err != nil {
+		return err
+	}
+	return lease.do(ctx, fn)
 }
 
 // take acquires need units of the lock.
@@ -124,29 +144,51 @@ func (k *lock) acquire(ctx context.Context, chain *Lease, need int, try bool) (*
 	if k.o.observer != nil {
 		start = k.c.now()
 	}
+	a := &acquisition{c: k.c, o: k.o, try: try}
 	for {
-		cl, passed, err := k.claim(wait, need, try)
+		passed, err := k.claim(wait, a, need)
 		if err != nil {
+			k.waitEnded(a, need, err)
 			return nil, err
 		}
-		if l := newLease(ctx, k, cl, chain); l != nil {
+		if l := newLease(ctx, k, a.cl, chain); l != nil {
+			k.waitEnded(a, need, nil)
 			l.announce(passed, start)
 			return l, nil
 		}
 		// Lost between the grant and here, so that nobody was told of it: once more.
-		cl.s.lose(loss{cl: cl, why: errLate})
+		a.cl.s.lose(loss{cl: a.cl, why: errLate})
+		a = &acquisition{c: k.c, o: k.o, try: try, told: a.told, id: a.id, since: a.since}
 	}
 }
 
+// announce counts a lease, and tells the observer of it.
 func (l *Lease) announce(passed bool, start instant) {
-	if l.o.observer == nil {
-		return
-	}
 	kind := Acquired
 	if passed {
 		kind = HandedOver
 	}
-	l.o.observer.Observe(Event{Kind: kind, Name: l.name, ID: l.ID(), Token: l.Token(), Took: l.c.now().Sub(start)})
+	l.c.counters.count(kind)
+	if l.o.observer != nil {
+		l.o.observer.Observe(l.cl.event(Event{Kind: kind, Token: l.Token(), Took: l.c.now().Sub(start)}))
+	}
+}
+
+// waitEnded counts a wait out, and tells the observer of one that err ended.
+func (k *lock) waitEnded(a *acquisition, need int, err error) {
+	if !a.told {
+		return
+	}
+	k.c.counters.waiting.Add(-1)
+	if err == nil {
+		return
+	}
+	k.c.counters.count(GaveUp)
+	if k.o.observer != nil {
+		cl := k.newClaim(need, false) // that of the acquisition may be another's by now
+		cl.ID = a.id
+		cl.observe(Event{Kind: GaveUp, Took: k.c.now().Sub(a.since), Err: err})
+	}
 }
 
 // do runs fn under a lease and gives it back, also if fn panics.

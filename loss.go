@@ -46,6 +46,7 @@ type loss struct {
 	why   error
 	token uint64
 	ended bool // by this call of lose, which therefore does the rest too
+	used  bool // it had leases
 }
 
 // lose ends holds that are not ours any more: all their contexts first, then the
@@ -68,7 +69,10 @@ func (s *session) lose(all ...loss) {
 		if l.cl.gate != nil {
 			l.cl.gate.vacate(l.cl)
 		}
-		l.cl.observe(Event{Kind: Lost, Token: l.token, Took: now.Sub(l.cl.Granted()), Err: l.why})
+		if l.used { // else the observer was not told that it was acquired
+			s.c.counters.count(Lost)
+			l.cl.observe(Event{Kind: Lost, Token: l.token, Took: now.Sub(l.cl.Granted()), Err: l.why})
+		}
 	}
 }
 
@@ -82,7 +86,7 @@ func (s *session) endHold(l *loss) {
 	s.endLocked(l.cl)
 	terms := l.cl.terms
 	l.cl.terms = nil
-	l.token, l.ended = l.cl.tokenLocked(), true
+	l.token, l.ended, l.used = l.cl.tokenLocked(), true, len(terms) > 0
 	s.mu.Unlock()
 	s.endTerms(terms, l.why)
 }
@@ -127,11 +131,19 @@ func (s *session) surrender() {
 	live := s.set.Live()
 	s.surrendered = len(live) > 0
 	var terms []*term
+	var events []notice
 	for i := len(live) - 1; i >= 0; i-- {
 		cl := live[i].Owner.(*claim)
 		terms = append(terms, cl.terms...)
+		if len(cl.terms) > 0 {
+			s.c.counters.count(Released)
+			events = cl.noticeLocked(events, Event{Kind: Released, Took: s.c.now().Sub(cl.Granted()), Err: ErrClosed})
+		}
 		s.endLocked(cl)
 	}
 	s.mu.Unlock()
 	s.endTerms(terms, ErrClosed)
+	for _, n := range events {
+		n.to.Observe(n.e)
+	}
 }

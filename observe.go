@@ -16,28 +16,57 @@ const (
 	HandedOver                 // granted inside the process, by the holder before; Took is the wait
 	InDoubt                    // the store did not confirm the hold; Err says why. The hold goes on until its deadline
 	Renewed                    // confirmed; Took is the round trip
-	Released                   // given back; Took is the hold
+	Released                   // given back; Took is the hold, Err is ErrClosed if Close did it
 	Lost                       // ended by itself; Took is the hold, Err says why
+	GaveUp                     // the wait ended without the lock; Took is the wait, Err says why
+	kinds
 )
 
-var kindNames = [...]string{"", "waiting", "acquired", "handed over", "in doubt", "renewed", "released", "lost"}
+var kindNames = [kinds]string{"", "waiting", "acquired", "handed over", "in doubt", "renewed", "released", "lost", "gave up"}
 
 // String returns the kind in words.
 func (k Kind) String() string {
-	if k < 0 || int(k) >= len(kindNames) {
+	if k < 0 || k >= kinds {
 		return "unknown"
 	}
 	return kindNames[k]
 }
 
-// An Event is something that happened to one lock.
+// A Mode says how the holders of a lock exclude each other.
+type Mode uint8
+
+// The modes of a lock.
+const (
+	Exclusive Mode = iota // one holder at a time
+	Shared                // readers beside each other
+	Counted               // permits of a semaphore
+)
+
+// String returns the mode in lower case.
+func (m Mode) String() string {
+	switch m {
+	case Exclusive:
+		return "exclusive"
+	case Shared:
+		return "shared"
+	case Counted:
+		return "counted"
+	}
+	return "unknown"
+}
+
+// An Event is something that happened to one lock. Events come in pairs: a Waiting is
+// followed by Acquired, HandedOver or GaveUp, and an Acquired or HandedOver by Released
+// or Lost. Leases that are nested by WithReentry have no events of their own.
 type Event struct {
-	Kind  Kind
-	Name  string
-	ID    string // of the claim
-	Token uint64 // 0 while waiting
-	Took  time.Duration
-	Err   error
+	Kind    Kind
+	Name    string
+	ID      string // of the claim; the one that is granted may have another than the one that waited
+	Mode    Mode
+	Permits int    // of a semaphore; 0 in other modes
+	Token   uint64 // 0 while waiting
+	Took    time.Duration
+	Err     error
 }
 
 // An Observer is told of events as they happen, by the goroutine they happen on:
@@ -72,7 +101,10 @@ func (o logObserver) Observe(e Event) {
 	if !o.log.Enabled(ctx, level) {
 		return
 	}
-	attrs := []slog.Attr{slog.String("name", e.Name), slog.String("id", e.ID)}
+	attrs := []slog.Attr{slog.String("name", e.Name), slog.String("id", e.ID), slog.String("mode", e.Mode.String())}
+	if e.Permits != 0 {
+		attrs = append(attrs, slog.Int("permits", e.Permits))
+	}
 	if e.Token != 0 {
 		attrs = append(attrs, slog.Uint64("token", e.Token))
 	}

@@ -28,13 +28,13 @@ type options struct {
 	fair     bool
 	note     string
 	observer Observer
-	err      error // the first nonsense that was asked for
+	err      error // the first invalid option
 }
 
-// WithTTL sets the lease: how long the lock outlives a holder that died or was
-// cut off. Less than 10 ms is rounded up to it, and fractions of a millisecond
-// are. While a client uses more than 32 different TTLs, further ones are rounded up by
-// less than a quarter. The default is 10 s.
+// WithTTL sets how long the lock outlives a holder that died or was cut off. It is
+// rounded up to a whole number of milliseconds, at least 10. While a client uses more
+// than 32 different TTLs, further ones are rounded up by less than a quarter. The
+// default is 10 s.
 func WithTTL(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 || d > maxTTL {
@@ -73,7 +73,7 @@ func WithMaxHold(d time.Duration) Option {
 }
 
 // WithoutRenewal makes leases that last one TTL from the grant and are never
-// prolonged, for those who size the TTL above the longest run.
+// prolonged, for programs whose TTL is longer than their longest run.
 func WithoutRenewal() Option { return func(o *options) { o.fixed = true } }
 
 // WithReentry lets a lease's own context take the same lock again; it is given
@@ -85,8 +85,8 @@ func WithReentry() Option { return func(o *options) { o.reentry = true } }
 // across processes is then exact, if all of them use it.
 func WithFair() Option { return func(o *options) { o.fair = true } }
 
-// WithNote sets what others see of who holds the lock and why, in place of user,
-// host and process. At most 1 KiB.
+// WithNote sets what other clients see of the holder, in place of user, host and
+// process. At most 1 KiB.
 func WithNote(s string) Option {
 	return func(o *options) {
 		if err := checkNote(s); err != nil {
@@ -135,7 +135,7 @@ func (o options) with(opts []Option) options {
 	return o
 }
 
-// options are those of a lock: mostly the client's own, which nobody changes.
+// options returns the settings of a lock: mostly the client's own, which never change.
 func (c *Client) options(opts []Option) *options {
 	if len(opts) == 0 {
 		return &c.defaults

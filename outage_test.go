@@ -19,7 +19,7 @@ import (
 // A fullStore is one in which List takes for ever, as in a Redis that other
 // programs have filled.
 type fullStore struct {
-	*rig
+	*faultEngine
 	lists atomic.Int64
 }
 
@@ -75,11 +75,11 @@ func giveUp(t *testing.T, c *Client, n int, wait time.Duration, name func(i int)
 	all.Wait()
 }
 
-// A stall of the store under many acquires that give up: what they left unsettled
-// refuses nobody once the store answers, and nothing goes through all its names.
-func TestAcquiresThatGaveUpInAStallRefuseNobody(t *testing.T) {
+// Many acquires give up while the store stalls: their departures refuse no acquire once
+// the store answers, and nothing lists all its names.
+func TestAcquiresThatGaveUpInAStallDoNotRefuseLaterOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fullStore{rig: &rig{Engine: memlock.New()}}
+		f := &fullStore{faultEngine: &faultEngine{Engine: memlock.New()}}
 		c := New(f)
 		defer c.Close()
 		must(t)(c.Mutex("before").Lock(t.Context())).Unlock()
@@ -112,7 +112,7 @@ func TestAcquiresThatGaveUpInAStallRefuseNobody(t *testing.T) {
 // While the store is silent for longer than a TTL, acquires are told so instead of
 // being remembered without limit; with its first answer that is over.
 func TestASilentStoreIsOwedNoMoreThanItCanBeToldLater(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		must(t)(c.Mutex("before").Lock(t.Context())).Unlock()
 		r.blackHole()
 		name := func(i int) string { return fmt.Sprint("name ", i) }
@@ -139,14 +139,14 @@ func TestASilentStoreIsOwedNoMoreThanItCanBeToldLater(t *testing.T) {
 func TestNoDepartureIsRepeatedForEver(t *testing.T) {
 	for _, bySession := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			r := &rig{Engine: memlock.New()}
+			r := &faultEngine{Engine: memlock.New()}
 			can := r.Features()
 			can.BySession = bySession
 			r.features = &can
 			c := New(r)
 			defer c.Close()
 			var leaves atomic.Int64
-			r.set(func(r *rig) {
+			r.set(func(r *faultEngine) {
 				r.enter = func(ctx context.Context, cl driver.Claim, next enterFunc) (driver.Standing, error) {
 					st, err := next(ctx)
 					if cl.Name == "stuck" {
@@ -217,7 +217,7 @@ func TestALockThatTheStoreNeverAnsweredIsNotHeld(t *testing.T) {
 		if fair {
 			opts = append(opts, WithFair())
 		}
-		rigged(t, func(t *testing.T, c *Client, r *rig) {
+		withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 			must(t)(c.Mutex("before").Lock(t.Context())).Unlock()
 			r.blackHole()
 			var all sync.WaitGroup
@@ -255,7 +255,7 @@ func TestALockThatTheStoreNeverAnsweredIsNotHeld(t *testing.T) {
 
 // A waiter that the store told of the holder, and that has heard nothing since, says both.
 func TestAWaiterOnAStoreThatFellSilentSaysSo(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		apart := New(r.Engine) // the store answers it all the time
 		defer apart.Close()
 		holder := must(t)(apart.Mutex("a").Lock(t.Context()))
@@ -278,7 +278,7 @@ func TestAWaiterOnAStoreThatFellSilentSaysSo(t *testing.T) {
 			if silent {
 				time.Sleep(time.Second)
 				r.blackHole()
-				r.set(func(r *rig) { r.await = func(ctx context.Context) { <-ctx.Done() } })
+				r.set(func(r *faultEngine) { r.await = func(ctx context.Context) { <-ctx.Done() } })
 			}
 			all.Wait()
 		}
@@ -286,15 +286,15 @@ func TestAWaiterOnAStoreThatFellSilentSaysSo(t *testing.T) {
 	})
 }
 
-// Whoever does not want to wait is not kept by a store that does not answer.
+// A caller that does not want to wait is not kept by a store that does not answer.
 func TestATryOnASilentStoreEndsWithinATTL(t *testing.T) {
 	for _, ttl := range []time.Duration{6 * time.Second, time.Hour} {
 		for _, contacted := range []bool{false, true} { // else not even a session can be opened
-			rigged(t, func(t *testing.T, c *Client, r *rig) {
+			withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 				if contacted {
 					must(t)(c.Mutex("before").Lock(t.Context())).Unlock()
 				} else {
-					r.set(func(r *rig) {
+					r.set(func(r *faultEngine) {
 						r.open = func(ctx context.Context, _ func() (driver.Session, error)) (driver.Session, error) {
 							<-ctx.Done()
 							return nil, ctx.Err()
@@ -349,28 +349,28 @@ func TestDoTellsADeadlineFromACancel(t *testing.T) {
 	})
 }
 
-// What the store could not be told stays in the way of others for a while: Close says so,
-// but not where there was nothing to tell.
+// Claims that could not be left block other clients for a while: Close says so, but not
+// where there was nothing to leave.
 func TestCloseTellsWhatItCouldNotGiveBack(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			r := &rig{Engine: memlock.New()}
+			r := &faultEngine{Engine: memlock.New()}
 			c := New(r)
 			l := must(t)(c.Mutex("a").Lock(t.Context()))
 			if !held {
 				l.Unlock()
 			}
-			r.set(func(r *rig) { r.close = driver.ErrUnreachable })
+			r.set(func(r *faultEngine) { r.close = driver.ErrUnreachable })
 			if err := c.Close(); errors.Is(err, ErrUnreachable) != held {
 				t.Errorf("held %v: Close: %v", held, err)
 			}
 		})
 	}
 	synctest.Test(t, func(t *testing.T) { // a store that takes as long as the lease lasts
-		r := &rig{Engine: memlock.New()}
+		r := &faultEngine{Engine: memlock.New()}
 		c := New(r, WithTTL(time.Second))
 		must(t)(c.Mutex("a").Lock(t.Context()))
-		r.set(func(r *rig) { r.close = context.DeadlineExceeded })
+		r.set(func(r *faultEngine) { r.close = context.DeadlineExceeded })
 		if err := c.Close(); err != nil {
 			t.Errorf("what was held has expired by now: %v", err)
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestAPinnedHoldGoesBackToTheStore(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		enters := countEnters(r)
 		m := c.Mutex("a")
 		first := must(t)(m.Lock(t.Context()))
@@ -26,9 +26,9 @@ func TestAPinnedHoldGoesBackToTheStore(t *testing.T) {
 	})
 }
 
-// Who guards once mostly does so again.
+// A process that guards once mostly does so again.
 func TestAfterAPinNothingIsPassedOnForATTL(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		m := c.Mutex("a")
 		handover := func(pin bool) (passed bool) {
 			first := must(t)(m.Lock(t.Context()))
@@ -56,7 +56,7 @@ func TestAfterAPinNothingIsPassedOnForATTL(t *testing.T) {
 }
 
 func TestALeaseThatHasEndedCannotBePinned(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		m := c.Mutex("a")
 		first := must(t)(m.Lock(t.Context()))
 		next := queue(t, t.Context(), m.Lock)
@@ -78,7 +78,7 @@ func TestALeaseThatHasEndedCannotBePinned(t *testing.T) {
 }
 
 func TestAPinTellsHowManyLeasesOfTheHoldHaveEnded(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		m := c.Mutex("a")
 		want := func(l *Lease, want int) {
 			t.Helper()

@@ -14,7 +14,7 @@ var errNoOwner = errors.New("no owner")
 func (k *lock) owner(ctx context.Context) (own, chain *Lease) {
 	chain, _ = ctx.Value(ownerKey{}).(*Lease)
 	for l := chain; l != nil; l = l.outer {
-		if l.cl != nil && l.c == k.c && l.name == k.name && l.mode != counted && l.Err() == nil {
+		if l.cl != nil && l.c == k.c && l.name == k.name && l.mode != Counted && l.Err() == nil {
 			return l, chain
 		}
 	}
@@ -27,7 +27,7 @@ func (k *lock) nest(ctx, wait context.Context, own, chain *Lease, need int, try 
 	for ; own != nil; own, _ = k.owner(ctx) {
 		l := k.lease(ctx, own.cl, chain)
 		l.within, l.mode = &own.term, k.mode(need)
-		l.shared = l.mode == shared
+		l.shared = l.mode == Shared
 		err := k.nestIn(wait, own, l, try)
 		if errors.Is(err, errNoOwner) {
 			continue
@@ -46,7 +46,7 @@ func (k *lock) nest(ctx, wait context.Context, own, chain *Lease, need int, try 
 // nestIn makes l a lease of the same claim as own, inside own.
 func (k *lock) nestIn(wait context.Context, own, l *Lease, try bool) error {
 	switch {
-	case own.mode == shared && l.mode != shared:
+	case own.mode == Shared && l.mode != Shared:
 		return ErrUpgrade
 	case !k.o.reentry || k.limit != own.cl.Limit:
 		return ErrReentry

@@ -129,7 +129,7 @@ func TestReadInsideWriteNestsAndWriteInsideReadIsAnUpgrade(t *testing.T) {
 }
 
 func TestLossEndsNestedLeasesAndTheirWaiters(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		m := c.Mutex("a", WithReentry())
 		outer := must(t)(m.Lock(t.Context()))
 		inner := must(t)(m.Lock(outer.Context()))

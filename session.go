@@ -151,7 +151,6 @@ func (s *session) promised(cl *claim) instant {
 // enter calls Enter for cl once, for at most limit.
 func (s *session) enter(ctx context.Context, cl *claim, limit time.Duration) (driver.Standing, error) {
 	sent, at := s.c.both()
-	cl.sent = sent
 	call := callUntil(ctx, at.Add(limit))
 	st, err := s.d.Enter(call, cl.Claim.Claim)
 	call.end()
@@ -178,7 +177,7 @@ func (s *session) enterAll(ctx context.Context, m driver.Multi, cls []*claim, li
 	sent, at := s.c.both()
 	asked := make([]driver.Claim, len(cls))
 	for i, cl := range cls {
-		asked[i], cl.sent = cl.Claim.Claim, sent
+		asked[i] = cl.Claim.Claim
 	}
 	call := callUntil(ctx, at.Add(limit))
 	out, err := m.EnterAll(call, asked)

@@ -21,11 +21,11 @@ func TestLossIsToldBeforeTheLeaseCanPass(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, uint64(run)))
 		ttl := time.Duration(50+rng.IntN(60_000)) * time.Millisecond
 		deaf := rng.IntN(2) == 0 // does not even come back when ctx ends
-		rigged(t, func(t *testing.T, c *Client, r *rig) {
+		withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 			var sent atomic.Int64 // when the last call that was answered was sent
 			stamp := func() { sent.Store(int64(c.now())) }
 			free := make(chan struct{})
-			r.set(func(r *rig) {
+			r.set(func(r *faultEngine) {
 				r.enter = func(ctx context.Context, _ driver.Claim, next func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
 					stamp()
 					time.Sleep(time.Duration(rng.Int64N(int64(ttl / 4)))) // the way there, or the way back
@@ -45,7 +45,7 @@ func TestLossIsToldBeforeTheLeaseCanPass(t *testing.T) {
 			}
 			r.blackHole()
 			if deaf {
-				r.set(func(r *rig) {
+				r.set(func(r *faultEngine) {
 					r.beat = func(context.Context, []driver.Claim, []driver.Standing, func(context.Context) error) error {
 						<-free
 						return driver.ErrUnreachable
@@ -109,8 +109,8 @@ func TestTheMachineIsNotTakenForAsleep(t *testing.T) {
 // etcd's put under a shared lease prolongs nothing: an Enter that promises
 // nothing lives by the session's promise.
 func TestAnEnterThatPromisesNothingLivesByTheSession(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
-		r.set(func(r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, _ driver.Claim, next func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
 				st, err := next(ctx)
 				st.Valid = 0
@@ -132,10 +132,10 @@ func TestAnEnterThatPromisesNothingLivesByTheSession(t *testing.T) {
 }
 
 func TestAGrantThatComesAfterItsDeadlineIsGivenBack(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		slow := true
 		var ids []string
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, cl driver.Claim, next func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
 				ids = append(ids, cl.ID)
 				st, err := next(ctx)
@@ -157,9 +157,9 @@ func TestAGrantThatComesAfterItsDeadlineIsGivenBack(t *testing.T) {
 }
 
 func TestMaxHoldEndsTheContextFirstAndLeavesOneMarginLater(t *testing.T) {
-	rigged(t, func(t *testing.T, c *Client, r *rig) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		var left time.Time
-		r.set(func(r *rig) {
+		r.set(func(r *faultEngine) {
 			r.leave = func(ctx context.Context, _ driver.Claim, next func(context.Context) error) error {
 				left = time.Now()
 				return next(ctx)
@@ -212,7 +212,7 @@ func TestALeaseWithoutRenewalLastsOneTTLFromItsGrant(t *testing.T) {
 // While the keeper is in the middle of ending a lease, an Err that comes between
 // must not find it alive.
 func TestErrIsNeverNilAfterTheDeadline(t *testing.T) {
-	r := &rig{Engine: memlock.New()}
+	r := &faultEngine{Engine: memlock.New()}
 	c := New(r, WithTTL(100*time.Millisecond), WithReentry())
 	defer c.Close()
 	var leases []*Lease

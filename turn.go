@@ -6,28 +6,26 @@ import (
 	"github.com/pawl-go/pawl/internal/claimset"
 )
 
-// claim obtains a held claim, through the gate where there is one.
-func (k *lock) claim(ctx *callContext, need int, try bool) (cl *claim, passed bool, err error) {
-	a := &acquisition{c: k.c, o: k.o, try: try, cl: k.newClaim(need, try)}
+// claim obtains a held claim, as a.cl, through the gate where there is one.
+func (k *lock) claim(ctx *callContext, a *acquisition, need int) (passed bool, err error) {
+	a.cl = k.newClaim(need, a.try)
 	if need < k.limit || k.o.fair || k.o.fixed {
-		err = a.run(ctx)
-		return a.cl, false, err
+		return false, a.run(ctx)
 	}
 	g := k.c.gate(k.gateKey())
 	defer g.drop()
-	if !try {
-		passed, err = a.throughGate(ctx, g)
-		return a.cl, passed, err
+	if !a.try {
+		return a.throughGate(ctx, g)
 	}
 	if e, ok := g.holder(); ok {
-		return nil, false, &HeldError{Holder: &e, Ahead: 1, Err: ErrHeld}
+		return false, &HeldError{Holder: &e, Ahead: 1, Err: ErrHeld}
 	}
 	a.cl.gate = g // before the grant: it may be lost at once
 	if err := a.run(ctx); err != nil {
-		return nil, false, err
+		return false, err
 	}
 	g.adopt(a.cl)
-	return a.cl, false, nil
+	return false, nil
 }
 
 // throughGate acquires through the gate; passed says that the hold came from inside

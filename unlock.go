@@ -70,8 +70,9 @@ func (l *Lease) giveBack() error {
 	if !last {
 		return nil
 	}
+	l.c.counters.count(Released)
 	if l.o.observer != nil {
-		l.o.observer.Observe(Event{Kind: Released, Name: l.name, ID: cl.ID, Token: l.Token(), Took: l.c.now().Sub(l.since)})
+		l.o.observer.Observe(cl.event(Event{Kind: Released, Token: l.Token(), Took: l.c.now().Sub(l.since)}))
 	}
 	return cl.giveBack()
 }

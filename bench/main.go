@@ -1,12 +1,12 @@
-// Command bench measures pawl beside other locks and the bare commands of the same
-// servers, which it starts and ends itself.
+// Command bench compares pawl with other locks and with the bare commands of the
+// same servers, which it starts and stops itself.
 //
-//	go -C bench run .                         all of it, in less than 15 minutes
+//	go -C bench run .                         everything, in less than 15 minutes
 //	go -C bench run . -rows alone,handoff     some rows
 //
-// It prints a table for people and lines for benchstat. After a run of all rows of a
-// part it writes that part of RESULTS.md and its plots, unless other programs used too
-// much of the machine meanwhile.
+// It prints a table for people and lines for benchstat. After a run of all rows of
+// a part it updates that part of RESULTS.md and its plots, unless other programs
+// used too much of the machine meanwhile.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/compare"
 	"github.com/pawl-go/pawl/bench/etcdbench"
 	"github.com/pawl-go/pawl/bench/redisbench"
 	"github.com/pawl-go/pawl/bench/redlockbench"
@@ -35,10 +35,10 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// parts are what can be measured, by name. Each starts the servers it needs.
+// parts are the available measurements, by name. Each starts the servers it needs.
 var parts = []struct {
 	name string
-	open func(t testing.TB) contest.Part
+	open func(t testing.TB) compare.Part
 }{
 	{"sqlite", sqlitebench.Part},
 	{"redis", redisbench.Part},
@@ -51,10 +51,10 @@ var parts = []struct {
 	{"commands", runbench.Part},
 }
 
-// openers are the contenders that also run as processes of their own.
-func openers() map[string]contest.Opener {
-	all := map[string]contest.Opener{}
-	for part, of := range map[string]map[string]contest.Opener{"sqlite": sqlitebench.Openers, "redis": redisbench.Openers, "etcd": etcdbench.Openers, "postgresql": sqlbench.Openers} {
+// openers returns the contenders that also run as separate processes.
+func openers() map[string]compare.Opener {
+	all := map[string]compare.Opener{}
+	for part, of := range map[string]map[string]compare.Opener{"sqlite": sqlitebench.Openers, "redis": redisbench.Openers, "etcd": etcdbench.Openers, "postgresql": sqlbench.Openers} {
 		for name, open := range of {
 			all[part+"/"+name] = open
 		}
@@ -71,7 +71,7 @@ type settings struct {
 }
 
 func main() {
-	contest.Child(openers())
+	compare.Child(openers())
 	var s settings
 	flag.StringVar(&s.parts, "parts", "", "which servers, by comma; empty: all")
 	flag.StringVar(&s.rows, "rows", "", "which rows, by comma; empty: all")
@@ -87,7 +87,8 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// Who hangs must not keep the program, and with it the machine: servers die with it.
+	// A contender that hangs must not keep the program running, nor its servers,
+	// which die with it.
 	context.AfterFunc(ctx, func() {
 		stop() // a second signal ends it at once
 		time.AfterFunc(10*time.Second, func() { fatal(errors.New("somebody did not come to an end")) })
@@ -141,9 +142,9 @@ func (s settings) run(ctx context.Context) (err error) {
 	return err
 }
 
-// part measures one part. Whatever becomes of it, the others go on; where not even its
-// servers came up, the results say so.
-func (s settings) part(ctx context.Context, name string, open func(testing.TB) contest.Part, lines io.Writer) error {
+// part measures one part. If it fails, the others continue; if not even its servers
+// started, the results say so.
+func (s settings) part(ctx context.Context, name string, open func(testing.TB) compare.Part, lines io.Writer) error {
 	var err error
 	began := false
 	outer := testserver.RunOutsideTest(func(t testing.TB) {
@@ -153,23 +154,23 @@ func (s settings) part(ctx context.Context, name string, open func(testing.TB) c
 	})
 	err = errors.Join(outer, err)
 	if !began && s.whole() && ctx.Err() == nil {
-		err = errors.Join(err, contest.WriteSection(s.results, contest.Absence(name, outer, time.Now())))
+		err = errors.Join(err, compare.WriteSection(s.results, compare.Absence(name, outer, time.Now())))
 	}
 	return err
 }
 
-// whole reports whether what is measured is for the file of results.
+// whole reports whether the results go into the file.
 func (s settings) whole() bool { return s.rows == "" && s.who == "" && s.results != "" }
 
-// measure runs the rows of one part that were asked for.
-func (s settings) measure(ctx context.Context, part contest.Part, lines io.Writer) (err error) {
-	var results []contest.Result
+// measure runs the requested rows of one part.
+func (s settings) measure(ctx context.Context, part compare.Part, lines io.Writer) (err error) {
+	var results []compare.Result
 	for _, row := range part.Rows {
 		if !among(s.rows, row.Name) {
 			continue
 		}
-		row.Who = slices.DeleteFunc(slices.Clone(row.Who), func(c contest.Contender) bool { return !begins(s.who, c.Name) })
-		r := contest.Run(ctx, part, row, s.rounds)
+		row.Who = slices.DeleteFunc(slices.Clone(row.Who), func(c compare.Contender) bool { return !begins(s.who, c.Name) })
+		r := compare.Run(ctx, part, row, s.rounds)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -180,18 +181,18 @@ func (s settings) measure(ctx context.Context, part contest.Part, lines io.Write
 		err = errors.Join(err, faults(r, s.check))
 	}
 	if s.whole() {
-		if slices.ContainsFunc(results, func(r contest.Result) bool { return r.Disturbed() }) {
+		if slices.ContainsFunc(results, func(r compare.Result) bool { return r.Disturbed() }) {
 			return errors.Join(err, errors.New("other programs used too much of the machine: these results are not kept"))
 		}
-		section := contest.Section(part, results, time.Now())
-		err = errors.Join(err, contest.WriteSection(s.results, section), contest.WritePlots(s.results, part, results))
+		section := compare.Section(part, results, time.Now())
+		err = errors.Join(err, compare.WriteSection(s.results, section), compare.WritePlots(s.results, part, results))
 	}
 	return err
 }
 
-// faults returns which bounds were missed, if that is asked for. A peer that fails is
-// shown in the table and is no fault of ours.
-func faults(r contest.Result, check bool) (err error) {
+// faults returns the missed bounds, if they are to be checked. A peer that fails is
+// shown in the table, but is not our fault.
+func faults(r compare.Result, check bool) (err error) {
 	for _, v := range r.Verdicts() {
 		if check && v.Missed() {
 			err = errors.Join(err, fmt.Errorf("%s: %s", r.Name, v.Shortfall()))

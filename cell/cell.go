@@ -1,10 +1,10 @@
-// Package cell keeps small values that many change without a lock: read, compute,
-// write if nobody else wrote meanwhile, else again.
+// Package cell keeps small values that many processes change, by compare and swap:
+// read, compute, write if the version is still the one that was read, else again.
 //
-// It does not keep fn from running more than once: what fn does beside computing
-// its result happens as often as fn runs. A cell holds at most 64 KiB in the store,
-// coded as JSON, or as it is for a []byte. It needs an engine that keeps records;
-// on any other, every call is [pawl.ErrUnsupported].
+// It does not keep fn from running more than once: side effects of fn happen as often
+// as fn runs. A cell holds at most 64 KiB in the store, encoded as JSON, or as it is
+// for a []byte. It needs an engine that keeps records; on any other, every call is
+// [pawl.ErrUnsupported].
 package cell
 
 import (
@@ -24,16 +24,16 @@ var (
 	// ErrConflict says that the cell has another version than the one named;
 	// nothing was written.
 	ErrConflict = driver.ErrConflict
-	// ErrTooLarge says that a value is larger than 64 KiB once coded; nothing was
+	// ErrTooLarge says that a value is larger than 64 KiB once encoded; nothing was
 	// written.
 	ErrTooLarge = driver.ErrTooLarge
-	// ErrCodec says that a value cannot be coded, or that the cell was written with
+	// ErrCodec says that a value cannot be encoded, or that the cell was written with
 	// a codec that is not known here.
 	ErrCodec = recipe.ErrCodec
 )
 
-// silence is for how long a write that gets no answer is repeated.
-const silence = 500 * time.Millisecond
+// retryFor is how long a write that gets no answer is repeated.
+const retryFor = 500 * time.Millisecond
 
 // Error says which operation on which cell failed.
 type Error struct {
@@ -83,21 +83,21 @@ func Store[T any](ctx context.Context, c *pawl.Client, key string, value T, ifVe
 func Delete(ctx context.Context, c *pawl.Client, key string, ifVersion uint64) error {
 	s, err := open(c, key, nil)
 	if err == nil {
-		_, err = recipe.Put(ctx, s.records, s.name, nil, ifVersion, 0, silence)
+		_, err = recipe.Put(ctx, s.records, s.name, nil, ifVersion, 0, retryFor)
 	}
 	return fail("delete", key, err)
 }
 
-// A slot is where a cell is kept.
-type slot struct {
+// A record is a cell in the store.
+type record struct {
 	records driver.Records
-	push    bool // who stands in line is told of its turn
+	push    bool // a waiter in line is told of its turn
 	name    string
 	o       options
 }
 
-func open(c *pawl.Client, key string, opts []Option) (*slot, error) {
-	s := &slot{push: c.Engine().Features().Push}
+func open(c *pawl.Client, key string, opts []Option) (*record, error) {
+	s := &record{push: c.Engine().Features().Push}
 	for _, opt := range opts {
 		opt(&s.o)
 	}
@@ -112,14 +112,14 @@ func open(c *pawl.Client, key string, opts []Option) (*slot, error) {
 	return s, err
 }
 
-// A head is the first line of a cell in the store: how the value that follows is
-// coded, a mark that no other write has, and the pace. "json MARK 3".
+// A head is the first line of a cell in the store: the codec of the value that
+// follows, the ID of the write, and the contention. "json ID 3".
 type head struct {
-	codec string
-	pace  pace
+	codec      string
+	contention contention
 }
 
-func (s *slot) load(ctx context.Context, value any) (h head, version uint64, err error) {
+func (s *record) load(ctx context.Context, value any) (h head, version uint64, err error) {
 	b, version, err := recipe.Get(ctx, s.records, s.name)
 	if err != nil || version == 0 {
 		return h, 0, err
@@ -135,18 +135,18 @@ func (s *slot) load(ctx context.Context, value any) (h head, version uint64, err
 		if err != nil {
 			return h, version, fmt.Errorf("%w: not written as a cell", ErrCodec)
 		}
-		h.pace = pace(n)
+		h.contention = contention(n)
 	}
 	return h, version, recipe.Decode(h.codec, []byte(body), value)
 }
 
-func store[T any](ctx context.Context, s *slot, value T, ifVersion uint64, p pace) (uint64, error) {
+func store[T any](ctx context.Context, s *record, value T, ifVersion uint64, p contention) (uint64, error) {
 	codec, body, err := recipe.Encode(value)
 	if err != nil {
 		return 0, err
 	}
 	b := append(fmt.Appendf(nil, "%s %s %d\n", codec, recipe.WriteID(), p), body...)
-	return recipe.Put(ctx, s.records, s.name, b, ifVersion, s.o.keep, silence)
+	return recipe.Put(ctx, s.records, s.name, b, ifVersion, s.o.keep, retryFor)
 }
 
 func fail(op, key string, err error) error {

@@ -25,7 +25,7 @@ type account struct {
 
 func TestACellIsWrittenOnlyOverTheVersionThatWasRead(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) {
 		c, ctx := open(t), t.Context()
 		if v, version, err := cell.Load[account](ctx, c, "a"); err != nil || version != 0 || v != (account{}) {
 			t.Fatalf("a cell that is not there: %v, version %d, %v", v, version, err)
@@ -146,7 +146,7 @@ func TestAnUpdateWhoseReplyWasLostCountsOnce(t *testing.T) {
 
 func TestACellEndsWhenItWasToBeKeptNoLonger(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) {
 		c, ctx := open(t), t.Context()
 		if _, err := cell.Store(ctx, c, "brief", 1, 0, cell.WithKeep(50*time.Millisecond)); err != nil {
 			t.Fatal(err)

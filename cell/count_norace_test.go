@@ -10,5 +10,5 @@ import (
 )
 
 func TestNoRaceUpdatesOfSixtyFourClientsAreExact(t *testing.T) {
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) { count(t, open, 64, 2*time.Second) })
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) { count(t, open, 64, 2*time.Second) })
 }

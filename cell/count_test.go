@@ -18,19 +18,19 @@ const whole = 64 * 157
 
 func TestManyClientsUpdateOneCellAndNoUpdateIsLost(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) { count(t, open, 8, time.Second) })
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) { count(t, open, 8, time.Second) })
 }
 
 func TestSoakTenThousandUpdatesOfSixtyFourAreExact(t *testing.T) {
 	if os.Getenv("PAWL_SOAK") == "" {
 		t.Skip("PAWL_SOAK is not set")
 	}
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) { count(t, open, 64, time.Hour) })
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) { count(t, open, 64, time.Hour) })
 }
 
-// count has 64 callers, with so many clients, add one to a cell, each at least once:
-// ten thousand times in all, or as often as they come to it in d.
-func count(t *testing.T, open recipetest.Place, clients int, d time.Duration) {
+// count has 64 callers, on the given number of clients, add one to a cell, each at least
+// once: ten thousand times in all, or until d has passed.
+func count(t *testing.T, open recipetest.Opener, clients int, d time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), d+2*time.Minute)
 	defer cancel()
 	own := make([]*pawl.Client, clients)

@@ -8,35 +8,35 @@ import (
 	"github.com/pawl-go/pawl/internal/recipe"
 )
 
-// patience is how many conflicts in a row Update takes before it asks for the
+// maxConflicts is how many conflicts in a row Update accepts before it takes the
 // cell's lock.
-const patience = 2
+const maxConflicts = 2
 
-// A pace is kept in the cell itself and tells everybody who changes it whether to
-// stand in line for that. Without it one who waits long for the store, and holds the
-// lock, would lose for ever to one who is quick and never sees a conflict: it loads,
-// the quick one writes, its own write comes too late. From zero up it counts the
-// writes without the lock: after so many of them the next writer, whoever it is,
-// stands in line, and therefore behind the slow one. Below zero it counts what is
-// left of a hot time, in which everybody does.
-type pace int
+// A contention is kept in the cell itself and tells every writer whether to take the
+// cell's lock first. Without it a writer with a slow connection, which holds the lock,
+// would lose for ever to a fast one that never sees a conflict: the slow one loads, the
+// fast one writes, the slow one's write conflicts. From zero up it counts the writes
+// without the lock in a row; after maxUnlocked of them the next writer takes the lock,
+// and so waits in line behind the slow one. Below zero the cell is hot, and it counts
+// the writes with the lock that are left before it is not.
+type contention int
 
 const (
-	span = 64 // writes without the lock in a row
-	heat = 32 // writes with it, after a conflict
+	maxUnlocked         = 64 // writes without the lock in a row
+	lockedAfterConflict = 32 // writes with it, after a conflict
 )
 
-// inLine reports whether the next write is to be made with the lock.
-func (p pace) inLine() bool { return p < 0 || p >= span }
+// locked reports whether the next write is to be made with the lock.
+func (p contention) locked() bool { return p < 0 || p >= maxUnlocked }
 
-// next is the pace after a write, which may have had conflicts before. A line in
-// which nobody is told of its turn, but must look for it, is slower than conflicts
-// are: there is no hot time there.
-func (p pace) next(conflicts int, push bool) pace {
+// next is the contention after a write, which may have had conflicts before. Where
+// waiters poll for their turn the lock is slower than conflicts are: there a cell
+// never becomes hot.
+func (p contention) next(conflicts int, push bool) contention {
 	switch {
 	case conflicts > 0 && push:
-		return -heat
-	case p >= span:
+		return -lockedAfterConflict
+	case p >= maxUnlocked:
 		return 0
 	}
 	return p + 1
@@ -49,9 +49,9 @@ func (p pace) next(conflicts int, push bool) pace {
 // that the write may have happened: it is not repeated then, so that no update
 // counts twice.
 //
-// Where many update one cell they stand in line for it, first come, first served: if
-// a process dies while its turn lasts, the others wait for the client's TTL. A client
-// made with WithWait waits in line no longer than that, and then tries without.
+// Where many update one cell they wait in line for its lock, first come, first served:
+// if a process dies while it holds the lock, the others wait for the client's TTL. A
+// client made with WithWait waits no longer than that, and then writes without it.
 func Update[T any](ctx context.Context, c *pawl.Client, key string, fn func(old T) (T, error), opts ...Option) (T, error) {
 	if fn == nil {
 		panic("cell: Update without a function")
@@ -68,25 +68,25 @@ func Update[T any](ctx context.Context, c *pawl.Client, key string, fn func(old 
 	return value, nil
 }
 
-func change[T any](ctx context.Context, c *pawl.Client, s *slot, fn func(T) (T, error)) (T, error) {
-	for try := range patience {
+func change[T any](ctx context.Context, c *pawl.Client, s *record, fn func(T) (T, error)) (T, error) {
+	for try := range maxConflicts {
 		value, again, err := attempt(ctx, s, fn, try, false)
 		switch {
 		case !again:
 			return value, err
 		case err == nil: // the cell is hot
-			return inLine(ctx, c, s, fn, try)
+			return changeLocked(ctx, c, s, fn, try)
 		case !recipe.Pause(ctx, try):
 			return value, context.Cause(ctx)
 		}
 	}
-	return inLine(ctx, c, s, fn, patience)
+	return changeLocked(ctx, c, s, fn, maxConflicts)
 }
 
-// inLine makes the change while it holds the cell's lock, which is there for the
-// order alone: that no change is lost is due to the versions. So it goes on if the
-// lock is lost, and without it if the client does not wait so long for locks.
-func inLine[T any](ctx context.Context, c *pawl.Client, s *slot, fn func(T) (T, error), conflicts int) (value T, err error) {
+// changeLocked makes the change while it holds the cell's lock. The lock only orders
+// the writers: the versions see to it that no change is lost. So the change goes on if
+// the lock is lost, and without it after the client's WithWait.
+func changeLocked[T any](ctx context.Context, c *pawl.Client, s *record, fn func(T) (T, error), conflicts int) (value T, err error) {
 	lease, err := c.Mutex(s.name).Lock(ctx)
 	if err == nil {
 		defer func() { _ = lease.Unlock() }() // what was written stands, whatever became of the lock
@@ -94,8 +94,8 @@ func inLine[T any](ctx context.Context, c *pawl.Client, s *slot, fn func(T) (T, 
 		return value, err
 	}
 	for ; ; conflicts++ {
-		// Who had begun before the cell became hot may still come in between. Those
-		// in line behind us would wait too, so there is no pause with the lock.
+		// A writer that began before the cell became hot may still write in between.
+		// There is no pause while the lock is held: the line behind would wait too.
 		value, again, err := attempt(ctx, s, fn, conflicts, true)
 		switch {
 		case !again:
@@ -106,20 +106,20 @@ func inLine[T any](ctx context.Context, c *pawl.Client, s *slot, fn func(T) (T, 
 	}
 }
 
-// attempt reads, computes and writes. It is to be made again after a conflict; and,
-// without an error, where the cell is hot and the lock is not held.
-func attempt[T any](ctx context.Context, s *slot, fn func(T) (T, error), conflicts int, locked bool) (value T, again bool, err error) {
+// attempt reads, computes and writes. again says to repeat it: after a conflict, or,
+// without an error, with the lock.
+func attempt[T any](ctx context.Context, s *record, fn func(T) (T, error), conflicts int, locked bool) (value T, again bool, err error) {
 	var old T
 	h, version, err := s.load(ctx, &old)
 	if err != nil {
 		return value, false, err
 	}
-	if h.pace.inLine() && !locked {
+	if h.contention.locked() && !locked {
 		return value, true, nil
 	}
 	if value, err = fn(old); err != nil {
 		return value, false, err
 	}
-	_, err = store(ctx, s, value, version, h.pace.next(conflicts, s.push))
+	_, err = store(ctx, s, value, version, h.contention.next(conflicts, s.push))
 	return value, errors.Is(err, ErrConflict), err
 }

@@ -2,16 +2,16 @@ package driver
 
 import "errors"
 
-// The sentinels an engine wraps its errors in. Any other error is returned raw;
-// the core then treats the outcome as unknown and settles it in the background.
+// The sentinels that an engine wraps its errors in. After any other error the core
+// treats the outcome as unknown and settles it in the background.
 var (
-	// ErrGone says that the engine does not know the claim or the session (any more).
+	// ErrGone says that the engine does not know the claim or the session, or no longer.
 	ErrGone = errors.New("gone")
 	// ErrLimit says that a claim's limit differs from the one the line is shared under.
 	ErrLimit = errors.New("another limit is in use")
-	// ErrUnsupported says that the engine cannot do this and did not try.
+	// ErrUnsupported says that the engine cannot do this and has not tried.
 	ErrUnsupported = errors.New("not supported by this engine")
-	// ErrDenied says that the store refused the credentials or the right.
+	// ErrDenied says that the store refused the credentials or the permission.
 	ErrDenied = errors.New("access denied")
 	// ErrUnreachable says that the store did not answer: the outcome is unknown,
 	// and the same call may be repeated.
@@ -27,5 +27,5 @@ var (
 )
 
 // ErrNoVote says that a quorum's node has lost its data, or may have, and has
-// not yet rejoined; nothing was done. See [Voter].
+// not yet rejoined; it has changed nothing. See [Voter].
 var ErrNoVote = errors.New("node does not vote")

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func TestJoinedErrorsAreOneLineAndAllFound(t *testing.T) {
+func TestJoinedErrorsAreOneLineAndEachIsFound(t *testing.T) {
 	t.Parallel()
 	path := &fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}
 	err := driver.Join(nil, io.EOF, errors.Join(path, io.ErrClosedPipe), nil, fmt.Errorf("at a: %w", io.EOF), io.EOF)
@@ -30,7 +30,7 @@ func TestJoinedErrorsAreOneLineAndAllFound(t *testing.T) {
 	}
 }
 
-func TestJoinOfNothingIsNothing(t *testing.T) {
+func TestJoinOfNilErrorsIsNil(t *testing.T) {
 	t.Parallel()
 	if err := driver.Join(nil, nil); err != nil {
 		t.Errorf("%v", err)
@@ -43,7 +43,7 @@ func TestJoinOfNothingIsNothing(t *testing.T) {
 	}
 }
 
-func TestATextOfSeveralLinesIsReadAsOne(t *testing.T) {
+func TestOneLineJoinsSeveralLines(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                          "",

@@ -10,18 +10,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A room is the rule in other words: people stand before a door in a row and
-// only the first may try it. Who wants the room whole goes in if it is empty;
-// who shares goes in if nobody inside wants it whole and there is space. Held
-// is being inside. It is slow and has no sums over the line.
-type room struct {
-	inside []driver.Claim
+// A model is the admission rule in another form: it admits the claims of a line one
+// after the other. An exclusive claim is admitted if no claim was admitted before; a
+// shared one if no exclusive claim was and enough units are free. It is slow and has no
+// sums over the line.
+type model struct {
+	admitted []driver.Claim
 }
 
-func (r *room) letIn(c driver.Claim) bool {
-	if len(r.inside) > 0 {
+func (m *model) admit(c driver.Claim) bool {
+	if len(m.admitted) > 0 {
 		free := uint64(c.Limit)
-		for _, in := range r.inside {
+		for _, in := range m.admitted {
 			if c.Exclusive() || in.Exclusive() || uint64(in.Need) > free {
 				return false
 			}
@@ -31,23 +31,23 @@ func (r *room) letIn(c driver.Claim) bool {
 			return false
 		}
 	}
-	r.inside = append(r.inside, c)
+	m.admitted = append(m.admitted, c)
 	return true
 }
 
-// admitted returns how many of the row get in.
+// admitted returns how many claims of the row are held.
 func admitted(row []driver.Claim) int {
-	var r room
+	var m model
 	for i, c := range row {
-		if !r.letIn(c) {
+		if !m.admit(c) {
 			return i
 		}
 	}
 	return len(row)
 }
 
-// blocker is the nearest of those ahead that would keep the last one of the row
-// out even if the two were alone.
+// blocker returns the nearest claim that would block the last one of the row even if the
+// two were alone.
 func blocker(row []driver.Claim) string {
 	last := row[len(row)-1]
 	for i := len(row) - 2; i >= 0; i-- {
@@ -58,7 +58,7 @@ func blocker(row []driver.Claim) string {
 	return ""
 }
 
-func TestPlaceIsTheRoomWithOneDoor(t *testing.T) {
+func TestPlaceAgreesWithTheModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -73,15 +73,14 @@ func TestPlaceIsTheRoomWithOneDoor(t *testing.T) {
 				wantBlock = blocker(row[:i+1])
 			}
 			if held != wantHeld || ahead != i || block != wantBlock || !ok {
-				t.Fatalf("Place(%s, %s) = %v, %d, %q, %v; the room says %v, %d, %q", show(row), c.ID, held, ahead, block, ok, wantHeld, i, wantBlock)
+				t.Fatalf("Place(%s, %s) = %v, %d, %q, %v; the model says %v, %d, %q", show(row), c.ID, held, ahead, block, ok, wantHeld, i, wantBlock)
 			}
 		}
 	}
 }
 
-// Those ahead decide alone: who comes later changes nothing, and nobody is held
-// behind one who waits.
-func TestPlaceLooksOnlyAhead(t *testing.T) {
+// Later claims change nothing, and no claim is held behind one that waits.
+func TestPlaceDependsOnlyOnTheClaimsAhead(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -93,18 +92,17 @@ func TestPlaceLooksOnlyAhead(t *testing.T) {
 			held, ahead, block, _ := driver.Place(line, c.ID)
 			held2, ahead2, block2, _ := driver.Place(line[:i+1], c.ID)
 			if held != held2 || ahead != ahead2 || block != block2 {
-				t.Fatalf("%s: those behind %s change its place", show(row), c.ID)
+				t.Fatalf("%s: the claims behind %s change its standing", show(row), c.ID)
 			}
 			if held && waits {
-				t.Fatalf("%s: %s is held behind one who waits", show(row), c.ID)
+				t.Fatalf("%s: %s is held behind a claim that waits", show(row), c.ID)
 			}
 			waits = waits || !held
 		}
 	}
 }
 
-// A departure never takes a hold away from anybody else.
-func TestPlaceOnlyGivesWhenSomebodyLeaves(t *testing.T) {
+func TestADepartureEndsNoOtherHold(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -197,8 +195,8 @@ func ExamplePlace() {
 	// late: held false, ahead 2, blocker "writer"
 }
 
-// randomRow makes a row of one shared limit with exclusive claims of any limit
-// among it, small enough that chance finds the edges.
+// randomRow returns claims with one shared limit and exclusive claims of any limit among
+// them, few enough that chance finds the edge cases.
 func randomRow(r *rand.Rand) []driver.Claim {
 	limit := 2 + r.IntN(5)
 	if r.IntN(4) == 0 {

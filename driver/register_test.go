@@ -15,8 +15,8 @@ func opener(err error) driver.Opener {
 	return func(context.Context, *url.URL) (driver.Engine, error) { return nil, err }
 }
 
-// fresh returns a scheme that no run of these tests has registered: what is
-// registered stays.
+// fresh returns a scheme that no earlier run of these tests has registered:
+// registrations stay.
 func fresh(prefix string) string { return prefix + rand.Text() }
 
 func TestARegisteredSchemeIsFound(t *testing.T) {
@@ -59,7 +59,7 @@ func TestRegisterPanicsOnMisuse(t *testing.T) {
 	}
 }
 
-func TestABadURLIsToldByItsReasonAlone(t *testing.T) {
+func TestTheTextOfABadURLIsTheReasonAlone(t *testing.T) {
 	err := driver.BadURL("no path in %q", "x:")
 	if !errors.Is(err, driver.ErrURL) || err.Error() != `no path in "x:"` {
 		t.Errorf("%v", err)

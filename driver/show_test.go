@@ -45,8 +45,8 @@ func TestAStoreIsShownByItsSchemeAndHostsOrItsFile(t *testing.T) {
 	}
 }
 
-// As one shows it who has not asked ParseURL.
-func TestAURLThatMayBeMisreadIsShownByItsSchemeAtMost(t *testing.T) {
+// The caller has parsed the URL otherwise than by ParseURL.
+func TestAnAmbiguousURLIsShownByItsSchemeAtMost(t *testing.T) {
 	t.Parallel()
 	known := strings.ToLower(fresh("k"))
 	driver.Register(known, opener(errors.New("opened")))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestParseURLTakesEveryFormOfAListOfHosts(t *testing.T) {
+func TestParseURLAcceptsEveryFormOfAListOfHosts(t *testing.T) {
 	t.Parallel()
 	for _, list := range []string{
 		"h1", "h1:1", "h1,h2", "h1:1,h2", "h1,h2:2", "h1:1,h2:2", "h1:1,h2:2,h3", "h1,h2:2,h3",
@@ -28,7 +28,7 @@ func TestParseURLTakesEveryFormOfAListOfHosts(t *testing.T) {
 	}
 }
 
-func TestParseURLReadsWhatIsBesideTheHosts(t *testing.T) {
+func TestParseURLReadsTheOtherPartsBesideAListOfHosts(t *testing.T) {
 	t.Parallel()
 	u, err := ParseURL("s://ana:a%2Fb@h1:1,h2/some/path?q=1")
 	if err != nil {
@@ -45,7 +45,7 @@ func TestParseURLReadsWhatIsBesideTheHosts(t *testing.T) {
 	}
 }
 
-func TestParseURLRefusesHostsThatAreNone(t *testing.T) {
+func TestParseURLRefusesMalformedHosts(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"s://h1:x,h2", "s://h1,h2:x/p", "s://[::1,h2", "s://h1,[nine]:1", "s://h 1,h2", "s://u\x00@h1,h2"} {
 		if u, err := ParseURL(bad); err == nil {

@@ -173,6 +173,23 @@ func TestATurnBetweenTwoCallsIsSeenAtOnce(t *testing.T) {
 	}
 }
 
+// The core interrupts an Await and calls it again with what it knew before.
+func TestCallsThatAreRepeatedDoNotPostponeTheLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, w := newFakeSession(), &driverkit.Waiter{}
+		for range 7 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			await(ctx, f, w, nil)
+			<-ctx.Done()
+			synctest.Wait()
+			cancel()
+		}
+		if got := f.looked(); got != 2 {
+			t.Errorf("%d looks in an hour and ten minutes, not one an hour", got)
+		}
+	})
+}
+
 func TestAClaimThatWasEnteredUnderTheSubscriptionDoesNotLookFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, w := newFakeSession(), &driverkit.Waiter{}

@@ -6,17 +6,17 @@ import (
 	"testing/synctest"
 )
 
-// run has n calls under way at once, lets them end and waits until all have.
-func run(t *testing.T, c *Pool, n int) {
+// run runs n calls at the same time and waits for all of them.
+func run(t *testing.T, p *Pool, n int) {
 	t.Helper()
-	var under atomic.Int32
+	var running atomic.Int32
 	open := make(chan struct{})
 	for range n {
-		c.Do(func() { under.Add(1); <-open })
+		p.Do(func() { running.Add(1); <-open })
 	}
 	synctest.Wait()
-	if got := under.Load(); got != int32(n) {
-		t.Errorf("%d of %d calls are under way", got, n)
+	if got := running.Load(); got != int32(n) {
+		t.Errorf("%d of %d calls run", got, n)
 	}
 	close(open)
 	synctest.Wait()
@@ -24,39 +24,39 @@ func run(t *testing.T, c *Pool, n int) {
 
 func TestNoCallWaitsForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := NewPool(2)
-		run(t, c, 10)
-		run(t, c, 20)
-		c.Close()
+		p := NewPool(2)
+		run(t, p, 10)
+		run(t, p, 20)
+		p.Close()
 	})
 }
 
-func TestSoManyGoroutinesAreKept(t *testing.T) {
+func TestThePoolKeepsALimitedNumberOfGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := NewPool(3)
+		p := NewPool(3)
 		for _, step := range []struct{ calls, kept int32 }{{1, 1}, {2, 2}, {100, 3}, {2, 3}} {
-			run(t, c, int(step.calls))
-			if kept := c.idle.Load(); kept != step.kept {
+			run(t, p, int(step.calls))
+			if kept := p.idle.Load(); kept != step.kept {
 				t.Errorf("after %d calls %d goroutines are kept, not %d", step.calls, kept, step.kept)
 			}
 		}
-		c.Close() // or the test does not end
+		p.Close() // or the test does not end
 	})
 }
 
-func TestCloseWaitsForACallThatGoesOn(t *testing.T) {
+func TestCloseWaitsForARunningCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := NewPool(3)
+		p := NewPool(3)
 		var ended, closed atomic.Bool
 		open := make(chan struct{})
-		c.Do(func() { <-open; ended.Store(true) })
+		p.Do(func() { <-open; ended.Store(true) })
 		go func() { // ends with the call
-			c.Close()
+			p.Close()
 			closed.Store(true)
 		}()
 		synctest.Wait()
 		if closed.Load() {
-			t.Error("closed while a call goes on")
+			t.Error("closed while a call runs")
 		}
 		close(open)
 		synctest.Wait()

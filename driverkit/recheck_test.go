@@ -13,33 +13,33 @@ func behind(id string, pause time.Duration) driver.Standing {
 	return driver.Standing{Pause: pause, Holder: &holder}
 }
 
-func TestABeatMovesTheLook(t *testing.T) {
-	const id, who, ttl = "0123456789abcdef", "01234567", time.Hour
+func TestABeatMovesTheNextLook(t *testing.T) {
+	const id, blocker, ttl = "0123456789abcdef", "01234567", time.Hour
 	for _, c := range []struct {
 		what    string
-		pause   time.Duration // that the beat has told
+		pause   time.Duration // that the beat reports
 		blocker string
 		want    time.Duration
 		sooner  bool
 	}{
-		{"later", 3 * ttl, who, 3 * ttl, false},
-		{"sooner", ttl / 4, who, ttl / 4, true},
-		{"another is in the way", 3 * ttl, "another", ttl, true},
-		{"another is in the way, and soon gone", ttl / 4, "another", ttl / 4, true},
-		{"it is time", 0, who, 0, true},
+		{"later", 3 * ttl, blocker, 3 * ttl, false},
+		{"sooner", ttl / 4, blocker, ttl / 4, true},
+		{"another blocker", 3 * ttl, "another", ttl, true},
+		{"another blocker that expires soon", ttl / 4, "another", ttl / 4, true},
+		{"due", 0, blocker, 0, true},
 	} {
-		p := driverkit.RecheckAfter(behind(id, 2*ttl))
+		r := driverkit.RecheckAfter(behind(id, 2*ttl))
 		now := time.Now()
-		if sooner := p.Beaten(now, c.pause, c.blocker, ttl); sooner != c.sooner {
+		if sooner := r.Beaten(now, c.pause, c.blocker, ttl); sooner != c.sooner {
 			t.Errorf("%s: sooner is %t", c.what, sooner)
 		}
-		if left := p.Left(); left > c.want+time.Minute || left < c.want-time.Minute {
+		if left := r.Left(); left > c.want+time.Minute || left < c.want-time.Minute {
 			t.Errorf("%s: %v are left, not %v", c.what, left, c.want)
 		}
 	}
 }
 
-func TestWhoIsInTheWayIsOneExclusiveClaim(t *testing.T) {
+func TestTheBlockerIsAnExclusiveHold(t *testing.T) {
 	shared, foreign, waits := behind("0123456789abcdef", 0), behind("0123456789abcdef", 0), behind("0123456789abcdef", 0)
 	shared.Holder.Limit, foreign.Holder.Foreign, waits.Holder.Held = 2, true, false
 	for _, c := range []struct {
@@ -56,20 +56,20 @@ func TestWhoIsInTheWayIsOneExclusiveClaim(t *testing.T) {
 	}
 }
 
-func TestAPlanThatWasNotMadeIsToLookNow(t *testing.T) {
-	var p driverkit.Recheck
-	if left := p.Left(); left > 0 {
+func TestTheZeroRecheckIsDueNow(t *testing.T) {
+	var r driverkit.Recheck
+	if left := r.Left(); left > 0 {
 		t.Errorf("%v are left", left)
 	}
 }
 
-// Beats overtake looks and are overtaken: one that was sent before the last look ended
-// may tell of what was before it.
-func TestABeatThatIsOlderThanTheLookPutsNothingOff(t *testing.T) {
-	const id, who, ttl = "0123456789abcdef", "01234567", time.Hour
+// Beats and looks overtake each other: a beat that was sent before the last look ended
+// may report an earlier state.
+func TestABeatOlderThanTheLookPostponesNothing(t *testing.T) {
+	const id, blocker, ttl = "0123456789abcdef", "01234567", time.Hour
 	for _, c := range []struct {
 		what   string
-		pause  time.Duration // that the beat has told
+		pause  time.Duration // that the beat reports
 		want   time.Duration
 		sooner bool
 	}{
@@ -79,28 +79,27 @@ func TestABeatThatIsOlderThanTheLookPutsNothingOff(t *testing.T) {
 		sent := time.Now()
 		for !time.Now().After(sent) { // the clock may be coarse
 		}
-		p := driverkit.RecheckAfter(behind(id, ttl))
-		if sooner := p.Beaten(sent, c.pause, who, 4*ttl); sooner != c.sooner {
+		r := driverkit.RecheckAfter(behind(id, ttl))
+		if sooner := r.Beaten(sent, c.pause, blocker, 4*ttl); sooner != c.sooner {
 			t.Errorf("%s: sooner is %t", c.what, sooner)
 		}
-		if left := p.Left(); left > c.want+time.Minute || left < c.want-time.Minute {
+		if left := r.Left(); left > c.want+time.Minute || left < c.want-time.Minute {
 			t.Errorf("%s: %v are left, not %v", c.what, left, c.want)
 		}
 	}
 }
 
-// A look that is due for a doubt comes once in every, and puts none off.
-func TestADoubtIsLookedIntoOnceInAWhile(t *testing.T) {
+func TestASuspicionBringsALookForwardButNotAboveTheRate(t *testing.T) {
 	const ttl = time.Hour
 	for _, c := range []struct {
 		pause, want time.Duration
 		sooner      bool
 	}{{2 * ttl, ttl, true}, {ttl / 2, ttl / 2, false}} {
-		p := driverkit.RecheckAfter(behind("0123456789abcdef", c.pause))
-		if sooner := p.Suspect(ttl); sooner != c.sooner {
+		r := driverkit.RecheckAfter(behind("0123456789abcdef", c.pause))
+		if sooner := r.Suspect(ttl); sooner != c.sooner {
 			t.Errorf("%v: sooner is %t", c.pause, sooner)
 		}
-		if left := p.Left(); left > c.want+time.Minute || left < c.want-time.Minute {
+		if left := r.Left(); left > c.want+time.Minute || left < c.want-time.Minute {
 			t.Errorf("%v: %v are left, not %v", c.pause, left, c.want)
 		}
 	}

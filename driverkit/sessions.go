@@ -30,8 +30,7 @@ type Sessions[S session] struct {
 	done chan struct{} // closed when Close is done
 }
 
-// A session can be told from others and closed, as every [driver.Session] that is a
-// pointer.
+// A session is a [driver.Session] that can be compared, such as a pointer.
 type session interface {
 	comparable
 	Close(ctx context.Context) error

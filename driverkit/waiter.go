@@ -85,14 +85,18 @@ func (w *Waiter) signalLocked() {
 	}
 }
 
-// begin returns the channel that wakes an Await which knows last.
+// begin returns the channel that wakes an Await which knows last. A look that is due
+// sooner stays so: with each call that is interrupted and repeated it would be postponed
+// again.
 func (w *Waiter) begin(last driver.Standing) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.wake == nil {
 		w.wake = make(chan struct{}, 1)
 	}
-	w.recheck = RecheckAfter(last)
+	if next := RecheckAfter(last); w.recheck == (Recheck{}) || next.next.Before(w.recheck.next) {
+		w.recheck = next
+	}
 	return w.wake
 }
 

@@ -27,6 +27,8 @@ var clientCases = []lawCase{
 		why: "The lease's context ends with cause ErrLost by itself, and Unlock says ErrLost."},
 	{name: "client: a lease is renewed past its TTL", run: clientRenewed,
 		why: "The engine must answer the keeper's beats in time."},
+	{name: "client: Confirm asks the store", run: clientConfirm,
+		why: "It prolongs a lock that is held, and is ErrLost as soon as the claim was evicted: one Beat says so."},
 	{name: "client: Close gives everything back", run: clientClose,
 		why: "Lease contexts end with cause ErrClosed, waiting calls return ErrClosed, and another client can lock at once."},
 	{name: "client: a lease ends once", run: clientLease,

@@ -96,6 +96,22 @@ func clientEvicted(f *fixture) {
 	}
 }
 
+func clientConfirm(f *fixture) {
+	a, b := f.client(), f.client()
+	l := f.mustLock(a.Mutex(f.name).Lock)
+	before := l.Deadline()
+	if err := l.Confirm(f.ctx); err != nil {
+		f.Fatalf("Confirm of a lock that is held: %v", err)
+	}
+	if after := l.Deadline(); after.Before(before.Add(-time.Millisecond)) { // computed from two readings of the clock
+		f.Errorf("Confirm moved the deadline back by %v", before.Sub(after))
+	}
+	f.evictLease(b, l)
+	if err := l.Confirm(f.ctx); !errors.Is(err, pawl.ErrLost) || !errors.Is(l.Err(), pawl.ErrLost) {
+		f.Errorf("Confirm of an evicted lease: %v, Err %v, not ErrLost", err, l.Err())
+	}
+}
+
 // evictLease breaks l as an operator would: with List and Evict.
 func (f *fixture) evictLease(c *pawl.Client, l *pawl.Lease) {
 	f.Helper()

@@ -72,7 +72,7 @@ func (a *holdRecorder) hold(s *session, c driver.Claim) error {
 		return err
 	}
 	if inside := a.inside.Add(1); inside != 1 {
-		return fmt.Errorf("%d claims are held at the same time", inside)
+		return fmt.Errorf("%d hold it at the same time", inside)
 	}
 	v.held, v.token = a.clock.Add(1), st.Token
 	a.mu.Lock()

@@ -3,6 +3,7 @@ package election_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// Whoever goes on after errors, as the documentation says, must not go on for ever.
+// A loop that goes on after errors, as the documentation says, must not go on for ever.
 func TestObserveEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	c := pawl.New(memlock.New())
@@ -37,5 +38,25 @@ func TestObserveEndsWithItsClient(t *testing.T) {
 	}
 	if seen != 2 {
 		t.Errorf("it ended without a word")
+	}
+}
+
+func TestAnErrorSaysWhichOperationOnWhichElectionFailed(t *testing.T) {
+	t.Parallel()
+	c := pawl.New(memlock.New())
+	defer c.Close()
+	_, vacant := election.New(c, "e").Leader(t.Context())
+	_, invalid := election.New(c, "e", pawl.WithTTL(-1)).Campaign(t.Context(), "")
+	for _, tc := range []struct {
+		err, is error
+		text    string
+	}{
+		{vacant, election.ErrNoLeader, `leader of election "e": no leader`},
+		{invalid, pawl.ErrInvalid, `campaign in election "e": lock`},
+	} {
+		e, ok := errors.AsType[*election.Error](tc.err)
+		if !ok || e.Name != "e" || !errors.Is(tc.err, tc.is) || !strings.HasPrefix(tc.err.Error(), tc.text) {
+			t.Errorf("%v, want %s", tc.err, tc.text)
+		}
 	}
 }

@@ -1,11 +1,10 @@
-// Package election lets one of many lead, and everybody see who does.
+// Package election lets one of many candidates lead, and everybody see which one.
 //
-// Leading is holding a lease: at most one leads while leaders stop working when
-// their leadership's context ends. A leader that was paused may act for a moment
+// To lead is to hold a lease: at most one candidate leads while leaders stop working
+// when their leadership's context ends. A leader that was paused may act for a moment
 // after another has begun; give its token to whatever it changes and have that
-// refuse a smaller one. What [Election.Leader] and [Election.Observe] say is what
-// the store said a moment ago: it is for finding the leader, not for deciding who
-// may act.
+// refuse a smaller one. [Election.Leader] and [Election.Observe] return what the store
+// showed a moment ago: they are for finding the leader, not for deciding who may act.
 package election
 
 import (
@@ -28,14 +27,27 @@ const MaxValue = driver.MaxNote
 // ErrNoLeader says that nobody leads.
 var ErrNoLeader = errors.New("no leader")
 
-// lookEvery is how often an observer looks where nothing tells it of a change. A
-// departure is told at once where the engine can.
-const lookEvery = 250 * time.Millisecond
+// Error says which operation on which election failed.
+type Error struct {
+	Op, Name string
+	Err      error
+}
 
-// patience is how long an observer waits for one answer. Some clients would wait for
-// as long as their connection seems open, which behind a link that swallows all is
-// many minutes. It is long because a store with many million keys may take seconds.
-const patience = 10 * time.Second
+// Error returns the operation, the election's name and what went wrong.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s election %q: %s", e.Op, e.Name, driver.OneLine(e.Err.Error()))
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// pollInterval is how often an observer reads the line. Where the engine is a
+// driver.Watcher, it also reads after every departure.
+const pollInterval = 250 * time.Millisecond
+
+// callTimeout bounds one read of an observer. Some store clients wait for as long as
+// their connection seems open, which on a link that drops packets is many minutes.
+const callTimeout = 10 * time.Second
 
 // An Election is a name that one of many candidates leads. It is safe to share.
 type Election struct {
@@ -43,11 +55,11 @@ type Election struct {
 	name string
 	lock string
 	opts []pawl.Option
-	err  error // what is wrong with the name
+	err  error // the name is invalid
 }
 
 // New returns the election called name. The options are those of a lock: WithTTL
-// says how long a dead leader is waited for. A name that makes no sense is
+// says how long candidates wait for a dead leader. An invalid name or option is
 // reported by the first call.
 func New(c *pawl.Client, name string, opts ...pawl.Option) *Election {
 	e := &Election{c: c, name: name, opts: opts}
@@ -56,8 +68,7 @@ func New(c *pawl.Client, name string, opts ...pawl.Option) *Election {
 }
 
 // LockName returns the name of the lock that the leader holds and the candidates
-// stand in line for, as [pawl.Client.List] shows it; nothing if the election's name
-// makes no sense.
+// wait for, as [pawl.Client.List] shows it; "" if the election's name is invalid.
 func (e *Election) LockName() string { return e.lock }
 
 // A Leadership is a lease: its Context ends when it is lost or resigned, and its
@@ -72,16 +83,18 @@ func (l *Leadership) Resign() error { return l.Unlock() }
 // such as an address, while it does. ctx bounds the wait, never the leadership.
 func (e *Election) Campaign(ctx context.Context, value string) (*Leadership, error) {
 	if err := e.check(value); err != nil {
-		return nil, fmt.Errorf("election %q: %w", e.name, err)
+		return nil, e.fail("campaign in", err)
 	}
 	// Fair: every leadership is a claim of its own, which observers can tell apart.
 	opts := slices.Concat(e.opts, []pawl.Option{pawl.WithNote(value), pawl.WithFair()})
 	lease, err := e.c.Mutex(e.lock, opts...).Lock(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("election %q: %w", e.name, err)
+		return nil, e.fail("campaign in", err)
 	}
 	return &Leadership{lease}, nil
 }
+
+func (e *Election) fail(op string, err error) error { return &Error{op, e.name, err} }
 
 func (e *Election) check(value string) error {
 	switch {
@@ -95,7 +108,7 @@ func (e *Election) check(value string) error {
 	return nil
 }
 
-// A Leader is who leads, as others see it. The zero Leader is a vacancy.
+// A Leader is the candidate that leads, as others see it. The zero Leader is a vacancy.
 type Leader struct {
 	Value string
 	Token uint64 // of its leadership
@@ -105,14 +118,14 @@ type Leader struct {
 // Vacant reports whether nobody leads.
 func (l Leader) Vacant() bool { return l.ID == "" }
 
-// Leader returns who leads, or ErrNoLeader.
+// Leader returns the candidate that leads, or ErrNoLeader.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, err := e.look(ctx)
 	if err == nil && l.Vacant() {
 		err = ErrNoLeader
 	}
 	if err != nil {
-		return Leader{}, fmt.Errorf("election %q: %w", e.name, err)
+		return Leader{}, e.fail("leader of", err)
 	}
 	return l, nil
 }
@@ -133,34 +146,34 @@ func (e *Election) look(ctx context.Context) (Leader, error) {
 	return Leader{}, nil
 }
 
-// Observe yields who leads now, and then every change that is seen, until ctx
+// Observe yields the present leader, and then every change that is seen, until ctx
 // ends. Between two leaders there is always a vacancy, also where the next in line
-// followed at once; leaders come in the order of their tokens. One that led for
+// followed at once; leaders come in the order of their tokens. A leadership of
 // less than a quarter of a second may not be seen. An error is yielded and does
-// not end the observation, but a name that makes no sense does, and
-// [pawl.ErrClosed]. A store that does not answer for ten seconds is
-// [pawl.ErrUnreachable]: who led before may lead no more.
+// not end the observation, except for an invalid name and [pawl.ErrClosed]. A store
+// that does not answer for ten seconds is [pawl.ErrUnreachable]: the leader that was
+// yielded last may not lead any more.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var departures <-chan struct{}
 		stop := func() {}
 		defer func() { stop() }()
-		tick := time.NewTicker(lookEvery)
+		tick := time.NewTicker(pollInterval)
 		defer tick.Stop()
-		v := view{}
+		seen := observed{}
 		for ctx.Err() == nil {
-			l, err := e.glance(ctx)
-			if err == nil && !v.begun { // the store answers
+			l, err := e.lookWithTimeout(ctx)
+			if err == nil && !seen.begun { // the store answers
 				departures, stop = e.departures(ctx)
 			}
 			switch {
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				if !yield(Leader{}, fmt.Errorf("election %q: %w", e.name, err)) || e.err != nil || errors.Is(err, pawl.ErrClosed) {
+				if !yield(Leader{}, e.fail("observe", err)) || e.err != nil || errors.Is(err, pawl.ErrClosed) {
 					return
 				}
-			case !v.show(l, yield):
+			case !seen.show(l, yield):
 				return
 			}
 			select {
@@ -175,22 +188,22 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// glance looks once, with patience.
-func (e *Election) glance(ctx context.Context) (Leader, error) {
-	call, cancel := context.WithTimeout(ctx, patience)
+// lookWithTimeout reads the line once.
+func (e *Election) lookWithTimeout(ctx context.Context) (Leader, error) {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	l, err := e.look(call)
 	if err != nil && call.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%w: no answer for %v", pawl.ErrUnreachable, patience)
+		err = fmt.Errorf("%w: no answer for %v", pawl.ErrUnreachable, callTimeout)
 	}
 	return l, err
 }
 
-// departures is told when a leader goes, where the engine can tell.
+// departures receives when a claim has left the line, where the engine can tell.
 func (e *Election) departures(ctx context.Context) (<-chan struct{}, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if w, ok := e.c.Engine().(driver.Watcher); ok && e.err == nil {
-		late := time.AfterFunc(patience, cancel)
+		late := time.AfterFunc(callTimeout, cancel)
 		defer late.Stop()
 		if ch, err := w.Watch(ctx, e.lock); err == nil {
 			return ch, func() {
@@ -203,16 +216,16 @@ func (e *Election) departures(ctx context.Context) (<-chan struct{}, context.Can
 	return nil, cancel
 }
 
-// A view is what an observer has been shown.
-type view struct {
+// observed is what an observer has been shown.
+type observed struct {
 	last  Leader
 	begun bool
 	high  uint64 // the largest token shown
 }
 
-// show yields what is new in l. A leader with a smaller token than one that was
-// shown is old news, from a replica that lags: shown, it would seem to have won.
-func (v *view) show(l Leader, yield func(Leader, error) bool) bool {
+// show yields l if it is new. A leader with a smaller token than one that was shown
+// comes from a replica that lags: shown, it would seem to have won.
+func (v *observed) show(l Leader, yield func(Leader, error) bool) bool {
 	if v.begun && l == v.last || !l.Vacant() && l.Token < v.high {
 		return true
 	}

@@ -71,7 +71,7 @@ func campaign(t *testing.T, e *election.Election, value string) *election.Leader
 
 func TestTheNextInLineLeadsAndObserversSeeIt(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		here, there, aside := election.New(open(t), "job"), election.New(open(t), "job"), election.New(open(t), "job")
 		if _, err := aside.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) {
 			t.Errorf("Leader before anybody campaigned: %v", err)

@@ -69,7 +69,7 @@ func TestAnObserverOfAnEmptyElectionNamesTheOlderOfTwo(t *testing.T) {
 	}
 }
 
-// awaitLine waits until so many stand in line.
+// awaitLine waits until the line has n claims.
 func awaitLine(t *testing.T, c *pawl.Client, name string, want int) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {

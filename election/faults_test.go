@@ -119,9 +119,9 @@ func (c *child) overBy(t *testing.T, began time.Time) {
 }
 
 // undisturbed runs a round of an election, and another one if the machine or the
-// store stood still in it: the times that are promised are those of one that runs.
-// That at most one leads is not such a promise, and is never tried again.
-func undisturbed(t *testing.T, open recipetest.Place, round func(name string) error) {
+// store stalled in it: the promised times hold only without a stall. That at most one
+// leads holds always, and is not retried.
+func undisturbed(t *testing.T, open recipetest.Opener, round func(name string) error) {
 	t.Helper()
 	for i := range 8 {
 		stood := standstill(t, open)
@@ -140,11 +140,11 @@ func undisturbed(t *testing.T, open recipetest.Place, round func(name string) er
 
 // standstill begins to measure, and the function it returns says for how long
 // nothing went on at most.
-func standstill(t *testing.T, open recipetest.Place) func() time.Duration {
+func standstill(t *testing.T, open recipetest.Opener) func() time.Duration {
 	c := open(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	longest := make(chan time.Duration)
-	go func() { // whoever asks waits for it
+	go func() { // the caller waits for it
 		worst, last := time.Duration(0), time.Now()
 		for ctx.Err() == nil {
 			for range c.List(ctx, "nothing") {
@@ -161,7 +161,7 @@ func standstill(t *testing.T, open recipetest.Place) func() time.Duration {
 
 // succeed has another lead after the old leader was done away with, and looks whether
 // all is as it must be: in time, with a larger token, and as observers see it.
-func succeed(t *testing.T, open recipetest.Place, name string, seen <-chan string, old uint64) (began time.Time, err error) {
+func succeed(t *testing.T, open recipetest.Opener, name string, seen <-chan string, old uint64) (began time.Time, err error) {
 	t.Helper()
 	from := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -192,7 +192,7 @@ func leaderOf(t *testing.T, e *election.Election) uint64 {
 }
 
 // led starts a process that leads, and returns once it is seen from aside.
-func led(t *testing.T, s *recipetest.Site, name string) (c *child, seen <-chan string, token uint64, err error) {
+func led(t *testing.T, s *recipetest.Store, name string) (c *child, seen <-chan string, token uint64, err error) {
 	t.Helper()
 	if c, err = newChild(t, s.URL, name); err != nil {
 		return nil, nil, 0, err
@@ -207,7 +207,7 @@ func led(t *testing.T, s *recipetest.Site, name string) (c *child, seen <-chan s
 
 func TestAKilledLeaderIsReplacedWithinTwoTTLs(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		open := recipetest.On(s.URL)
 		undisturbed(t, open, func(name string) error {
 			c, seen, token, err := led(t, s, name)
@@ -224,7 +224,7 @@ func TestAKilledLeaderIsReplacedWithinTwoTTLs(t *testing.T) {
 
 func TestALeaderThatIsCutOffKnowsBeforeAnotherLeads(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // it is a file: there is nothing to cut
 		}

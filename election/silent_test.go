@@ -12,18 +12,18 @@ import (
 	"github.com/pawl-go/pawl/internal/recipetest"
 )
 
-// Whoever shows a leader to others must learn that he cannot see any more: a leader
-// that was shown last may be gone for long.
+// A program that shows the leader must learn that its view is out of date: the leader
+// that was yielded last may be gone for long.
 func TestAnObserverIsToldThatTheStoreIsSilent(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
 			return // it is a file: it answers
 		}
 		through, proxies := s.Through(t)
 		open := recipetest.On(s.URL)
 		one := campaign(t, election.New(open(t), "job"), "one")
-		// More than the store's own patience, of which it has more than one.
+		// More than the timeouts of the store's client, one after the other.
 		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 		defer cancel()
 		shown, silent := "", false

@@ -12,7 +12,7 @@ import (
 
 func TestALeaderThatWasStoppedFindsThatItsTimeIsOver(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		open := recipetest.On(s.URL)
 		undisturbed(t, open, func(name string) error {
 			c, seen, token, err := led(t, s, name)

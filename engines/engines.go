@@ -1,6 +1,6 @@
-// Package engines imports every engine for its side effect, so that pawl.Open
-// knows all schemes. A program that uses one store imports that engine instead,
-// and links no other.
+// Package engines imports every engine for its side effect, so that pawl.Open knows
+// all schemes. A program that uses only one store imports that engine instead, and
+// does not link the others.
 package engines
 
 import (

@@ -20,25 +20,25 @@ import (
 	"github.com/pawl-go/pawl/internal/recipetest"
 )
 
-// Only the test binary reads these; the first makes it a process that takes names.
+// Read by the test binary only; the first one makes it a process that takes names.
 const (
 	storeEnv   = "PAWL_TEST_STORE"
 	logEnv     = "PAWL_TEST_LOG"
 	callersEnv = "PAWL_TEST_CALLERS"
 )
 
-// names are so few that most sets of two or three meet another.
+// names is so small that most sets of two or three names overlap.
 const names = 12
 
-// takeMany has callers take random sets of names, in random order, until its input
-// ends. It writes to the log when a name's hold begins, when it is about to end, and
-// that it was lost, which a machine that stands still may cause.
+// takeMany makes callers take random sets of names, in random order, until its
+// input ends. It logs when a hold begins, when it is about to end, and when it was
+// lost, which a machine that stalls may cause.
 func takeMany(url string) error {
 	callers, err := strconv.Atoi(os.Getenv(callersEnv))
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // it does not outlive a test that was killed
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // so that it does not outlive a test that was killed
 	defer cancel()
 	c, err := pawl.Open(ctx, url, pawl.WithTTL(3*time.Second))
 	if err != nil {
@@ -106,7 +106,7 @@ func takeSome(ctx context.Context, c *pawl.Client, log io.Writer) error {
 
 func TestNothingStaysHeldAfterHalfOfTheProcessesWereKilled(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) { killHalf(t, s, 4, 5, 0) })
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) { killHalf(t, s, 4, 5, 0) })
 }
 
 func TestSoakNothingStaysHeldAfterHalfOfTheProcessesWereKilled(t *testing.T) {
@@ -114,12 +114,12 @@ func TestSoakNothingStaysHeldAfterHalfOfTheProcessesWereKilled(t *testing.T) {
 	if err != nil {
 		t.Skip("PAWL_SOAK is not set")
 	}
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) { killHalf(t, s, 8, 25, max(d, 30*time.Second)) })
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) { killHalf(t, s, 8, 25, max(d, 30*time.Second)) })
 }
 
-// killHalf has processes take names side by side for a while, and kills every other
-// one with -9 in the middle of it.
-func killHalf(t *testing.T, s *recipetest.Site, processes, callers int, d time.Duration) {
+// killHalf makes processes take names concurrently for a while, and kills every
+// second one with -9 meanwhile.
+func killHalf(t *testing.T, s *recipetest.Store, processes, callers int, d time.Duration) {
 	log := filepath.Join(t.TempDir(), "log")
 	var all, dead []*process
 	for range processes {
@@ -129,12 +129,12 @@ func killHalf(t *testing.T, s *recipetest.Site, processes, callers int, d time.D
 		for _, p := range all {
 			p.take(t, callers)
 		}
-		time.Sleep(d / 2) // the soak's own time
+		time.Sleep(d / 2) // the duration of the soak test
 	}
 	wait()
 	for i, p := range slices.Backward(all) {
 		if i%2 == 1 {
-			_ = p.cmd.Process.Kill() // in the middle of whatever it does
+			_ = p.cmd.Process.Kill() // whatever it does at that moment
 			_ = p.cmd.Wait()
 			all, dead = slices.Delete(all, i, i+1), append(dead, p)
 		}
@@ -142,7 +142,7 @@ func killHalf(t *testing.T, s *recipetest.Site, processes, callers int, d time.D
 	for _, p := range all {
 		p.forget()
 	}
-	wait() // the dead are not waited for for ever
+	wait() // crashed processes must not block for ever
 	for _, p := range all {
 		p.end(t)
 	}
@@ -150,8 +150,8 @@ func killHalf(t *testing.T, s *recipetest.Site, processes, callers int, d time.D
 	expectNothingHeld(t, recipetest.On(s.URL)(t))
 }
 
-// expectApart reads the log: no hold of a name may begin before the last one of it
-// has ended, but after one that was lost, or of a process that is dead.
+// expectApart checks the log: a hold of a name must not begin before the previous
+// one has ended, unless that one was lost or its process was killed.
 func expectApart(t *testing.T, log string, dead []*process) {
 	t.Helper()
 	b, err := os.ReadFile(log)
@@ -173,7 +173,7 @@ func expectApart(t *testing.T, log string, dead []*process) {
 		}
 		before := last[name]
 		if now.open = word == "begin"; !now.open {
-			if before.token == now.token { // and not a late word of one that was lost
+			if before.token == now.token { // not a late message of one that was lost
 				last[name] = now
 			}
 			continue
@@ -191,14 +191,14 @@ func expectApart(t *testing.T, log string, dead []*process) {
 	t.Logf("%d holds of %d names, %d lost", holds, len(last), lost)
 }
 
-// A process takes names; it tells of each hold.
+// A process takes names and reports each hold.
 type process struct {
 	cmd *exec.Cmd
 	in  io.Closer
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards everything below
 	holds int
-	more  chan struct{} // buffered by one
+	more  chan struct{} // capacity 1
 }
 
 func start(t *testing.T, url, log string, callers int) *process {
@@ -219,7 +219,7 @@ func start(t *testing.T, url, log string, callers int) *process {
 	return p
 }
 
-// Write hears that the process held names.
+// Write receives the reports of the process.
 func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	p.holds += strings.Count(string(b), "\n")
@@ -237,7 +237,7 @@ func (p *process) forget() {
 	p.holds = 0
 }
 
-// take waits until the process has held names so many times.
+// take waits until the process has held names n times.
 func (p *process) take(t *testing.T, n int) {
 	t.Helper()
 	limit := time.After(time.Minute)

@@ -11,11 +11,11 @@ import (
 	"github.com/pawl-go/pawl/internal/recipetest"
 )
 
-// swift is in how much time that has nothing to wait for a call must be back, also on
-// a machine that stood still. What it must not wait for takes several times as long.
+// swift is how long a call may take that has nothing to wait for, even on a machine
+// that stalled. What it must not wait for takes several times as long.
 const swift = 4 * time.Second
 
-// silence swallows all that goes either way.
+// silence blocks all traffic in both directions.
 func silence(proxies []*faultproxy.Proxy) {
 	for _, p := range proxies {
 		p.BlackHole(faultproxy.Both)
@@ -28,13 +28,13 @@ func heal(proxies []*faultproxy.Proxy) {
 	}
 }
 
-// A store that falls silent is unreachable, in the time of a TTL, and a free name on it
-// is not called held.
+// A store that stops answering is reported as unreachable within a TTL, and a free
+// name in it is not reported as held.
 func TestASilentStoreIsUnreachableAndNothingOnItIsHeld(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
-			return // it is a file: it answers
+			return // a file always answers
 		}
 		const ttl = 6 * time.Second
 		through, proxies := s.Through(t)
@@ -66,9 +66,9 @@ func TestASilentStoreIsUnreachableAndNothingOnItIsHeld(t *testing.T) {
 
 func TestTheWaitIsBoundedAlsoWhereTheStoreIsSilent(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
-			return // it is a file: it answers
+			return // a file always answers
 		}
 		through, proxies := s.Through(t)
 		c := through(t, pawl.WithTTL(10*time.Second), pawl.WithWait(2*time.Second))
@@ -89,13 +89,14 @@ func TestTheWaitIsBoundedAlsoWhereTheStoreIsSilent(t *testing.T) {
 	})
 }
 
-// Four names are held and the fifth is waited for when the store falls silent and the
-// caller gives up: it is not kept until the store has answered for each of the four.
+// Four names are held and the fifth is waited for when the store stops answering
+// and the caller gives up: it must not block until the store has answered for each
+// of the four.
 func TestACallerThatGivesUpIsNotKeptByASilentStore(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
-			return // it is a file: it answers
+			return // a file always answers
 		}
 		through, proxies := s.Through(t)
 		other := recipetest.On(s.URL)(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/internal/recipetest"
 )
 
-// A counted engine counts the requests by which claims enter their lines.
+// counted counts the requests with which claims enter their lines.
 type counted struct {
 	driver.Engine
 	single, together atomic.Int64
@@ -30,7 +30,7 @@ func (e *counted) Open(ctx context.Context, o driver.SessionOptions) (driver.Ses
 	return &countedSession{s, e}, nil
 }
 
-// took returns the requests since the last call.
+// took returns the number of requests since the last call.
 func (e *counted) took() (single, together int64) { return e.single.Swap(0), e.together.Swap(0) }
 
 type countedSession struct {
@@ -55,7 +55,7 @@ func (s *countedMulti) EnterAll(ctx context.Context, cs []driver.Claim) ([]drive
 
 func TestFreeNamesAreTakenInOneStepWhereTheEngineCan(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		other := open(t)
 		e := &counted{Engine: other.Engine()}
 		c := pawl.New(e)
@@ -100,11 +100,11 @@ func TestFreeNamesAreTakenInOneStepWhereTheEngineCan(t *testing.T) {
 	})
 }
 
-// One who takes single locks in the order of their names, and one who takes them
-// together: neither stands in the way of the other for ever.
+// One caller takes single locks in the order of their names, another takes them
+// together: neither blocks the other for ever.
 func TestSingleLocksInOrderNeverDeadlockWithSeveralAtOnce(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		a, b := open(t), open(t)

@@ -38,7 +38,7 @@ func expectNothingHeld(t *testing.T, c *pawl.Client) {
 
 func TestAllNamesAreHeldOrNone(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		a, b, ctx := open(t), open(t), t.Context()
 		lease, err := a.LockAll(ctx, []string{"z", "m", "a", "m"})
 		if err != nil {
@@ -98,7 +98,7 @@ func TestOneDeadlineBoundsTheWholeWait(t *testing.T) {
 
 func TestTheLeaseIsLostWhenAnyNameIs(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		c := open(t, pawl.WithTTL(2*time.Second))
 		lease, err := c.LockAll(t.Context(), []string{"a", "b", "c"})
 		if err != nil {
@@ -111,7 +111,7 @@ func TestTheLeaseIsLostWhenAnyNameIs(t *testing.T) {
 			if err := c.Evict(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
-			break // of a quorum every node shows it
+			break // in a quorum every node shows it
 		}
 		select {
 		case <-lease.Context().Done():
@@ -142,7 +142,7 @@ func TestThePartOfAnotherNamePanics(t *testing.T) {
 
 func TestOverlappingNamesInAnyOrderNeverDeadlock(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) { mingle(t, open, 12, time.Second) })
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) { mingle(t, open, 12, time.Second) })
 }
 
 func TestSoakOverlappingNamesInAnyOrderNeverDeadlock(t *testing.T) {
@@ -150,13 +150,13 @@ func TestSoakOverlappingNamesInAnyOrderNeverDeadlock(t *testing.T) {
 	if err != nil {
 		t.Skip("PAWL_SOAK is not set")
 	}
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) { mingle(t, open, 200, max(d, 30*time.Second)) })
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) { mingle(t, open, 200, max(d, 30*time.Second)) })
 }
 
-// mingle has callers ask for random pairs of overlapping names in random order for
-// a while, and each until it got three. In the middle half of the clients close,
-// whatever they are about, and the others must still get what they want.
-func mingle(t *testing.T, open recipetest.Place, callers int, d time.Duration) {
+// mingle makes callers request random pairs of overlapping names in random order
+// for a while, and each until it got three. Meanwhile half of the clients close,
+// whatever they are doing, and the others must still succeed.
+func mingle(t *testing.T, open recipetest.Opener, callers int, d time.Duration) {
 	const processes = 6
 	var busy [names]atomic.Bool
 	ctx, cancel := context.WithTimeout(t.Context(), d+60*time.Second)
@@ -178,7 +178,7 @@ func mingle(t *testing.T, open recipetest.Place, callers int, d time.Duration) {
 				if leaves && errors.Is(err, pawl.ErrClosed) {
 					return
 				}
-				if errors.Is(err, pawl.ErrLost) { // the machine stood still
+				if errors.Is(err, pawl.ErrLost) { // the machine stalled
 					continue
 				}
 				if err != nil {
@@ -195,7 +195,7 @@ func mingle(t *testing.T, open recipetest.Place, callers int, d time.Duration) {
 					busy[n].Store(false)
 				}
 				err = lease.Unlock()
-				late := errors.Is(err, pawl.ErrLost) || errors.Is(err, pawl.ErrUnknown) // the machine stood still
+				late := errors.Is(err, pawl.ErrLost) || errors.Is(err, pawl.ErrUnknown) // the machine stalled
 				if err != nil && !late && !(leaves && errors.Is(err, pawl.ErrClosed)) {
 					t.Errorf("Unlock: %v", err)
 				}

@@ -21,9 +21,9 @@ import (
 )
 
 func TestNoErrorShowsThePasswordOfAURL(t *testing.T) {
-	t.Chdir(t.TempDir()) // a path that is relative may make a file
+	t.Chdir(t.TempDir()) // a relative path may create a file
 	var logged record
-	log.SetOutput(&logged) // and slog's, which it comes through
+	log.SetOutput(&logged) // slog writes to it as well
 	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 	var tasks sync.WaitGroup
 	defer func() {
@@ -32,7 +32,7 @@ func TestNoErrorShowsThePasswordOfAURL(t *testing.T) {
 			t.Errorf("a log shows %s: %s", found, logged.text())
 		}
 	}()
-	places := make(chan struct{}, 64) // most of them wait for somebody to listen
+	places := make(chan struct{}, 64) // most of them wait for a connection
 	for _, scheme := range append(driver.Schemes(), "nosql") {
 		for _, store := range passwordleak.URLs(scheme) {
 			if u, err := driver.ParseURL(store); err == nil && u.Scheme == "sqlite" {
@@ -42,7 +42,7 @@ func TestNoErrorShowsThePasswordOfAURL(t *testing.T) {
 			tasks.Go(func() {
 				defer func() { <-places }()
 				inspect(t, store, use(t.Context(), store))
-				if u, err := url.Parse(store); err == nil { // as one who calls an opener by himself
+				if u, err := url.Parse(store); err == nil { // as a caller of the opener itself would do
 					if found := passwordleak.Find(driver.ShowURL(u)); found != "" {
 						t.Errorf("%q is shown as %q", store, driver.ShowURL(u))
 					}
@@ -55,7 +55,7 @@ func TestNoErrorShowsThePasswordOfAURL(t *testing.T) {
 	}
 }
 
-// A record is what was logged.
+// A record is everything that was logged.
 type record struct {
 	mu  sync.Mutex // guards all
 	all strings.Builder
@@ -74,7 +74,7 @@ func (r *record) text() string {
 	return r.all.String()
 }
 
-// use opens a store and takes a lock there, as far as that goes.
+// use opens a store and takes a lock there, as far as possible.
 func use(ctx context.Context, store string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -97,11 +97,11 @@ func openBy(ctx context.Context, open driver.Opener, u *url.URL) error {
 	return errors.Join(err, e.Close())
 }
 
-// address is a pointer as %#v prints it, whose digits may be any.
+// address matches a pointer in the output of %#v, whose digits are arbitrary.
 var address = regexp.MustCompile(`\(0x[0-9a-f]+\)`)
 
-// inspect looks for the password in an error and in all that it wraps, in every way in
-// which one is printed or logged.
+// inspect searches the password in an error and everything that it wraps, in every
+// way in which one is printed or logged.
 func inspect(t *testing.T, store string, err error) {
 	if err == nil {
 		return

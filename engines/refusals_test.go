@@ -23,10 +23,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(recipetest.MainBeside(m, 32))
+	os.Exit(recipetest.MainParallel(m, 32))
 }
 
-// says checks an error: of which kind it is, that it is one line, and what is in it.
+// says checks an error: its kind, that it is one line, and that it contains words.
 func says(t *testing.T, about string, err error, kind error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
@@ -45,7 +45,7 @@ func says(t *testing.T, about string, err error, kind error, words ...string) {
 	}
 }
 
-// refused is the error of a call that must not get the lock.
+// refused returns the error of a call that must not get the lock.
 func refused(t *testing.T, l *pawl.Lease, err error) error {
 	t.Helper()
 	if err == nil {
@@ -63,10 +63,10 @@ func taken(t *testing.T, l *pawl.Lease, err error) *pawl.Lease {
 	return l
 }
 
-// What a caller did wrong, or met, is told in one line that names it, on every store.
+// A refusal is explained in one line that names the cause, on every store.
 func TestARefusalSaysWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		ctx := t.Context()
 		ana, bob := open(t, pawl.WithNote("ana")), open(t, pawl.WithNote("bob"))
 		try := func(l *pawl.Lease, err error) error { return refused(t, l, err) }
@@ -124,10 +124,10 @@ func TestARefusalSaysWhatIsInTheWay(t *testing.T) {
 	})
 }
 
-// A lease says why it ended: as it was asked for, or not.
+// A lease says why it ended: as requested, or not.
 func TestALeaseSaysWhyItEnded(t *testing.T) {
 	t.Parallel()
-	recipetest.Each(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		ctx := t.Context()
 		c := open(t, pawl.WithTTL(4*time.Second))
 		ended := func(l *pawl.Lease) error {
@@ -147,7 +147,7 @@ func TestALeaseSaysWhyItEnded(t *testing.T) {
 		if err != nil || len(line) != 1 {
 			t.Fatal(line, err)
 		}
-		if line[0].ID != broken.ID() { // by which a nested pawl knows what waits for it
+		if line[0].ID != broken.ID() { // by which a nested pawl recognises its parent
 			t.Errorf("the line has %s, the lease %s", line[0].ID, broken.ID())
 		}
 		if err := c.Evict(ctx, line[0]); err != nil {
@@ -176,12 +176,13 @@ func TestALeaseSaysWhyItEnded(t *testing.T) {
 	})
 }
 
-// A store that does not answer is told in one line, however many servers it has.
+// A store that does not answer is reported in one line, however many servers it
+// has.
 func TestASilentStoreIsOneLine(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
-			return // it is a file: it answers
+			return // a file always answers
 		}
 		t.Run("silent", func(t *testing.T) {
 			t.Parallel()
@@ -194,7 +195,7 @@ func TestASilentStoreIsOneLine(t *testing.T) {
 	})
 }
 
-func oneLineWithout(t *testing.T, s *recipetest.Site, fault func(*faultproxy.Proxy)) {
+func oneLineWithout(t *testing.T, s *recipetest.Store, fault func(*faultproxy.Proxy)) {
 	ctx := t.Context()
 	through, proxies := s.Through(t)
 	waits := make(chan struct{}, 1)
@@ -259,7 +260,8 @@ func oneLineWithout(t *testing.T, s *recipetest.Site, fault func(*faultproxy.Pro
 	calls.Wait()
 }
 
-// What a server says of a user, a database or a table is told in one line too.
+// Errors of a server about a user, a database or a table are reported in one line
+// too.
 func TestARefusedUserIsOneLine(t *testing.T) {
 	t.Parallel()
 	redis, postgres, mariadb := recipetest.Redis, recipetest.PostgreSQL, recipetest.MariaDB

@@ -9,13 +9,14 @@ import (
 	"github.com/pawl-go/pawl/internal/recipetest"
 )
 
-// The holder was evicted, a rival holds the lock, and the link is cut while the holder
-// unlocks: it may be told that it has lost or that nobody knows, never that all is well.
+// The holder was evicted, another client holds the lock, and the connection is cut
+// while the holder unlocks: the result may be that the lock was lost or that the
+// outcome is unknown, never success.
 func TestUnlockOfAnEvictedLeaseOverACutLinkIsNoSuccess(t *testing.T) {
 	t.Parallel()
-	recipetest.EachSite(t, func(t *testing.T, s *recipetest.Site) {
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
 		if !s.Served() {
-			return // there is no link to cut
+			return // there is no connection to cut
 		}
 		through, proxies := s.Through(t)
 		other := recipetest.On(s.URL)(t)
@@ -27,7 +28,7 @@ func TestUnlockOfAnEvictedLeaseOverACutLinkIsNoSuccess(t *testing.T) {
 		if err != nil || len(line) != 1 || line[0].ID != l.ID() {
 			t.Fatalf("the line is %+v, %v", line, err)
 		}
-		silence(proxies) // nobody tells the holder
+		silence(proxies) // nothing notifies the holder
 		if err := other.Evict(t.Context(), line[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +36,7 @@ func TestUnlockOfAnEvictedLeaseOverACutLinkIsNoSuccess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(100*time.Millisecond, func() { // while Unlock asks
+		time.AfterFunc(100*time.Millisecond, func() { // while Unlock waits for an answer
 			for _, p := range proxies {
 				p.Reset()
 			}

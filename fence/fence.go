@@ -1,17 +1,17 @@
-// Package fence has the resource itself refuse holders whose time is over.
+// Package fence has the resource itself refuse holders whose lease has ended.
 //
-// A lease can pass to another while its old holder is paused, so the last word must
-// be with whatever the work changes: it keeps a mark of the largest token it has
-// seen, and refuses a smaller one. That only helps if check and effect are one step
-// there: inside one transaction, one script, one critical section.
+// A lease can pass to another process while its old holder is paused, so the resource
+// must have the last word: it keeps a mark of the largest token it has seen, and
+// refuses a smaller one. That only helps if check and effect are one step there:
+// inside one transaction, one script, one critical section.
 //
-// A mark must be raised when a holder begins, also if it only reads, and not when it
-// first writes. Otherwise: the new holder reads, the old one writes with its smaller
-// token and is accepted, the new one writes over it, and a change is lost though all
-// tokens were in order. So call Begin first, and check again with every effect.
+// The mark must be raised when a holder begins, also if it only reads, and not at its
+// first write. Otherwise: the new holder reads, the old one writes with its smaller
+// token and is accepted, the new one overwrites that, and a change is lost although
+// all tokens were in order. So call Begin first, and check again with every effect.
 //
-// There are two marks, one of writers and one of readers: readers may stand beside
-// each other, but a writer that comes after a later reader, or a reader after a later
+// There are two marks, one of writers and one of readers: readers do not exclude each
+// other, but a writer that comes after a later reader, or a reader after a later
 // writer, is refused.
 //
 // Tokens are those of one lock: the tokens of two names have no order.
@@ -45,7 +45,7 @@ func (m Mode) String() string {
 // Marks are the largest tokens that a resource has seen.
 type Marks struct{ Write, Read uint64 }
 
-// StaleError says which token was refused, and what stood against it.
+// StaleError says which token was refused, and because of which marks.
 type StaleError struct {
 	Mode  Mode
 	Token uint64

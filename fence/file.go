@@ -20,8 +20,8 @@ func NewFile(path string) *File { return &File{path} }
 // Begin returns.
 func (f *File) Begin(mode Mode, token uint64) error { return f.Do(mode, token, nil) }
 
-// Check reports ErrStale if a later holder has begun. Its answer is old when it is
-// read; an effect belongs into Do.
+// Check reports ErrStale if a later holder has begun. The answer may be out
+// of date when it returns; an effect belongs into Do.
 func (f *File) Check(mode Mode, token uint64) error {
 	marks, err := f.read()
 	if err == nil {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// lockFile fails: without a lock that ends with its process, a check would not be one.
+// lockFile fails: there is no lock here that ends with its process.
 func lockFile(path string) (unlock func(), err error) {
 	return nil, &os.PathError{Op: "lock", Path: path, Err: errors.ErrUnsupported}
 }

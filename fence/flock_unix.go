@@ -9,7 +9,7 @@ import (
 )
 
 // lockFile waits until no other process, and no other call of this one, has the
-// file locked. The lock ends with the process, so a crash leaves none behind.
+// file locked. The lock ends with the process, so a crash leaves no lock behind.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// sharing is what Windows says of a file that another has opened alone.
+// sharing is ERROR_SHARING_VIOLATION: another process has the file open.
 const sharing syscall.Errno = 32
 
-// lockFile waits until nobody else has the file open. The file is opened alone, which
-// ends with the process, so a crash leaves nothing behind.
+// lockFile waits until it can open the file without sharing. The handle ends with the
+// process, so a crash leaves no lock behind.
 func lockFile(path string) (unlock func(), err error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
@@ -25,6 +25,6 @@ func lockFile(path string) (unlock func(), err error) {
 		if !errors.Is(err, sharing) {
 			return nil, &os.PathError{Op: "open", Path: path, Err: err}
 		}
-		time.Sleep(time.Millisecond) // nothing tells when it is free
+		time.Sleep(time.Millisecond) // there is no notice of its release
 	}
 }

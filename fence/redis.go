@@ -35,8 +35,8 @@ func (r *Redis) Begin(ctx context.Context, mode Mode, token uint64) error {
 	return err
 }
 
-// Check is Begin: it reports ErrStale if a later holder has begun. Its answer is old
-// when it is read; an effect belongs into Do.
+// Check is Begin: it reports ErrStale if a later holder has begun. The answer
+// may be out of date when it returns; an effect belongs into Do.
 func (r *Redis) Check(ctx context.Context, mode Mode, token uint64) error {
 	return r.Begin(ctx, mode, token)
 }

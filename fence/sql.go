@@ -58,10 +58,10 @@ func NewSQL(d Dialect, table string) *SQL {
 		}
 	case MySQL:
 		s.upsert = true
-		s.create = strings.Replace(s.create, "VARCHAR", "VARBINARY", 1) // in which "a", "A" and "a " are three
+		s.create = strings.Replace(s.create, "VARCHAR", "VARBINARY", 1) // "a", "A" and "a " are three resources
 		s.write = fill("INSERT INTO TABLE_ (resource, writer, reader) VALUES (?, ?, 0) ON DUPLICATE KEY UPDATE writer = CASE WHEN writer <= ? AND reader < ? THEN ? ELSE writer END")
 		s.read = fill("INSERT INTO TABLE_ (resource, writer, reader) VALUES (?, 0, ?) ON DUPLICATE KEY UPDATE reader = CASE WHEN writer < ? AND reader < ? THEN ? ELSE reader END")
-		s.look = fill("SELECT writer, reader FROM TABLE_ WHERE resource = ? FOR UPDATE") // what stands, and not what stood when the transaction began
+		s.look = fill("SELECT writer, reader FROM TABLE_ WHERE resource = ? FOR UPDATE") // the present row, not that of the transaction's snapshot
 	}
 	return s
 }
@@ -90,7 +90,7 @@ func (s *SQL) Begin(ctx context.Context, tx Tx, resource string, mode Mode, toke
 	if s.upsert {
 		return s.put(ctx, tx, resource, mode, token)
 	}
-	for range 4 { // again when the row was not there, and when it came in between
+	for range 4 { // again after the row was inserted, here or by another
 		passed, err := s.raise(ctx, tx, resource, mode, int64(token))
 		if err != nil || passed {
 			return err

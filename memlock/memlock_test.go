@@ -51,7 +51,7 @@ func TestAURLOpensANewEngine(t *testing.T) {
 	}
 }
 
-func TestAClosedEngineGivesNothing(t *testing.T) {
+func TestAClosedEngineGrantsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memlock.New()
 		holder, waiter := open(t, e), open(t, e)
@@ -87,8 +87,8 @@ func TestAClosedEngineGivesNothing(t *testing.T) {
 	})
 }
 
-// Nobody is there when a claim dies; whoever comes to the line next finds it.
-func TestWhoFindsTheDeadTellsThemAndThoseWhoWatch(t *testing.T) {
+// No goroutine waits for expiries: the next call on the line finds them.
+func TestACallThatFindsAnExpiredClaimWakesItsAwaitAndTheWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memlock.New()
 		holder := open(t, e)
@@ -123,22 +123,22 @@ func TestWhoFindsTheDeadTellsThemAndThoseWhoWatch(t *testing.T) {
 		select {
 		case st := <-told:
 			if !st.Gone {
-				t.Errorf("Await of a claim that has died: %+v", st)
+				t.Errorf("Await of an expired claim: %+v", st)
 			}
 		default:
-			t.Error("the claim has died, and its Await still waits")
+			t.Error("the claim has expired, and its Await still waits")
 		}
 		select {
 		case <-departures:
 		default:
-			t.Error("the claim has died, and those who watch are not told")
+			t.Error("the claim has expired, and watchers are not notified")
 		}
 	})
 }
 
-// One client sees a node that may vote again and is slow to say so; another does, the
-// node votes, and loses its memory once more.
-func TestALateRejoinDoesNotLetANodeVoteThatHasLostItsMemorySince(t *testing.T) {
+// One client finds a node that may vote again, but its Rejoin is slow. Another client's
+// Rejoin comes first; then the node loses its data once more.
+func TestALateRejoinIsRefusedIfTheNodeHasLostItsDataSince(t *testing.T) {
 	e := memlock.New()
 	enlist := func() driver.Voter {
 		v := open(t, e).(driver.Voter)
@@ -157,7 +157,7 @@ func TestALateRejoinDoesNotLetANodeVoteThatHasLostItsMemorySince(t *testing.T) {
 		t.Errorf("%v, not ErrConflict", err)
 	}
 	if e.Votes() {
-		t.Error("a node votes that has just lost its memory")
+		t.Error("the node votes although it has just lost its data")
 	}
 }
 

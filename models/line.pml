@@ -1,19 +1,19 @@
 /*
- * line: does who waits in a line with direct handoff come to hold?
+ * line: does a waiter in a line with direct handoff eventually hold?
  *
- * The line is that of redislock: a script that ends a claim lets in the first who
- * lives and tells it. Claims 0 and 1 may die at any moment and claim 1 may give
- * up; claim 2 does neither. Time is a process of its own that ends what the dead
- * have left behind, sooner or later.
+ * The line is that of redislock: a script that ends a claim grants the first live
+ * waiter and notifies it. Claims 0 and 1 may die at any moment and claim 1 may give
+ * up; claim 2 does neither. Time is a separate process that eventually expires the
+ * claims of the dead.
  *
- *   L  claim 2 comes to hold, if every process that can go on does (weak fairness)
- *   X  nobody holds beside another
- *   D  nobody is let in whose place has ended
+ *   L  claim 2 eventually holds, if every enabled process runs (weak fairness)
+ *   X  no two claims hold at the same time
+ *   D  no claim is granted whose place has expired
  *
- * README.md says what each variant asks.
+ * README.md describes each variant.
  */
 
-/* What may happen. */
+/* The faults. */
 #ifndef DEATHS
 #define DEATHS 1 /* claims 0 and 1 may stop for good, in line or holding */
 #endif
@@ -24,27 +24,27 @@
 #define CANCEL 1 /* claim 1 may give up */
 #endif
 #ifndef TIME
-#define TIME 1 /* what the dead have left ends */
+#define TIME 1 /* claims of the dead expire */
 #endif
 
-/* What protects the waiter. */
+/* The protections of the waiter. */
 #ifndef TELL
-#define TELL 1 /* who is let in is told */
+#define TELL 1 /* a granted claim is notified */
 #endif
 #ifndef LOOK
-#define LOOK 1 /* who comes to hear notices only after it entered looks then */
+#define LOOK 1 /* a claim that subscribes only after it entered checks its state then */
 #endif
 #ifndef POLL
-#define POLL 1 /* who waits looks for itself, no later than at the holder's expiry */
+#define POLL 1 /* a waiter polls, no later than at the holder's expiry */
 #endif
 #ifndef PRUNE
-#define PRUNE 1 /* a place that has ended is taken out of the line */
+#define PRUNE 1 /* expired places are removed from the line */
 #endif
 #ifndef UNCLAIMED
-#define UNCLAIMED 1 /* a grant that nobody has taken up ends like any hold */
+#define UNCLAIMED 1 /* a grant that its claim does not notice expires like any hold */
 #endif
 #ifndef GIVEBACK
-#define GIVEBACK 1 /* Leave also ends a claim that was let in meanwhile */
+#define GIVEBACK 1 /* Leave also ends a claim that was granted meanwhile */
 #endif
 
 #define NOBODY 3
@@ -52,8 +52,8 @@
 byte hold = NOBODY;
 bit  claimed;           /* the holder knows that it holds */
 byte line[3] = NOBODY;
-bit  dead[3], ended[3]; /* nothing prolongs its claim any more; its place is past its expiry */
-bit  ear[3], told[3];   /* it hears notices; it has been told */
+bit  dead[3], ended[3]; /* its claim is no longer beaten; its place has expired */
+bit  subscribed[3], told[3];   /* it receives notices; it was notified */
 bit  held[3];           /* it has held */
 byte inside;
 
@@ -80,8 +80,8 @@ inline let_in() {
   assert(!ended[hold]); /* D */
   part(hold);
   if
-  :: TELL && hold != me && ear[hold] -> told[hold] = 1
-  :: LOSS || !TELL || hold == me || !ear[hold] -> skip
+  :: TELL && hold != me && subscribed[hold] -> told[hold] = 1
+  :: LOSS || !TELL || hold == me || !subscribed[hold] -> skip
   fi
 }
 
@@ -97,7 +97,7 @@ inline settle() {
 inline enter() {
   settle();
   if
-  :: hold == NOBODY -> hold = me; claimed = 1; got = 1 /* settle left nobody in line */
+  :: hold == NOBODY -> hold = me; claimed = 1; got = 1 /* settle found the line empty */
   :: else ->
      if
      :: line[0] == NOBODY -> line[0] = me
@@ -126,7 +126,7 @@ inline leave() {
 
 proctype Claim(byte me) {
   bit got;
-  if :: ear[me] = 1 :: skip fi;
+  if :: subscribed[me] = 1 :: skip fi;
   if
   :: atomic { enter() }
   :: atomic { DEATHS && me != 2 -> dead[me] = 1; enter(); goto over } /* it dies before its Enter arrives */
@@ -134,7 +134,7 @@ proctype Claim(byte me) {
   do
   :: got -> break
   :: atomic { !got && told[me] -> look() }
-  :: atomic { !got && !ear[me] -> ear[me] = 1; if :: LOOK -> look() :: else fi }
+  :: atomic { !got && !subscribed[me] -> subscribed[me] = 1; if :: LOOK -> look() :: else fi }
   :: atomic { !got && POLL -> look() }
   :: atomic { !got && CANCEL && me == 1 -> dead[me] = 1; leave(); goto over }
   :: atomic { !got && DEATHS && me != 2 -> dead[me] = 1; goto over }
@@ -142,7 +142,7 @@ proctype Claim(byte me) {
   atomic { inside++; assert(inside == 1); held[me] = 1 } /* X */
   if
   :: atomic { inside--; dead[me] = 1; leave() }
-  :: atomic { DEATHS && me != 2 -> inside--; dead[me] = 1 } /* its context has ended: see the rules of time */
+  :: atomic { DEATHS && me != 2 -> inside--; dead[me] = 1 } /* its context has ended before its claim expires */
   fi;
 over:
   skip

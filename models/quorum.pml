@@ -1,20 +1,19 @@
 /*
- * quorum: are the tokens that a majority of nodes gives out unique and in order?
+ * quorum: are the tokens that a majority of nodes grants unique and in order?
  *
  * Nodes and claims are those of packages driver and quorum. There is no clock:
- * whatever a node holds may end at any moment, which covers every Leave, every
- * expiry, every pause and every step of a clock. A call is one step at its node;
- * its answer is heard at once, late or never. A claim that stops for good is one
- * that is never scheduled again.
+ * a claim at a node may end at any moment, which covers every Leave, expiry, pause
+ * and clock step. A call is one step at its node; its answer arrives at once, late or
+ * never. A claim that crashes is one that is never scheduled again.
  *
  *   U  no token is returned twice
  *   M  a token is larger than all that were returned before its claim was first
  *      granted by any node
  *
- * mend.pml has what lets nodes vote. README.md says what each variant asks.
+ * repair.pml models how nodes become able to vote. README.md describes each variant.
  */
 
-/* How large the world is. */
+/* The size of the model. */
 #ifndef NODES
 #define NODES 3
 #endif
@@ -22,60 +21,60 @@
 #define CLAIMS 2
 #endif
 #ifndef READERS
-#define READERS 0 /* so many of the claims share, the others are exclusive */
+#define READERS 0 /* how many claims are shared; the others are exclusive */
 #endif
 #ifndef ROUNDS
-#define ROUNDS 1 /* how often a claim asks */
+#define ROUNDS 1 /* how often a claim enters */
 #endif
 #ifndef RAISES
 #define RAISES 1 /* how often a reader takes a higher token */
 #endif
 #ifndef START
-#define START 0 /* counts begin anywhere from 0 to this */
+#define START 0 /* counts start anywhere from 0 to this */
 #endif
 
-/* What may happen, and how often. */
+/* The faults, and how often they happen. */
 #ifndef LAPSE
-#define LAPSE 1 /* a node ends what it holds */
+#define LAPSE 1 /* a claim at a node ends */
 #endif
 #ifndef STRAY
-#define STRAY 1 /* answers to Enter come late or never; 2: those to Confirm too */
+#define STRAY 1 /* answers to Enter are late or lost; 2: those to Confirm too */
 #endif
 #ifndef PROPOSE
 #define PROPOSE 0 /* a claim proposes nothing, this, or one more */
 #endif
 #ifndef CUT
-#define CUT 0 /* a node may take nothing of it */
+#define CUT 0 /* a node may ignore the proposal */
 #endif
 #ifndef OTHERS
 #define OTHERS 0 /* grants of other names, which raise the same count */
 #endif
 #ifndef TWICE
-#define TWICE 0 /* Enters that arrive once more */
+#define TWICE 0 /* Enters that arrive twice */
 #endif
 #ifndef WIPES
 #define WIPES 0 /* nodes that lose their data */
 #endif
 #ifndef KEEP
-#define KEEP 0 /* or are restarted, and cannot know that they have lost nothing */
+#define KEEP 0 /* or are restarted, and cannot know whether they lost anything */
 #endif
 
 #ifndef BACK
-#define BACK 0 /* or come back with what they knew at first: that they vote, and no grant since */
+#define BACK 0 /* or come back with their initial state: they vote, and have no later grant */
 #endif
 #ifndef NEIGHBOUR
-#define NEIGHBOUR 1 /* others who use the server load again what a restart has unloaded */
+#define NEIGHBOUR 1 /* other users of the server reload what a restart has unloaded */
 #endif
 
-/* What protects the tokens. */
+/* The protections of the tokens. */
 #ifndef MAJORITY
 #define MAJORITY (NODES / 2 + 1)
 #endif
 #ifndef RISE
-#define RISE 1 /* every grant raises the count, also one with a proposal */
+#define RISE 1 /* every grant raises the count, even with a proposal */
 #endif
 #ifndef CONFIRM
-#define CONFIRM 2 /* a second round where nodes differ; 1: whoever holds the node */
+#define CONFIRM 2 /* a second round if nodes differ; 1: for any claim that holds the node */
 #endif
 #ifndef GRANTED
 #define GRANTED 1 /* a node confirms only the value it granted */
@@ -84,13 +83,13 @@
 #define TRY 1 /* a node confirms only the try it granted */
 #endif
 #ifndef STRICT
-#define STRICT 1 /* a node confirms to a reader only what is above its count */
+#define STRICT 1 /* a node confirms to a reader only a token above its count */
 #endif
 #ifndef LOW
 #define LOW 1 /* a late grant above the token does not confirm it */
 #endif
 #ifndef EPOCHS
-#define EPOCHS 1 /* the three below, and the epochs in mend.pml */
+#define EPOCHS 1 /* the three below, and the epochs in repair.pml */
 #endif
 #ifndef TALLY
 #define TALLY EPOCHS /* only grants of one epoch make a majority */
@@ -99,16 +98,16 @@
 #define LATE EPOCHS /* a late grant of another epoch does not confirm the token */
 #endif
 #ifndef STILL
-#define STILL EPOCHS /* a node confirms only a grant of its present epoch */
+#define STILL EPOCHS /* a node confirms only a grant of its current epoch */
 #endif
 #ifndef SILENT
 #define SILENT 1 /* a node that lost its data does not vote */
 #endif
 #ifndef RUN
-#define RUN 1 /* every vote compares the server's run id; 0: only one that finds something unloaded */
+#define RUN 1 /* every vote compares the server's run id; 0: only if something is found unloaded */
 #endif
 
-/* Spin has no loops in expressions, so they are written out here. */
+/* Spin has no loops in expressions, so they are unrolled here. */
 #if NODES == 3
 #define EACH(what) :: what(0) :: what(1) :: what(2)
 #define ALL(what)  what(0); what(1); what(2)
@@ -138,7 +137,7 @@ byte count[NODES], epoch[NODES];
 bit  votes[NODES];
 
 /* A node that came back and has not noticed it is stale: 1, or 2 once a neighbour
- * has loaded again what it would notice it by. Whoever enlists notices it. */
+ * has reloaded what would show it. An Enlist detects it. */
 #if BACK
 byte stale[NODES];
 #define fresh(n)  (stale[n] == 0)
@@ -149,8 +148,8 @@ byte stale[NODES];
 #endif
 #define grants(n) (votes[n] && !unsure(n))
 
-/* A claim's spot at a node: what it was granted there (0: it is not there), in
- * which epoch and for which try, and for a reader the token it shows. */
+/* A claim's state at a node: the granted value (0: not granted), its epoch and try,
+ * and for a reader the token that it shows. */
 #define AT(n,c) ((n) * CLAIMS + (c))
 byte granted[NODES * CLAIMS], since[NODES * CLAIMS];
 #if ROUNDS > 1
@@ -161,18 +160,17 @@ byte shown[NODES * CLAIMS];
 #endif
 
 byte asked[CLAIMS], proposal[CLAIMS]; /* the last try that was sent; what it proposed */
-byte open = CLAIMS;                   /* claims that have not returned: without any, nothing matters */
+byte open = CLAIMS;                   /* claims that have not returned; without any, the run is over */
 byte highest;                         /* the highest token that was returned */
 bit  returned[32];
 byte twice, wipes, others;
 
-#include "mend.pml"
+#include "repair.pml"
 
 #define shares(c) ((c) < READERS)
 
-/* Nodes that differ in nothing but their number need not be tried in every
- * order: the first to be entered is named first. Where there are wipes, the
- * first to be wiped is node 0. Claims that differ in nothing begin in turn. */
+/* Symmetry reduction: equivalent nodes are entered in the order of their numbers,
+ * the first node to be wiped is node 0, and equivalent claims start in order. */
 #define prior(n) (((n) + NODES - 1) % NODES)
 #define named(n) (START > 0 || (n) <= (WIPES > 0) || FOUNDERS || count[prior(n)] || epoch[prior(n)] || !votes[prior(n)])
 #define turn     (me == 0 || shares(me) != shares(me - 1) || asked[me - 1])
@@ -180,7 +178,7 @@ byte twice, wipes, others;
 #define bars(n,c) ((c) != me && granted[AT(n,c)] && !(shares(c) && shares(me)))
 #define free(n)   (open && grants(n) && named(n) && !EITHER(bars, n))
 
-/* What a node takes of a proposal. */
+/* How much of a proposal a node accepts. */
 hidden byte wish;
 inline cut(c) { if :: wish = proposal[c] :: CUT && proposal[c] > 0 -> wish = 0 fi }
 
@@ -229,8 +227,8 @@ inline untell(n)  { told[n] = 0 }
 inline forget(n)  { got[n] = 0; in[n] = 0; heard[n] = 0; told[n] = 0 }
 inline retire(n)  { got[n] = (got[n] > 0); in[n] = 0; heard[n] = 0; told[n] = 0; drop(n, me) }
 
-/* A claim that has returned is given back at once: to hold on would only keep
- * others out. What it has sent may still arrive. */
+/* A claim that has returned is released at once: holding on would only exclude
+ * others. Its calls may still arrive. */
 inline finish() {
   printf("claim %d returns %d\n", me, t);
   assert(!returned[t]); /* U */
@@ -276,7 +274,7 @@ inline enter(n) {
   }
 }
 
-/* Whom a claim asks to confirm, and who does. */
+/* Which nodes a claim asks to confirm, and which do. */
 #define asks(n) (heard[n] -> counts(n) : (!LATE || in[n] == newest) && (!LOW || got[n] <= t))
 #if CONFIRM == 1
 #define stands(n) true
@@ -303,7 +301,7 @@ inline confirm(n) {
   }
 }
 
-/* A reader whose token is in another's way takes a higher one. */
+/* A reader whose token conflicts with another's takes a higher one. */
 inline raise_token() {
   atomic { t > 0 && shares(me) && raises < RAISES && open ->
     raises++;
@@ -312,8 +310,8 @@ inline raise_token() {
   }
 }
 
-/* A claim that was refused asks again with the next try, and one that had no
- * answer with the same: then a node that knows it says what it said before. */
+/* A refused claim enters again with the next try, and one without an answer with the
+ * same: a node that knows the claim repeats its answer. */
 inline ask_again() {
   atomic { !over && asked[me] == try && round < ROUNDS && open ->
     round++;
@@ -455,8 +453,8 @@ init {
 #if FOUNDERS
     do :: i < FOUNDERS -> run Founder(i); i++ :: else -> break od;
 #endif
-#if MENDERS
-    do :: i < HANDS -> run Mender(i); i++ :: else -> break od;
+#if REPAIRERS
+    do :: i < HANDS -> run Repairer(i); i++ :: else -> break od;
 #endif
     i = 0
   }

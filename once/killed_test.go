@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 }
 
 // serveOrders receives every order four times, from 16 clients at once. It writes
-// to the log when the work of an order begins, and when a run has come to its end.
+// to the log when the work of an order begins, and when a run has completed.
 func serveOrders(url, log string, hold bool, orders int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // it does not outlive a test that was killed
 	defer cancel()
@@ -112,7 +112,7 @@ func eachKilled(t *testing.T, orders, kills int) {
 	for _, hold := range []bool{false, true} {
 		t.Run(fmt.Sprint("hold ", hold), func(t *testing.T) {
 			t.Parallel()
-			recipetest.EachSiteWithRecords(t, func(t *testing.T, s *recipetest.Site) { killed(t, s.URL, hold, orders, kills) })
+			recipetest.EachSharedWithRecords(t, func(t *testing.T, s *recipetest.Store) { killed(t, s.URL, hold, orders, kills) })
 		})
 	}
 }
@@ -153,8 +153,8 @@ type service struct {
 	orders   int
 }
 
-// serve runs the worker until the log has so many lines: then it is killed. Zero lets
-// it come to its end.
+// serve runs the worker until the log has the given number of lines, and kills it then.
+// With zero it runs until it exits.
 func (s service) serve(lines int) {
 	t := s.t
 	t.Helper()

@@ -1,15 +1,15 @@
 // Package once runs the work of a key once, and gives duplicates its result.
 //
-// What it does not promise, because nobody can: that work which has an effect
-// elsewhere and then dies, before its result is kept, is known to have happened.
-// What is done about that is the caller's choice. By default, [WithRetry], the next
-// caller runs the work again; so the work should bear that, or have the effect
-// refuse a token ([Token]) that is smaller than one it has seen. With [WithHold]
-// nobody runs it again until somebody has found out and said so, by [Forget] or
+// What it does not promise, because nothing can: if a process has an effect elsewhere
+// and dies before its result is kept, nobody knows that the effect has happened. The
+// caller chooses what is done about that. By default, [WithRetry], the next caller
+// runs the work again; so the work should be repeatable, or have the effect refuse a
+// token ([Token]) that is smaller than one it has seen. With [WithHold] nobody runs it
+// again until somebody has found out what happened and said so, by [Forget] or
 // [Complete].
 //
-// One lease covers a run. A runner that lost it cannot store its result any more,
-// but what it did beside that is done: its context ends before another can begin.
+// One lease covers a run. A runner that lost it cannot store its result any more, and
+// its context ends before another run can begin; effects that it had until then stay.
 //
 // A key is 1 to 1024 bytes of UTF-8 without control characters. The engine must
 // keep records; on any other every call is [pawl.ErrUnsupported].
@@ -29,43 +29,42 @@ import (
 // The errors of this package, beside those of pawl. Each comes as the Err of an
 // *[Error], which carries the record.
 var (
-	// ErrRunning says that somebody else runs the key's work, and that the caller
-	// did not want to wait (any longer).
+	// ErrRunning says that another caller runs the key's work, and that the time to
+	// wait for it is over.
 	ErrRunning = record.ErrRunning
 	// ErrMismatch says that the key was used before with another payload.
 	ErrMismatch = record.ErrMismatch
-	// ErrUnknownOutcome says that a run with Hold began and did not come to its end.
+	// ErrUnknownOutcome says that a run with WithHold began and did not complete.
 	ErrUnknownOutcome = record.ErrUnknownOutcome
 	// ErrFailed says that the work failed before, with an error that was to be
 	// remembered; Record has its text.
 	ErrFailed = record.ErrFailed
 	// ErrFinished says that there is nothing left to resolve.
 	ErrFinished = record.ErrFinished
-	// ErrTooLarge says that the work was done but that its result, with what is
-	// noted beside it, is larger than 64 KiB: it is not done again, and the result
-	// was given to the runner alone.
+	// ErrTooLarge says that the work was done but that its record, with the result, is
+	// larger than 64 KiB: it is not done again, and only the runner got the result.
 	ErrTooLarge = record.ErrTooLarge
-	// ErrCodec says that the work was done but that its result cannot be kept or
-	// read: it has no JSON, or was kept in another way than it is read.
+	// ErrCodec says that the work was done but that its result cannot be encoded as
+	// JSON, or not be decoded into the type that is asked for.
 	ErrCodec = record.ErrCodec
 )
 
 // Error says what went wrong with a key (Key, Err), and carries its Record.
 type Error = record.Error
 
-// Do returns what fn returned when it ran for key: now, or before. If somebody runs
-// it at this moment, Do waits for the result; if that runner dies, one of those who
-// wait takes over.
+// Do returns what fn returned when it ran for key: now, or before. If another caller
+// runs it at this moment, Do waits for the result; if that runner dies, one of the
+// waiting callers takes over.
 //
 // fn's context ends with ctx, and when the lease is lost; [Token] has its token. With
 // that context the same key is [pawl.ErrReentry].
-// An error of fn is returned as it is and forgotten, so that the next call runs
-// again; see [WithKeepErrors] and [Permanent]. A panic is passed on, and is forgotten too.
+// An error of fn is returned as it is and not kept, so that the next call runs
+// again; see [WithKeepErrors] and [Permanent]. A panic is passed on and not kept.
 //
 // ErrLost says that the lease was lost while fn ran: its result was not kept.
 // ErrUnknown says that fn ran and that the store did not say whether the result was
-// kept. With these, and with ErrTooLarge and ErrCodec, the result is returned
-// beside the error to the one whose fn ran.
+// kept. With these, and with ErrTooLarge and ErrCodec, the caller whose fn ran gets the
+// result beside the error.
 func Do[T any](ctx context.Context, c *pawl.Client, key string, fn func(ctx context.Context) (T, error), opts ...Option) (T, error) {
 	if fn == nil {
 		panic("once: Do without a function")
@@ -88,13 +87,13 @@ func Do[T any](ctx context.Context, c *pawl.Client, key string, fn func(ctx cont
 	for {
 		var out outcome[T]
 		err := c.Mutex(j.name, j.o.lock...).Do(ctx, func(ctx context.Context, lease *pawl.Lease) error {
-			out = under(ctx, j, lease, fn)
+			out = runUnder(ctx, j, lease, fn)
 			return nil
 		})
 		switch {
 		case out.unbegun && ctx.Err() == nil:
 			continue
-		case out.decided: // what became of the lock after that changes nothing
+		case out.decided: // a loss of the lock after that changes nothing
 			return out.value, out.err
 		case errors.Is(err, pawl.ErrHeld):
 			err = fmt.Errorf("%w: %w", ErrRunning, err)
@@ -103,19 +102,19 @@ func Do[T any](ctx context.Context, c *pawl.Client, key string, fn func(ctx cont
 	}
 }
 
-// An outcome is what came of holding the lock once.
+// An outcome is the result of holding the lock once.
 type outcome[T any] struct {
 	value   T
 	err     error
 	decided bool // the lock was held
-	unbegun bool // and lost before the function began: nothing has happened
+	unbegun bool // the lock was lost before the function began
 }
 
-// under does the work while the lease is held, unless it was done meanwhile.
-func under[T any](ctx context.Context, j *job, lease *pawl.Lease, fn func(context.Context) (T, error)) outcome[T] {
+// runUnder does the work while the lease is held, unless it was done meanwhile.
+func runUnder[T any](ctx context.Context, j *job, lease *pawl.Lease, fn func(context.Context) (T, error)) outcome[T] {
 	r, err := begin(ctx, j, lease)
 	for errors.Is(err, driver.ErrConflict) && lease.Err() == nil {
-		r, err = begin(ctx, j, lease) // the last word of one that was cut off came in between
+		r, err = begin(ctx, j, lease) // a runner that was cut off wrote its record in between
 	}
 	if err != nil {
 		return outcome[T]{err: err, decided: true, unbegun: errors.Is(lease.Err(), pawl.ErrLost)}
@@ -146,11 +145,11 @@ func call[T any](ctx context.Context, r *run, fn func(context.Context) (T, error
 
 type runKey struct{}
 
-// A running is a run that a function's context belongs to.
+// A running is the run that a function's context belongs to.
 type running struct {
 	lease *pawl.Lease
 	c     *pawl.Client
-	outer *running // the run that it was asked for in
+	outer *running // the run that called Do
 }
 
 func runningIn(ctx context.Context) *running {
@@ -159,8 +158,8 @@ func runningIn(ctx context.Context) *running {
 }
 
 // inside reports whether ctx belongs to a run of the same key. A client made with
-// WithReentry would give it the lock that the run itself holds, and the run would be
-// taken for one that has died.
+// WithReentry would give it the lock that the run itself holds, and would take the run
+// for one that has died.
 func (j *job) inside(ctx context.Context) bool {
 	for r := runningIn(ctx); r != nil; r = r.outer {
 		if r.c == j.c && r.lease.Name() == j.name && r.lease.Err() == nil {
@@ -171,7 +170,7 @@ func (j *job) inside(ctx context.Context) bool {
 }
 
 // Lease returns the lease of the run that a function's context belongs to; nil for
-// any other context. It is not the function's to give back.
+// any other context. The function must not unlock it.
 func Lease(ctx context.Context) *pawl.Lease {
 	if r := runningIn(ctx); r != nil {
 		return r.lease
@@ -188,8 +187,8 @@ func Token(ctx context.Context) uint64 {
 	return 0
 }
 
-// answer is what a record says without any work; decided is false if there is no
-// finished one.
+// answer returns the result that a record has; decided is false if the work is not
+// finished.
 func answer[T any](j *job, rec Record) (v T, decided bool, err error) {
-	return record.Answer[T](j.key, j.o.print, rec)
+	return record.Answer[T](j.key, j.o.fingerprint, rec)
 }

@@ -23,7 +23,7 @@ type receipt struct {
 
 func TestTheWorkOfAKeyRunsOnceAndDuplicatesGetItsResult(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) {
 		const keys, calls = 5, 16
 		var runs [keys]atomic.Int64
 		clients := []*pawl.Client{open(t), open(t), open(t), open(t)}
@@ -58,7 +58,7 @@ func TestTheWorkOfAKeyRunsOnceAndDuplicatesGetItsResult(t *testing.T) {
 
 func TestADuplicateDoesNotWaitUnlessItWantsTo(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) {
 		a, b, ctx := open(t), open(t), t.Context()
 		_, err := once.Do(ctx, a, "k", func(context.Context) (int, error) {
 			_, err := once.Do(ctx, b, "k", never[int](t), once.WithWait(0))
@@ -132,7 +132,7 @@ func TestAnErrorIsForgottenUnlessItIsToBeRemembered(t *testing.T) {
 
 func TestAResultIsKeptThoughTheCallerHasGone(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) {
 		c := open(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		v, err := once.Do(ctx, c, "k", func(context.Context) (int, error) { cancel(); return 7, nil })
@@ -173,7 +173,7 @@ func TestAnotherPayloadUnderTheSameKeyIsAnErrorThatCarriesTheRecord(t *testing.T
 
 func TestAPanicIsPassedOnAndForgotten(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) {
 		c := open(t)
 		func() {
 			defer func() {
@@ -194,7 +194,7 @@ func TestAPanicIsPassedOnAndForgotten(t *testing.T) {
 
 func TestAResultThatCannotBeKeptIsNotMadeAgain(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) {
 		c, ctx := open(t), t.Context()
 		big := strings.Repeat("x", 70<<10)
 		v, err := once.Do(ctx, c, "big", func(context.Context) (string, error) { return big, nil })
@@ -265,7 +265,7 @@ func TestBadInputIsTheDocumentedError(t *testing.T) {
 
 func TestAKeyRunsAgainWhenItsResultIsKeptNoLonger(t *testing.T) {
 	t.Parallel()
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Place) {
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) {
 		c, runs := open(t), 0
 		for end := time.Now().Add(20 * time.Second); runs < 2; time.Sleep(5 * time.Millisecond) {
 			_, err := once.Do(t.Context(), c, "k", func(context.Context) (int, error) { runs++; return runs, nil }, once.WithKeep(40*time.Millisecond))

@@ -11,8 +11,7 @@ import (
 	"github.com/pawl-go/pawl/once"
 )
 
-// What a function says on two lines is kept as it is, and told to those who come later
-// in one.
+// An error text of two lines is kept as it is, and duplicates get it on one line.
 func TestAFailureOfTwoLinesIsToldInOne(t *testing.T) {
 	t.Parallel()
 	c := pawl.New(memlock.New())

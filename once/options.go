@@ -8,24 +8,24 @@ import (
 	"github.com/pawl-go/pawl/once/record"
 )
 
-// longestRun is for how long the note that a key's work runs is kept beyond the
-// result, with Retry. It bounds what runs that died and were never asked for again
-// leave behind; a run that takes longer cannot store its result.
+// longestRun is how long the record of a run that has not ended is kept beyond the
+// time for a result, with WithRetry. It bounds the records of runs that died and were
+// never asked for again; a run that takes longer cannot store its result.
 const longestRun = 30 * 24 * time.Hour
 
 // An Option changes one call.
 type Option func(*options)
 
 type options struct {
-	keep     time.Duration
-	print    string
-	remember bool
-	hold     bool
-	lock     []pawl.Option
-	err      error
+	keep        time.Duration
+	fingerprint string
+	keepErrors  bool
+	hold        bool
+	lock        []pawl.Option
+	err         error
 }
 
-// WithKeep sets for how long the result is kept, and duplicates are recognised. The
+// WithKeep sets how long the result is kept, and duplicates are recognised. The
 // default is 24 hours.
 func WithKeep(d time.Duration) Option {
 	return func(o *options) {
@@ -37,38 +37,38 @@ func WithKeep(d time.Duration) Option {
 }
 
 // WithPayload says what the key stands for. A call with another payload than the first
-// is ErrMismatch; one that names none is not compared. Only a hash is stored.
+// is ErrMismatch; a call without one is not compared. Only a hash is stored.
 func WithPayload(b []byte) Option {
-	print := record.Fingerprint(b)
-	return func(o *options) { o.print = print }
+	fingerprint := record.Fingerprint(b)
+	return func(o *options) { o.fingerprint = fingerprint }
 }
 
-// WithKeepErrors keeps every error of the function, as its text: duplicates get ErrFailed.
-// One that comes after the function's context has ended is not kept. The default is
-// to keep none but those marked with Permanent.
-func WithKeepErrors() Option { return func(o *options) { o.remember = true } }
+// WithKeepErrors keeps every error of the function, as its text: duplicates get
+// ErrFailed. An error after the function's context has ended is not kept. The default
+// is to keep only errors marked with Permanent.
+func WithKeepErrors() Option { return func(o *options) { o.keepErrors = true } }
 
-// WithHold is the crash policy for work that must not run twice: if a run did not come
-// to its end, every later call is ErrUnknownOutcome until Forget or Complete. It
-// counts for a run if the call that began it, or the one that finds it, asks for it.
+// WithHold is the crash policy for work that must not run twice: if a run did not
+// complete, every later call is ErrUnknownOutcome until Forget or Complete. It
+// counts for a run if the call that began it, or the one that finds it, has it.
 func WithHold() Option { return func(o *options) { o.hold = true } }
 
 // WithRetry is the crash policy that runs the work again. It is the default.
 func WithRetry() Option { return func(o *options) { o.hold = false } }
 
-// WithWait bounds how long a duplicate waits for the one that runs; then it is
-// ErrRunning. Zero does not wait. The default is that of the client: as long as ctx,
-// unless it was made with WithWait.
+// WithWait bounds how long a duplicate waits for the run; then it is ErrRunning. Zero
+// does not wait. The default is that of the client: as long as ctx, unless it was made
+// with pawl.WithWait.
 func WithWait(d time.Duration) Option {
 	return func(o *options) { o.lock = append(o.lock, pawl.WithWait(d)) }
 }
 
-// WithLockOptions sets options of the lock that a run holds, such as [pawl.WithTTL]: how long
-// the others wait for a runner that died.
+// WithLockOptions sets options of the lock that a run holds, such as [pawl.WithTTL]:
+// how long duplicates wait for a runner that died.
 func WithLockOptions(opts ...pawl.Option) Option {
 	return func(o *options) { o.lock = append(o.lock, opts...) }
 }
 
-// Permanent marks an error that the function returns as one that trying again will
-// not change: it is remembered, and duplicates get ErrFailed with its text.
+// Permanent marks an error of the function as one that a retry would get again: it is
+// kept, and duplicates get ErrFailed with its text.
 func Permanent(err error) error { return record.Permanent(err) }

@@ -15,19 +15,19 @@ type State = record.State
 
 // The states of a key.
 const (
-	Running = record.Running // it began, and has not come to its end, or not told
+	Running = record.Running // it began, and no end is recorded
 	Done    = record.Done
-	Failed  = record.Failed  // with an error that was to be remembered
-	Unknown = record.Unknown // held: it did not come to its end
+	Failed  = record.Failed  // with an error that is kept
+	Unknown = record.Unknown // with WithHold: it began, and did not complete
 )
 
 // A Record is what is kept of a key: its State, when it Started and Ended, its
 // Result or the text of its Failure. The zero Record says that there is none.
 type Record = record.Record
 
-// silence is for how long a write that gets no answer is repeated. What was done must
-// not be forgotten for an outage that the lease outlives; it ends with the lease.
-const silence = time.Minute
+// retryFor is how long a write that gets no answer is repeated: a result must survive
+// an outage that the lease survives. The repeats end with the lease.
+const retryFor = time.Minute
 
 // A job is one key and what is to be done about it.
 type job struct {
@@ -35,12 +35,12 @@ type job struct {
 	key, name string
 	records   driver.Records
 	o         options
-	begun     string // the mark of the last record by which a run of ours was to begin
+	begun     string // the WriteID of the last record with which this job began a run
 }
 
-func (j *job) mismatch(rec Record) bool { return rec.Mismatch(j.o.print) }
+func (j *job) mismatch(rec Record) bool { return rec.Mismatch(j.o.fingerprint) }
 
-// newJob returns a job, also with an error, so that it can say of what.
+// newJob returns a job also with an error, for its fail method.
 func newJob(c *pawl.Client, key string, opts []Option) (j *job, err error) {
 	j = &job{c: c, key: key, o: options{keep: record.DefaultKeep}}
 	for _, opt := range opts {
@@ -69,18 +69,18 @@ func (j *job) load(ctx context.Context) (Record, uint64, error) {
 	return rec, version, err
 }
 
-// put writes rec, whose mark must be new, over a version.
+// put writes rec, whose WriteID must be new, over a version.
 func (j *job) put(ctx context.Context, rec *Record, result []byte, ifVersion uint64, keep time.Duration) (uint64, error) {
 	rec.Result = result
 	b, err := rec.Marshal()
 	if err != nil {
 		return 0, err
 	}
-	return recipe.Put(ctx, j.records, j.name, b, ifVersion, keep, silence)
+	return recipe.Put(ctx, j.records, j.name, b, ifVersion, keep, retryFor)
 }
 
-// keepRunning is for how long the note is kept that the work runs. With Hold it
-// must outlast everything: without it the work would run again.
+// keepRunning is how long the record of a run without an end is kept. With WithHold
+// it must not expire: the work would run again.
 func (j *job) keepRunning() time.Duration {
 	if j.o.hold {
 		return 0

@@ -10,14 +10,14 @@ import (
 	"github.com/pawl-go/pawl/internal/recipe"
 )
 
-// LockName returns the name of the lock that whoever runs a key's work holds, as
-// [pawl.Client.List] shows it; nothing if the key makes no sense.
+// LockName returns the name of the lock that a run of the key holds, as
+// [pawl.Client.List] shows it; "" if the key is invalid.
 func LockName(key string) string {
 	name, _ := recipe.Name("once", key)
 	return name
 }
 
-// Find returns what is kept of a key; the zero Record if nothing is.
+// Find returns the record of a key; the zero Record if there is none.
 func Find(ctx context.Context, c *pawl.Client, key string) (Record, error) {
 	j, err := newJob(c, key, nil)
 	if err != nil {
@@ -30,22 +30,22 @@ func Find(ctx context.Context, c *pawl.Client, key string) (Record, error) {
 	return rec, nil
 }
 
-// Forget lets a key's work run again, whatever is kept of it. It is how an operator
+// Forget lets a key's work run again, whatever its record says. It is how an operator
 // resolves an unknown outcome that turned out not to have happened. ErrRunning says
-// that somebody runs it now; a key of which nothing is kept is no error.
+// that a run is under way; a key without a record is not an error.
 func Forget(ctx context.Context, c *pawl.Client, key string) error {
 	return resolve(ctx, c, key, nil, func(j *job, ctx context.Context, _ *pawl.Lease, rec Record, version uint64) error {
 		if version == 0 {
 			return nil
 		}
-		_, err := recipe.Put(ctx, j.records, j.name, nil, version, 0, silence)
+		_, err := recipe.Put(ctx, j.records, j.name, nil, version, 0, retryFor)
 		return err
 	})
 }
 
 // Complete says that a key's work was done, with this result. It is how an operator
 // resolves an unknown outcome that turned out to have happened. ErrRunning says that
-// somebody runs it now, ErrFinished that the outcome is known already.
+// a run is under way, ErrFinished that the outcome is known already.
 func Complete[T any](ctx context.Context, c *pawl.Client, key string, value T, opts ...Option) error {
 	return resolve(ctx, c, key, opts, func(j *job, ctx context.Context, lease *pawl.Lease, rec Record, version uint64) error {
 		if rec.State == Done || rec.State == Failed {
@@ -57,7 +57,7 @@ func Complete[T any](ctx context.Context, c *pawl.Client, key string, value T, o
 		}
 		now := time.Now()
 		if rec.State == "" {
-			rec.Started, rec.Fingerprint = now, j.o.print
+			rec.Started, rec.Fingerprint = now, j.o.fingerprint
 		}
 		rec.State, rec.Codec, rec.Ended, rec.Token, rec.WriteID = Done, codec, now, lease.Token(), recipe.WriteID()
 		_, err = j.put(ctx, &rec, result, version, j.o.keep)
@@ -65,8 +65,8 @@ func Complete[T any](ctx context.Context, c *pawl.Client, key string, value T, o
 	})
 }
 
-// resolve has a record changed by somebody who is not running the work. It takes
-// the key's lock, so that nobody is.
+// resolve changes a record from outside a run. It takes the key's lock, so that no run
+// is under way.
 func resolve(ctx context.Context, c *pawl.Client, key string, opts []Option, change func(*job, context.Context, *pawl.Lease, Record, uint64) error) error {
 	j, err := newJob(c, key, opts)
 	if err != nil {
@@ -77,7 +77,7 @@ func resolve(ctx context.Context, c *pawl.Client, key string, opts []Option, cha
 	}
 	err = c.Mutex(j.name, append(j.o.lock, pawl.WithWait(0))...).Do(ctx, func(ctx context.Context, lease *pawl.Lease) error {
 		rec, version, err := j.load(ctx)
-		if err != nil && (version == 0 || !errors.Is(err, ErrCodec)) { // an operator may replace what nobody can read
+		if err != nil && (version == 0 || !errors.Is(err, ErrCodec)) { // an operator may replace a record that cannot be read
 			return err
 		}
 		return change(j, ctx, lease, rec, version)

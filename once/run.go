@@ -12,9 +12,9 @@ import (
 	"github.com/pawl-go/pawl/once/record"
 )
 
-// A run is one call of the function, from the record that says so to the one that
-// says what came of it. That goes over exactly the version that began it, so one
-// that was taken over cannot store, whatever it believes about its lease.
+// A run is one call of the function, from the record that says that it began to the
+// one with its result. The second replaces exactly the version of the first, so a run
+// that another has taken over cannot store, whatever it believes about its lease.
 type run struct {
 	*job
 	lease   *pawl.Lease
@@ -22,7 +22,7 @@ type run struct {
 	version uint64
 }
 
-// begin writes that the work runs, unless it was done or must not be: then the
+// begin writes that the work runs, unless it is done or must not run: then the
 // record of the run says so.
 func begin(ctx context.Context, j *job, lease *pawl.Lease) (*run, error) {
 	rec, version, err := j.load(ctx)
@@ -32,8 +32,8 @@ func begin(ctx context.Context, j *job, lease *pawl.Lease) (*run, error) {
 	if rec.State != "" && (rec.State != Running || j.mismatch(rec)) {
 		return &run{rec: rec}, nil
 	}
-	// The lock is ours, so who began before has died or was cut off; unless it was
-	// ourselves, when the lease was lost before the function had begun.
+	// The lock is ours, so the runner that began before has died or was cut off; unless
+	// it was this job, whose lease was lost before the function began.
 	if rec.State == Running && (j.o.hold || rec.Hold) && rec.WriteID != j.begun {
 		rec.State, rec.WriteID = Unknown, recipe.WriteID()
 		if _, err := j.put(lease.Context(), &rec, nil, version, 0); err != nil {
@@ -41,9 +41,9 @@ func begin(ctx context.Context, j *job, lease *pawl.Lease) (*run, error) {
 		}
 		return &run{rec: rec}, nil
 	}
-	rec = Record{State: Running, Fingerprint: j.o.print, Hold: j.o.hold, Attempts: rec.Attempts + 1, Token: lease.Token(), Started: time.Now(), WriteID: recipe.WriteID()}
+	rec = Record{State: Running, Fingerprint: j.o.fingerprint, Hold: j.o.hold, Attempts: rec.Attempts + 1, Token: lease.Token(), Started: time.Now(), WriteID: recipe.WriteID()}
 	j.begun = rec.WriteID
-	// Not under ctx: a caller that goes away now would leave open whether the work began.
+	// Not under ctx: if it ended now, nobody would know whether the work began.
 	if version, err = j.put(lease.Context(), &rec, nil, version, j.keepRunning()); err != nil {
 		return nil, j.fail(rec, err)
 	}
@@ -54,8 +54,8 @@ func begin(ctx context.Context, j *job, lease *pawl.Lease) (*run, error) {
 	return r, nil
 }
 
-// succeeded stores the result, or why there is none. The caller's context may have
-// ended by now: it bounded the work, and the work is done.
+// succeeded stores the result, or why there is none. It does so also if the caller's
+// context has ended by now: that bounded the work, and the work is done.
 func (r *run) succeeded(codec string, result []byte, cause error) error {
 	if err := r.lease.Err(); err != nil {
 		return r.fail(r.rec, lost(err))
@@ -81,12 +81,12 @@ func (r *run) succeeded(codec string, result []byte, cause error) error {
 	return nil
 }
 
-// failed keeps an error that is to be remembered, and else frees the key.
+// failed stores an error that is to be kept, and else frees the key.
 func (r *run) failed(ctx context.Context, cause error) error {
 	if err := r.lease.Err(); err != nil {
 		return driver.Join(cause, r.fail(r.rec, lost(err)))
 	}
-	if !record.IsPermanent(cause) && (!r.o.remember || ctx.Err() != nil) {
+	if !record.IsPermanent(cause) && (!r.o.keepErrors || ctx.Err() != nil) {
 		if err := r.erase(); err != nil {
 			return driver.Join(cause, r.fail(r.rec, err))
 		}
@@ -106,17 +106,17 @@ func (r *run) end(rec Record, result []byte) error {
 	return r.overtaken(err)
 }
 
-// erase frees the key, as if it had never been asked for.
+// erase frees the key: the record is deleted.
 func (r *run) erase() error {
 	if err := r.lease.Err(); err != nil {
 		return lost(err)
 	}
-	_, err := recipe.Put(r.lease.Context(), r.records, r.name, nil, r.version, 0, silence)
+	_, err := recipe.Put(r.lease.Context(), r.records, r.name, nil, r.version, 0, retryFor)
 	return r.overtaken(err)
 }
 
-// overtaken makes a conflict what it is: only who has the lock writes, so another
-// has it, or had.
+// overtaken turns a conflict into ErrLost: only the holder of the lock writes, so
+// another process has it, or had.
 func (r *run) overtaken(err error) error {
 	if errors.Is(err, driver.ErrConflict) {
 		return fmt.Errorf("%w: another has taken over", pawl.ErrLost)
@@ -127,7 +127,7 @@ func (r *run) overtaken(err error) error {
 	return err
 }
 
-// lost says that a lease is over, whatever ended it: to the run it is the same.
+// lost returns ErrLost for the end of a lease, whatever the reason was.
 func lost(why error) error {
 	if errors.Is(why, pawl.ErrLost) {
 		return why

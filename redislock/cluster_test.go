@@ -113,7 +113,7 @@ func TestALostShardCostsOnlyItsOwnLocks(t *testing.T) {
 	}
 	for _, l := range away {
 		if l.Err() == nil {
-			t.Errorf("%s was on the shard that is gone, and nobody was told", l.Name())
+			t.Errorf("%s was on the shard that failed, and its lease goes on", l.Name())
 		}
 	}
 	if len(there) == 0 || len(away) == 0 {

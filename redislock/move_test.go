@@ -225,7 +225,7 @@ func (m *moving) nothingIsLeft() {
 		}
 		cancel()
 		if err != nil {
-			m.t.Errorf("%s, which nobody has: %v", y.name, err)
+			m.t.Errorf("%s, which no client holds: %v", y.name, err)
 			for _, key := range []string{"{slot}:" + y.name} {
 				at := newConsole(m.t, m.s.Owner(m.slot).Addr())
 				m.t.Logf("%q is %q", key, at.do("GET", key))

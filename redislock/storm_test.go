@@ -228,7 +228,7 @@ func (m *storm) rage(d time.Duration) {
 		l, err := lock(ctx)
 		cancel()
 		if err != nil {
-			m.t.Errorf("%s, which nobody has: %v", y.name, err)
+			m.t.Errorf("%s, which no client holds: %v", y.name, err)
 			continue
 		}
 		_ = l.Unlock() // otherwise it expires soon

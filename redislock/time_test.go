@@ -89,7 +89,7 @@ func TestTheServersClockIsSteppedDuringAHold(t *testing.T) {
 			defer cancel()
 			next, err := rival.Mutex("left").Lock(ctx)
 			if err != nil {
-				t.Fatalf("a name that nobody renews is not free within 4 TTL: %v", err)
+				t.Fatalf("a name that is not renewed is not free within 4 TTL: %v", err)
 			}
 			if next.Fence() <= left.Fence() {
 				t.Errorf("token %d after %d", next.Fence(), left.Fence())

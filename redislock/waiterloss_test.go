@@ -102,7 +102,7 @@ func TestACancelledWaiterPassesItsGrantOn(t *testing.T) {
 		next, err := holder.Mutex("name").Lock(try)
 		stop()
 		if err != nil {
-			t.Fatalf("round %d: the turn of one who gave up is lost: %v", i, err)
+			t.Fatalf("round %d: the grant of a waiter that gave up is lost: %v", i, err)
 		}
 		unlock(t, next)
 	}

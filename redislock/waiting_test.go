@@ -177,7 +177,7 @@ func TestAnOlderVersionQueuesBehindEarlierClaims(t *testing.T) {
 	line := "pawl:\x01hname"
 	place, last := at.do("HGET", line, "#place"), at.do("ZSCORE", line+"\x01w", "cc03")
 	if place == "" || place != last {
-		t.Errorf("the last who waits stands at %q, and the next older pawl behind %q", last, place)
+		t.Errorf("the last waiter has %q, and an older version would count on from %q", last, place)
 	}
 }
 

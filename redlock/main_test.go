@@ -29,7 +29,7 @@ type serverPool struct {
 	once  sync.Once
 	all   []*testserver.Server // nil: they could not be started
 	over  chan struct{}        // closed by end
-	ended chan error           // receives the result of testserver.Outside
+	ended chan error           // receives the result of testserver.RunOutsideTest
 }
 
 // sharedServers returns n of the shared servers. If these could not be started, the test

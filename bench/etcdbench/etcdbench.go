@@ -1,5 +1,5 @@
-// Package etcdbench measures locks in etcd: pawl, the mutex of etcd's own client, and
-// the two writes that a lock cannot do without.
+// Package etcdbench measures locks in etcd: pawl, the mutex of etcd's own client,
+// and the two writes that every lock needs.
 package etcdbench
 
 import (
@@ -13,70 +13,70 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/bench/contest"
-	"github.com/pawl-go/pawl/bench/ours"
+	"github.com/pawl-go/pawl/bench/compare"
+	"github.com/pawl-go/pawl/bench/pawlclient"
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// Part starts a server and returns what is to be measured on it.
-func Part(t testing.TB) contest.Part {
-	s := testserver.NewEtcd(t, "--unsafe-no-fsync=false") // as it comes
-	return contest.Part{
+// Part starts a server and returns its measurements.
+func Part(t testing.TB) compare.Part {
+	s := testserver.NewEtcd(t, "--unsafe-no-fsync=false") // with the default durability
+	return compare.Part{
 		Name:  "etcd",
-		About: append([]string{"one member on the same machine, leases of 10 s"}, contest.Versions("go.etcd.io/etcd/client/v3")...),
+		About: append([]string{"one member on the same machine, leases of 10 s"}, compare.Versions("go.etcd.io/etcd/client/v3")...),
 		PIDs:  []int{s.PID()},
 		Rows:  rows(t, s.Addr(), s.PID(), 16),
 	}
 }
 
-// Openers are those who take part, by name.
-var Openers = map[string]contest.Opener{
+// Openers are the contenders, by name.
+var Openers = map[string]compare.Opener{
 	"pawl":              func(addr string) opening { return open(addr, newPawl) },
 	"concurrency.Mutex": func(addr string) opening { return open(addr, newStock) },
 	"bare":              func(addr string) opening { return open(addr, newBare) },
 }
 
-type opening = func(context.Context) (contest.Locker, error)
+type opening = func(context.Context) (compare.Locker, error)
 
-func contenders(addr string, names ...string) (all []contest.Contender) {
+func contenders(addr string, names ...string) (all []compare.Contender) {
 	for _, name := range names {
-		all = append(all, contest.Contender{Name: name, Open: Openers[name](addr)})
+		all = append(all, compare.Contender{Name: name, Open: Openers[name](addr)})
 	}
 	return all
 }
 
-func rows(t testing.TB, addr string, pid, processes int) []contest.Row {
-	free := func(addr string) []contest.Contender { return contenders(addr, "concurrency.Mutex", "pawl", "bare") }
+func rows(t testing.TB, addr string, pid, processes int) []compare.Row {
+	free := func(addr string) []compare.Contender { return contenders(addr, "concurrency.Mutex", "pawl", "bare") }
 	wanted := contenders(addr, "pawl", "concurrency.Mutex")
-	stock := func(factor float64) []contest.Bound {
-		return []contest.Bound{{Who: "pawl", Than: "concurrency.Mutex", Factor: factor}}
+	stock := func(factor float64) []compare.Bound {
+		return []compare.Bound{{Who: "pawl", Than: "concurrency.Mutex", Factor: factor}}
 	}
 	even := stock(0.95)
 	even[0].Why = "both wait for the same two writes, and rounds of either differ by more than that where the machine's pace changes, see least to most"
 	rivals := stock(4)
 	rivals[0].Why = "turns of the stock mutex wait for a timer of the server, 160 times a second on any machine, and pawl's for two writes and the processor, which is shared by the server and all clients here: the slower the machine, the less is between them"
-	return []contest.Row{
+	return []compare.Row{
 		{
-			Work: contest.Alone(pid), Length: 500 * time.Millisecond, Who: free(addr),
-			Bounds: append(even[:1:1], contest.Bound{Who: "pawl", Than: "bare", Factor: 0.75}),
+			Work: compare.Alone(pid), Length: 500 * time.Millisecond, Who: free(addr),
+			Bounds: append(even[:1:1], compare.Bound{Who: "pawl", Than: "bare", Factor: 0.75}),
 		},
-		{Work: contest.Apart(128, pid), Length: 500 * time.Millisecond, Who: free(addr), Bounds: even},
+		{Work: compare.Apart(128, pid), Length: 500 * time.Millisecond, Who: free(addr), Bounds: even},
 		{
-			Work: contest.LatencyOver(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: free(contest.Far(t, addr, 10*time.Millisecond)),
-			Bounds: []contest.Bound{{Who: "pawl", Than: "bare", Factor: 1.1, AtMost: true}},
+			Work: compare.LatencyOver(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: free(compare.Delayed(t, addr, 10*time.Millisecond)),
+			Bounds: []compare.Bound{{Who: "pawl", Than: "bare", Factor: 1.1, AtMost: true}},
 		},
-		{Work: contest.Rivals(16, pid), Length: 500 * time.Millisecond, Who: wanted, Bounds: rivals},
-		{Work: contest.Processes(processes, "etcd", addr), Length: 500 * time.Millisecond, Who: wanted, Bounds: rivals},
-		{Work: contest.Together(64), Length: 500 * time.Millisecond, Who: wanted, Bounds: stock(50)},
-		{Work: contest.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: wanted},
-		ours.Scale("etcd://"+addr, contest.Store{PIDs: []int{pid}, Addrs: []string{addr}}, 10_000),
+		{Work: compare.Rivals(16, pid), Length: 500 * time.Millisecond, Who: wanted, Bounds: rivals},
+		{Work: compare.Processes(processes, "etcd", addr), Length: 500 * time.Millisecond, Who: wanted, Bounds: rivals},
+		{Work: compare.Together(64), Length: 500 * time.Millisecond, Who: wanted, Bounds: stock(50)},
+		{Work: compare.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: wanted},
+		pawlclient.Scale("etcd://"+addr, compare.Store{PIDs: []int{pid}, Addrs: []string{addr}}, 10_000),
 	}
 }
 
-// open connects, and makes a locker of the connection.
-func open(addr string, with func(*clientv3.Client) (contest.Locker, error)) opening {
-	return func(context.Context) (contest.Locker, error) {
+// open connects and returns a locker on the connection.
+func open(addr string, with func(*clientv3.Client) (compare.Locker, error)) opening {
+	return func(context.Context) (compare.Locker, error) {
 		c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
 		if err != nil {
 			return nil, err
@@ -89,19 +89,19 @@ func open(addr string, with func(*clientv3.Client) (contest.Locker, error)) open
 	}
 }
 
-func newPawl(c *clientv3.Client) (contest.Locker, error) {
+func newPawl(c *clientv3.Client) (compare.Locker, error) {
 	e := etcdlock.New(c)
-	return ours.On(pawl.New(e), func() error { return errors.Join(e.Close(), c.Close()) }), nil
+	return pawlclient.On(pawl.New(e), func() error { return errors.Join(e.Close(), c.Close()) }), nil
 }
 
-// stockOn makes a session for each goroutine: its mutexes of one session do not
+// stockOn uses a session per goroutine, because mutexes of one session do not
 // exclude each other.
 type stockOn struct {
 	etcd *clientv3.Client
 	idle chan *concurrency.Session
 }
 
-func newStock(c *clientv3.Client) (contest.Locker, error) {
+func newStock(c *clientv3.Client) (compare.Locker, error) {
 	return &stockOn{c, make(chan *concurrency.Session, 128)}, nil
 }
 
@@ -141,10 +141,10 @@ func (s *stockOn) Lock(ctx context.Context, name string) (func() error, error) {
 	}, nil
 }
 
-// bareOn excludes nobody.
+// bareOn does not exclude anything.
 type bareOn struct{ etcd *clientv3.Client }
 
-func newBare(c *clientv3.Client) (contest.Locker, error) { return &bareOn{c}, nil }
+func newBare(c *clientv3.Client) (compare.Locker, error) { return &bareOn{c}, nil }
 
 func (b *bareOn) Close() error { return b.etcd.Close() }
 

@@ -9,23 +9,23 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/compare"
 )
 
-// compareAndDelete is the release that the plain recipe asks for.
+// compareAndDelete is the release of the plain recipe.
 const compareAndDelete = `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`
 
-// errTaken is what the bare commands answer where a lock would wait.
+// errTaken is what the bare commands return where a lock would wait.
 var errTaken = errors.New("the key is taken")
 
-// bareRueidis is the plain recipe with nothing around it: no wait, no renewal.
+// bareRueidis is the plain recipe alone: no waiting, no renewal.
 type bareRueidis struct {
 	client rueidis.Client
 	script *rueidis.Lua
 }
 
-func openBareRueidis(addr string) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
+func openBareRueidis(addr string) func(context.Context) (compare.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		client, err := newRueidis(addr)
 		return &bareRueidis{client, rueidis.NewLuaScript(compareAndDelete)}, err
 	}
@@ -52,14 +52,14 @@ func (b *bareRueidis) Lock(ctx context.Context, name string) (func() error, erro
 	}, nil
 }
 
-// bareGoRedis is the same on the other client.
+// bareGoRedis is the same with the other client.
 type bareGoRedis struct {
 	client *goredis.Client
 	script *goredis.Script
 }
 
-func openBareGoRedis(addr string) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
+func openBareGoRedis(addr string) func(context.Context) (compare.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		return &bareGoRedis{newGoRedis(addr), goredis.NewScript(compareAndDelete)}, nil
 	}
 }
@@ -92,4 +92,4 @@ func expectOne(deleted int64, err error) error {
 	return err
 }
 
-const ttl = 10 * time.Second // the same for everybody
+const ttl = 10 * time.Second // the same for all contenders

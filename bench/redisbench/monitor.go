@@ -11,15 +11,15 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A monitor counts the commands that clients send. The server's own counters cannot
-// tell them from those that a script runs; MONITOR can. PING is left out: that is
-// the clients' own care for their links, the same for every lock.
+// A monitor counts the commands that clients send. The server's own counters
+// include commands inside scripts; MONITOR does not. PING is left out, because it
+// only maintains connections and is the same for every lock.
 type monitor struct {
 	addr   string
 	client rueidis.Client
 
 	conn  net.Conn
-	count chan int // what was read until the mark; closed when the link ends
+	count chan int // the number of commands until the mark; closed when the connection ends
 	mark  string
 }
 
@@ -65,7 +65,7 @@ func (m *monitor) Stop(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("monitor: not started")
 	}
 	defer m.conn.Close()
-	// What was sent before the mark is told before it.
+	// Commands sent before the mark are reported before it.
 	err := m.client.Do(ctx, m.client.B().Echo().Message(m.mark).Build()).Error()
 	if err != nil {
 		m.conn.Close()

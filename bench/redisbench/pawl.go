@@ -5,20 +5,20 @@ import (
 	"errors"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/bench/contest"
-	"github.com/pawl-go/pawl/bench/ours"
+	"github.com/pawl-go/pawl/bench/compare"
+	"github.com/pawl-go/pawl/bench/pawlclient"
 	"github.com/pawl-go/pawl/redislock/goredis"
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
-func openPawlRueidis(addr string) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
+func openPawlRueidis(addr string) func(context.Context) (compare.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		client, err := newRueidis(addr)
 		if err != nil {
 			return nil, err
 		}
 		engine := rueidis.New(client)
-		return ours.On(pawl.New(engine, pawl.WithTTL(ttl)), func() error {
+		return pawlclient.On(pawl.New(engine, pawl.WithTTL(ttl)), func() error {
 			err := engine.Close()
 			client.Close()
 			return err
@@ -26,11 +26,11 @@ func openPawlRueidis(addr string) func(context.Context) (contest.Locker, error) 
 	}
 }
 
-func openPawlGoRedis(addr string) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
+func openPawlGoRedis(addr string) func(context.Context) (compare.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		client := newGoRedis(addr)
 		engine := goredis.New(client)
-		return ours.On(pawl.New(engine, pawl.WithTTL(ttl)), func() error {
+		return pawlclient.On(pawl.New(engine, pawl.WithTTL(ttl)), func() error {
 			return errors.Join(engine.Close(), client.Close())
 		}), nil
 	}

@@ -13,18 +13,18 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
 
-	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/compare"
 )
 
-// redsyncPeer waits as redsync does by itself, 50 to 250 ms from try to try, but
-// without its limit of 32 tries.
+// redsyncPeer waits as redsync does by default, 50 to 250 ms between attempts, but
+// without its limit of 32 attempts.
 type redsyncPeer struct {
 	client *goredis.Client
 	sync   *redsync.Redsync
 }
 
-func openRedsync(addr string) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
+func openRedsync(addr string) func(context.Context) (compare.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		client := newGoRedis(addr)
 		return &redsyncPeer{client, redsync.New(pool.NewPool(client))}, nil
 	}
@@ -46,15 +46,15 @@ func (r *redsyncPeer) Lock(ctx context.Context, name string) (func() error, erro
 	}, nil
 }
 
-// bsmPeer does not wait by itself; how it does is for its user to say.
+// bsmPeer does not wait by default; its user chooses how.
 type bsmPeer struct {
 	client *goredis.Client
 	lock   *bsm.Client
 	retry  bsm.RetryStrategy
 }
 
-func openBsm(addr string, every time.Duration) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
+func openBsm(addr string, every time.Duration) func(context.Context) (compare.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		client := newGoRedis(addr)
 		return &bsmPeer{client, bsm.New(client), bsm.LinearBackoff(every)}, nil
 	}
@@ -70,12 +70,12 @@ func (b *bsmPeer) Lock(ctx context.Context, name string) (func() error, error) {
 	return func() error { return lock.Release(context.Background()) }, nil
 }
 
-// rueidislockPeer runs as its own benchmark has it run, with one key instead of
+// rueidislockPeer uses the settings of its own benchmark, with one key instead of
 // three.
 type rueidislockPeer struct{ locker rueidislock.Locker }
 
-func openRueidislock(addr string) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
+func openRueidislock(addr string) func(context.Context) (compare.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
 			ClientOption:   rueidis.ClientOption{InitAddress: []string{addr}},
 			KeyValidity:    ttl,

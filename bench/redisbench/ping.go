@@ -7,12 +7,12 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/compare"
 )
 
-// A ping is the least that one round trip takes after a pause.
+// A ping is the minimum of a round trip after a pause.
 type ping struct {
-	contest.Locker // none: it only has a time
+	compare.Locker // nil: it is a Timer only
 	send           func(ctx context.Context) error
 	close          func() error
 }
@@ -20,7 +20,8 @@ type ping struct {
 func (p *ping) Close() error { return p.close() }
 
 func (p *ping) Time(ctx context.Context, pause time.Duration) (time.Duration, error) {
-	// As a lock that is taken before the pause, it warms what the pause cools.
+	// Like a lock that is taken before the pause, it warms up what cools down
+	// during the pause.
 	if err := p.send(ctx); err != nil {
 		return 0, err
 	}
@@ -30,8 +31,8 @@ func (p *ping) Time(ctx context.Context, pause time.Duration) (time.Duration, er
 	return time.Since(begun), err
 }
 
-func openPingRueidis(addr string) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
+func openPingRueidis(addr string) func(context.Context) (compare.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		client, err := newRueidis(addr)
 		if err != nil {
 			return nil, err
@@ -43,8 +44,8 @@ func openPingRueidis(addr string) func(context.Context) (contest.Locker, error) 
 	}
 }
 
-func openPingGoRedis(addr string) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
+func openPingGoRedis(addr string) func(context.Context) (compare.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		client := newGoRedis(addr)
 		return &ping{
 			send:  func(ctx context.Context) error { return client.Ping(ctx).Err() },
@@ -53,10 +54,10 @@ func openPingGoRedis(addr string) func(context.Context) (contest.Locker, error) 
 	}
 }
 
-// A publisher is the least that a handoff takes: a script that deletes a key and
-// publishes, and another client that hears it. There is no lock in it.
+// A publisher is the minimum of a handoff: a script that deletes a key and
+// publishes, and another client that receives it. It has no lock.
 type publisher struct {
-	contest.Locker // none: it only has a time
+	compare.Locker // nil: it is a Timer only
 	from, to       rueidis.Client
 	script         *rueidis.Lua
 	channel        string
@@ -67,8 +68,8 @@ type publisher struct {
 
 const deleteAndPublish = `redis.call("DEL", KEYS[1]) return redis.call("PUBLISH", ARGV[1], "yours")`
 
-func openPublisher(addr string) func(context.Context) (contest.Locker, error) {
-	return func(ctx context.Context) (contest.Locker, error) {
+func openPublisher(addr string) func(context.Context) (compare.Locker, error) {
+	return func(ctx context.Context) (compare.Locker, error) {
 		from, err := newRueidis(addr)
 		if err != nil {
 			return nil, err
@@ -113,7 +114,7 @@ func (p *publisher) Time(ctx context.Context, pause time.Duration) (time.Duratio
 			return 0, err
 		}
 		if heard == 0 {
-			continue // the subscription is still on its way
+			continue // the subscription is not confirmed yet
 		}
 		select {
 		case at := <-p.heard:

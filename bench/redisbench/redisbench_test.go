@@ -5,28 +5,28 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/compare"
 )
 
-// peers may fail here: what they do on a busy machine is not ours to test. One of them
-// was seen to wait on for ever although the key was free, so it does not take part
-// where somebody waits.
+// peers may fail here: how they behave on a busy machine is not tested. One of them
+// was seen to wait for ever although the key was free, so it does not take part in
+// rows with waiting.
 var peers = []string{"rueidislock", "redsync", "redislock 100ms", "redislock 5ms"}
 
-// What is measured is for the command; here everybody must only get through.
+// Figures are for the command; here every contender only has to work.
 func TestEveryContenderDoesItsWork(t *testing.T) {
 	t.Parallel()
 	server, client := serve(t)
 	for _, row := range rows(t, server, &monitor{addr: server.Addr(), client: client}, sizes{line: 5, longLine: 7, processes: 3, held: 1000}) {
 		t.Run(row.Name, func(t *testing.T) {
-			if names := row.Strangers(); len(names) > 0 {
+			if names := row.UnknownNames(); len(names) > 0 {
 				t.Errorf("bounds of %q, who take no part", names)
 			}
 			if row.Name != "alone" && row.Name != "apart" {
-				row.Who = slices.DeleteFunc(slices.Clone(row.Who), func(c contest.Contender) bool { return c.Name == "rueidislock" })
+				row.Who = slices.DeleteFunc(slices.Clone(row.Who), func(c compare.Contender) bool { return c.Name == "rueidislock" })
 			}
 			row.Length = 20 * time.Millisecond
-			r := contest.Try(t.Context(), row)
+			r := compare.Try(t.Context(), row)
 			for name, err := range r.Failed {
 				if slices.Contains(peers, name) {
 					t.Logf("%s: %v", name, err)
@@ -38,8 +38,8 @@ func TestEveryContenderDoesItsWork(t *testing.T) {
 	}
 }
 
-// A counter that misses commands, or counts those of scripts, would make any lock
-// look good or bad.
+// A counter that missed commands, or counted those of scripts, would distort the
+// comparison.
 func TestTheMonitorCountsWhatClientsSend(t *testing.T) {
 	t.Parallel()
 	server, client := serve(t)

@@ -1,5 +1,5 @@
-// Package redlockbench measures Redlock on five Redis servers: beside one server
-// alone, with one of the five silent, and beside redsync on the same five.
+// Package redlockbench measures Redlock on five Redis servers: compared with one
+// server, with one of the five down, and compared with redsync on the same five.
 package redlockbench
 
 import (
@@ -17,26 +17,26 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/bench/contest"
-	"github.com/pawl-go/pawl/bench/ours"
+	"github.com/pawl-go/pawl/bench/compare"
+	"github.com/pawl-go/pawl/bench/pawlclient"
 	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
 	_ "github.com/pawl-go/pawl/redislock/rueidis" // redis:
 	_ "github.com/pawl-go/pawl/redlock"           // redlock:
 )
 
-// ttl is that of every lease. Servers vote once they have run for the longest TTL,
-// so it is short.
+// ttl is the TTL of every lease. It is short because servers vote only after they
+// have run for the longest TTL.
 const ttl = 2 * time.Second
 
 const nodes = 5
 
-// distance is a round trip between machines, where the servers do not share the
-// processors with each other and the client.
+// distance is a round trip between machines, where servers and client do not share
+// processors.
 const distance = time.Millisecond
 
-// Part starts the servers and returns what is to be measured on them.
-func Part(t testing.TB) contest.Part {
+// Part starts the servers and returns their measurements.
+func Part(t testing.TB) compare.Part {
 	one := testserver.Redis(t)
 	pids := []int{one.PID()}
 	start := func() (addrs []string) {
@@ -50,7 +50,7 @@ func Part(t testing.TB) contest.Part {
 	silent := faultproxy.New(t, degraded[0])
 	degraded[0] = silent.Addr()
 	for i, addr := range far {
-		far[i] = contest.Far(t, addr, distance)
+		far[i] = compare.Delayed(t, addr, distance)
 	}
 	for _, addrs := range [][]string{healthy, degraded, far} {
 		if err := found(addrs); err != nil {
@@ -58,28 +58,28 @@ func Part(t testing.TB) contest.Part {
 		}
 	}
 	silent.BlackHole(faultproxy.Both)
-	return contest.Part{
+	return compare.Part{
 		Name: "redlock",
 		About: append([]string{
 			"Redis servers on the same machine, without persistence: five that all answer, five of which one is silent (it takes connections and answers nothing), and one alone",
 			fmt.Sprintf("leases of %v", ttl),
-		}, contest.Versions("github.com/redis/", "github.com/go-redsync/")...),
+		}, compare.Versions("github.com/redis/", "github.com/go-redsync/")...),
 		PIDs: pids,
-		Rows: append(rows(one.Addr(), healthy, degraded), distant(contest.Far(t, one.Addr(), distance), far)),
+		Rows: append(rows(one.Addr(), healthy, degraded), distant(compare.Delayed(t, one.Addr(), distance), far)),
 	}
 }
 
-func rows(one string, addrs, degraded []string) []contest.Row {
+func rows(one string, addrs, degraded []string) []compare.Row {
 	var (
-		single  = contest.Contender{Name: "pawl one server", Open: ours.Open("redis://"+one, pawl.WithTTL(ttl))}
-		healthy = contest.Contender{Name: "pawl redlock", Open: openRedlock(addrs)}
-		silent  = contest.Contender{Name: "pawl redlock, one silent", Open: openRedlock(degraded)}
-		peer    = contest.Contender{Name: "redsync", Open: openRedsync(addrs)}
+		single  = compare.Contender{Name: "pawl one server", Open: pawlclient.Open("redis://"+one, pawl.WithTTL(ttl))}
+		healthy = compare.Contender{Name: "pawl redlock", Open: openRedlock(addrs)}
+		silent  = compare.Contender{Name: "pawl redlock, one silent", Open: openRedlock(degraded)}
+		peer    = compare.Contender{Name: "redsync", Open: openRedsync(addrs)}
 	)
-	return []contest.Row{
+	return []compare.Row{
 		{
-			Work: contest.Latency(), Length: 500 * time.Millisecond, Who: []contest.Contender{single, healthy, silent, peer},
-			Bounds: []contest.Bound{
+			Work: compare.Latency(), Length: 500 * time.Millisecond, Who: []compare.Contender{single, healthy, silent, peer},
+			Bounds: []compare.Bound{
 				{
 					Who: healthy.Name, Than: single.Name, Factor: 2.5, AtMost: true,
 					Why: "a short lock and its unlock are six calls to three servers where one server has two, and here they and their clients share the processors that one server and a client that stays awake have to themselves; for servers that do not share them see latency-1ms, and beside redsync, which makes ten calls, the table",
@@ -88,24 +88,24 @@ func rows(one string, addrs, degraded []string) []contest.Row {
 			},
 		},
 		{
-			Work: contest.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: []contest.Contender{healthy, silent, peer},
-			Bounds: []contest.Bound{{Who: healthy.Name, Factor: 5000, AtMost: true}},
+			Work: compare.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: []compare.Contender{healthy, silent, peer},
+			Bounds: []compare.Bound{{Who: healthy.Name, Factor: 5000, AtMost: true}},
 		},
 	}
 }
 
-// distant is the latency of servers that are reached over a network.
-func distant(one string, addrs []string) contest.Row {
-	single := contest.Contender{Name: "pawl one server", Open: ours.Open("redis://"+one, pawl.WithTTL(ttl))}
-	all := contest.Contender{Name: "pawl redlock", Open: openRedlock(addrs)}
-	return contest.Row{
-		Work: contest.LatencyOver(distance), Length: 500 * time.Millisecond,
-		Who:    []contest.Contender{single, all, {Name: "redsync", Open: openRedsync(addrs)}},
-		Bounds: []contest.Bound{{Who: all.Name, Than: single.Name, Factor: 2.5, AtMost: true}},
+// distant measures latency over a network.
+func distant(one string, addrs []string) compare.Row {
+	single := compare.Contender{Name: "pawl one server", Open: pawlclient.Open("redis://"+one, pawl.WithTTL(ttl))}
+	all := compare.Contender{Name: "pawl redlock", Open: openRedlock(addrs)}
+	return compare.Row{
+		Work: compare.LatencyOver(distance), Length: 500 * time.Millisecond,
+		Who:    []compare.Contender{single, all, {Name: "redsync", Open: openRedsync(addrs)}},
+		Bounds: []compare.Bound{{Who: all.Name, Than: single.Name, Factor: 2.5, AtMost: true}},
 	}
 }
 
-// found lets the servers vote for the first time, which needs all of them.
+// found makes the servers vote for the first time, which needs all of them.
 func found(addrs []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*ttl)
 	defer cancel()
@@ -120,8 +120,8 @@ func found(addrs []string) error {
 	return errors.Join(unlock(), l.Close())
 }
 
-func openRedlock(addrs []string) func(context.Context) (contest.Locker, error) {
-	return ours.Open(fmt.Sprintf("redlock://%s?max-ttl=%v", strings.Join(addrs, ","), ttl), pawl.WithTTL(ttl))
+func openRedlock(addrs []string) func(context.Context) (compare.Locker, error) {
+	return pawlclient.Open(fmt.Sprintf("redlock://%s?max-ttl=%v", strings.Join(addrs, ","), ttl), pawl.WithTTL(ttl))
 }
 
 // redsyncPeer is redsync on the same servers.
@@ -130,8 +130,8 @@ type redsyncPeer struct {
 	sync    *redsync.Redsync
 }
 
-func openRedsync(addrs []string) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
+func openRedsync(addrs []string) func(context.Context) (compare.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		p := &redsyncPeer{}
 		var pools []syncredis.Pool
 		for _, addr := range addrs {

@@ -1,5 +1,5 @@
-// Package runbench measures commands that run another under a lock: pawl run, flock
-// and etcdctl lock, each from its start to its end.
+// Package runbench measures commands that run another one under a lock: pawl run,
+// flock and etcdctl lock, each from start to end.
 package runbench
 
 import (
@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/compare"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// Part builds pawl, starts a server and returns what is to be measured.
-func Part(t testing.TB) contest.Part {
+// Part builds pawl, starts a server and returns the measurements.
+func Part(t testing.TB) compare.Part {
 	dir, err := os.MkdirTemp("", "runbench")
 	if err != nil {
 		t.Fatal(err)
@@ -38,46 +38,46 @@ func Part(t testing.TB) contest.Part {
 	if err != nil {
 		about = append(about, "etcdctl takes no part: "+err.Error())
 	}
-	return contest.Part{Name: "commands", About: about, PIDs: []int{s.PID()}, Rows: rows(dir, pawl, etcdctl, s.Addr())}
+	return compare.Part{Name: "commands", About: about, PIDs: []int{s.PID()}, Rows: rows(dir, pawl, etcdctl, s.Addr())}
 }
 
-func rows(dir, pawl, etcdctl, addr string) []contest.Row {
+func rows(dir, pawl, etcdctl, addr string) []compare.Row {
 	bare := command("true", nil, "true")
-	file := []contest.Contender{
+	file := []compare.Contender{
 		bare,
 		command("flock", nil, "flock", filepath.Join(dir, "flock"), "true"),
 		command("pawl run", []string{"PAWL_STORE=sqlite://" + filepath.Join(dir, "locks.db")}, pawl, "run", "x", "--", "true"),
 	}
-	served := []contest.Contender{bare, command("pawl run etcd:", []string{"PAWL_STORE=etcd://" + addr}, pawl, "run", "x", "--", "true")}
+	served := []compare.Contender{bare, command("pawl run etcd:", []string{"PAWL_STORE=etcd://" + addr}, pawl, "run", "x", "--", "true")}
 	if etcdctl != "" {
 		served = append(served, command("etcdctl lock", []string{"ETCDCTL_API=3", "ETCDCTL_ENDPOINTS=" + addr}, etcdctl, "lock", "x", "true"))
 	}
-	return []contest.Row{
+	return []compare.Row{
 		{
-			Work: contest.Commands("local", "from start to end of a command that runs true under a lock of this machine"), Length: 500 * time.Millisecond, Who: file,
-			Bounds: []contest.Bound{{Who: "pawl run", Than: "true", Plus: 15_000, AtMost: true, Why: "most of it is the start of a process of 25 MB with every engine in it"}},
+			Work: compare.Commands("local", "from start to end of a command that runs true under a lock of this machine"), Length: 500 * time.Millisecond, Who: file,
+			Bounds: []compare.Bound{{Who: "pawl run", Than: "true", Plus: 15_000, AtMost: true, Why: "most of it is the start of a process of 25 MB with every engine in it"}},
 		},
 		{
-			Work: contest.Commands("server", "from start to end of a command that runs true under a lock in etcd"), Length: 500 * time.Millisecond, Who: served,
+			Work: compare.Commands("server", "from start to end of a command that runs true under a lock in etcd"), Length: 500 * time.Millisecond, Who: served,
 		},
 	}
 }
 
-// A process is a command that is run again and again.
+// A process is a command that is run repeatedly.
 type process struct {
-	contest.Locker // none: it only has a time
+	compare.Locker // nil: it is a Timer only
 	env, args      []string
 }
 
-func command(name string, env []string, args ...string) contest.Contender {
-	return contest.Contender{Name: name, Open: func(context.Context) (contest.Locker, error) {
+func command(name string, env []string, args ...string) compare.Contender {
+	return compare.Contender{Name: name, Open: func(context.Context) (compare.Locker, error) {
 		return &process{env: append([]string{"PATH=" + os.Getenv("PATH")}, env...), args: args}, nil
 	}}
 }
 
 func (p *process) Close() error { return nil }
 
-// Time is that of one run.
+// Time returns the duration of one run.
 func (p *process) Time(ctx context.Context, _ time.Duration) (time.Duration, error) {
 	cmd := exec.CommandContext(ctx, p.args[0], p.args[1:]...)
 	cmd.Env = p.env

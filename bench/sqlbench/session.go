@@ -7,19 +7,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pawl-go/pawl/bench/contest"
+	"github.com/pawl-go/pawl/bench/compare"
 )
 
-// sessionLocks are the locks that the server keeps itself, for as long as a connection
-// lasts: PostgreSQL's advisory locks, MySQL's and MariaDB's GET_LOCK. They write
-// nothing, survive no restart and have no token; each costs a connection while it is
+// sessionLocks are the server's own locks, which last as long as a connection:
+// PostgreSQL's advisory locks, MySQL's and MariaDB's GET_LOCK. They write nothing,
+// do not survive a restart and have no token; each needs a connection while it is
 // held or waited for.
 type sessionLocks struct {
 	db           *sql.DB
-	lock, unlock string // with the name as their argument; both answer 1
+	lock, unlock string // with the name as argument; both return 1
 }
 
-func (b base) openSessionLocks(context.Context) (contest.Locker, error) {
+func (b base) openSessionLocks(context.Context) (compare.Locker, error) {
 	db, err := sql.Open(b.driver, b.dsn)
 	if err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package sqlbench measures locks in databases that write to the disk before they
-// answer, beside bare updates of a row.
+// Package sqlbench measures locks in databases that write to disk before they
+// answer, compared with bare updates of a row.
 package sqlbench
 
 import (
@@ -15,8 +15,8 @@ import (
 	_ "github.com/go-sql-driver/mysql" // the driver mysql
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
 
-	"github.com/pawl-go/pawl/bench/contest"
-	"github.com/pawl-go/pawl/bench/ours"
+	"github.com/pawl-go/pawl/bench/compare"
+	"github.com/pawl-go/pawl/bench/pawlclient"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/testserver"
 	_ "github.com/pawl-go/pawl/sqllock/mysql"    // mysql:
@@ -28,14 +28,14 @@ type base struct {
 	driver, dsn string // for database/sql
 	url         string // for pawl
 	update      string // of the row that the bare updates change
-	session     string // what the server calls its own locks
-	lock        string // one of those; answers 1
-	unlock      string // the same
-	pushed      bool   // who waits is told, and does not look
+	session     string // the name of the server's own locks
+	lock        string // takes one of those; returns 1
+	unlock      string // likewise
+	pushed      bool   // waiters are notified instead of polling
 }
 
-// PostgreSQL starts one and returns what is to be measured on it.
-func PostgreSQL(t testing.TB) contest.Part {
+// PostgreSQL starts a server and returns its measurements.
+func PostgreSQL(t testing.TB) compare.Part {
 	return part(t, "postgresql", testserver.PostgreSQL(t, "-c", "fsync=on", "-c", "max_connections=400"), postgres)
 }
 
@@ -49,25 +49,25 @@ func postgres(addr string) base {
 	}
 }
 
-// Openers are those who also run as processes of their own, on PostgreSQL.
-var Openers = map[string]contest.Opener{
-	"pawl":          func(addr string) opening { return ours.Open(postgres(addr).url) },
+// Openers are the contenders on PostgreSQL that also run as separate processes.
+var Openers = map[string]compare.Opener{
+	"pawl":          func(addr string) opening { return pawlclient.Open(postgres(addr).url) },
 	"advisory lock": func(addr string) opening { return postgres(addr).openSessionLocks },
 }
 
-type opening = func(context.Context) (contest.Locker, error)
+type opening = func(context.Context) (compare.Locker, error)
 
-// MariaDB starts one and returns what is to be measured on it.
-func MariaDB(t testing.TB) contest.Part {
+// MariaDB starts a server and returns its measurements.
+func MariaDB(t testing.TB) compare.Part {
 	return mysqlPart(t, "mariadb", testserver.MariaDB(t, "--innodb-flush-log-at-trx-commit=1"))
 }
 
-// MySQL starts one and returns what is to be measured on it.
-func MySQL(t testing.TB) contest.Part {
+// MySQL starts a server and returns its measurements.
+func MySQL(t testing.TB) compare.Part {
 	return mysqlPart(t, "mysql", testserver.MySQL(t, "--innodb-flush-log-at-trx-commit=1"))
 }
 
-func mysqlPart(t testing.TB, name string, s *testserver.Server) contest.Part {
+func mysqlPart(t testing.TB, name string, s *testserver.Server) compare.Part {
 	db, err := sql.Open("mysql", "root@tcp("+s.Addr()+")/")
 	if err == nil {
 		_, err = db.Exec("CREATE DATABASE bench")
@@ -84,13 +84,13 @@ func mysqlPart(t testing.TB, name string, s *testserver.Server) contest.Part {
 	})
 }
 
-func part(t testing.TB, name string, s *testserver.Server, at func(addr string) base) contest.Part {
+func part(t testing.TB, name string, s *testserver.Server, at func(addr string) base) compare.Part {
 	b := at(s.Addr())
 	version, err := b.prepare(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return contest.Part{
+	return compare.Part{
 		Name: name,
 		About: []string{
 			version + " on the same machine, commits on the disk before they are answered",
@@ -102,46 +102,47 @@ func part(t testing.TB, name string, s *testserver.Server, at func(addr string) 
 	}
 }
 
-// contenders are bare, pawl, and the server's own locks.
-func (b base) contenders() []contest.Contender {
-	return []contest.Contender{{Name: "bare", Open: b.openBare}, {Name: "pawl", Open: ours.Open(b.url)}, {Name: b.session, Open: b.openSessionLocks}}
+// contenders are the bare updates, pawl, and the server's own locks.
+func (b base) contenders() []compare.Contender {
+	return []compare.Contender{{Name: "bare", Open: b.openBare}, {Name: "pawl", Open: pawlclient.Open(b.url)}, {Name: b.session, Open: b.openSessionLocks}}
 }
 
-func rows(t testing.TB, s *testserver.Server, at func(addr string) base) []contest.Row {
+func rows(t testing.TB, s *testserver.Server, at func(addr string) base) []compare.Row {
 	b := at(s.Addr())
 	all := b.contenders()
 	plus := 30_000.
 	if b.pushed {
 		plus = 1500
 	}
-	bare := func(factor float64) []contest.Bound {
-		return []contest.Bound{{Who: "pawl", Than: "bare", Factor: factor, AtMost: true}}
+	bare := func(factor float64) []compare.Bound {
+		return []compare.Bound{{Who: "pawl", Than: "bare", Factor: factor, AtMost: true}}
 	}
-	rows := []contest.Row{
-		{Work: contest.Latency(), Length: 500 * time.Millisecond, Who: all, Bounds: bare(1.3)},
+	rows := []compare.Row{
+		{Work: compare.Latency(), Length: 500 * time.Millisecond, Who: all, Bounds: bare(1.3)},
 		{
-			Work: contest.LatencyOver(10 * time.Millisecond), Length: 500 * time.Millisecond, Bounds: bare(1.3),
-			Who: at(contest.Far(t, s.Addr(), 10*time.Millisecond)).contenders(),
+			Work: compare.LatencyOver(10 * time.Millisecond), Length: 500 * time.Millisecond, Bounds: bare(1.3),
+			Who: at(compare.Delayed(t, s.Addr(), 10*time.Millisecond)).contenders(),
 		},
 		{
-			Work: contest.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: all,
-			Bounds: []contest.Bound{{Who: "pawl", Than: "bare", Plus: plus, AtMost: true}},
+			Work: compare.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: all,
+			Bounds: []compare.Bound{{Who: "pawl", Than: "bare", Plus: plus, AtMost: true}},
 		},
-		{Work: contest.Together(64), Length: 500 * time.Millisecond, Who: all[1:]},
+		{Work: compare.Together(64), Length: 500 * time.Millisecond, Who: all[1:]},
 	}
-	if b.pushed { // elsewhere who waits looks again and again, and many are a load
+	if b.pushed { // elsewhere waiters poll, and many of them are a load
 		rows = append(rows,
-			contest.Row{Work: contest.Apart(crowd, s.PID()), Length: 500 * time.Millisecond, Who: all},
-			contest.Row{Work: contest.Processes(16, "postgresql", s.Addr()), Length: 500 * time.Millisecond, Who: all[1:]},
-			ours.Scale(b.url, contest.Store{PIDs: []int{s.PID()}, Addrs: []string{s.Addr()}}, 10_000))
+			compare.Row{Work: compare.Apart(crowd, s.PID()), Length: 500 * time.Millisecond, Who: all},
+			compare.Row{Work: compare.Processes(16, "postgresql", s.Addr()), Length: 500 * time.Millisecond, Who: all[1:]},
+			pawlclient.Scale(b.url, compare.Store{PIDs: []int{s.PID()}, Addrs: []string{s.Addr()}}, 10_000))
 	}
 	return rows
 }
 
-// crowd is how many goroutines have a name, and a row for the bare updates, each.
+// crowd is the number of goroutines that have a name, and a row for the bare
+// updates, each.
 const crowd = 128
 
-// prepare makes pawl's tables and that of the bare updates.
+// prepare creates pawl's tables and the table for the bare updates.
 func (b base) prepare(ctx context.Context) (version string, err error) {
 	u, err := url.Parse(b.url)
 	if err != nil {
@@ -176,13 +177,13 @@ func (b base) prepare(ctx context.Context) (version string, err error) {
 	return version, db.QueryRowContext(ctx, "SELECT version()").Scan(&version)
 }
 
-// bareOn excludes nobody: it makes the commits that a lock cannot do without.
+// bareOn does not exclude anything: it makes the commits that every lock needs.
 type bareOn struct {
 	db     *sql.DB
 	update *sql.Stmt
 }
 
-func (b base) openBare(ctx context.Context) (contest.Locker, error) {
+func (b base) openBare(ctx context.Context) (compare.Locker, error) {
 	db, err := sql.Open(b.driver, b.dsn)
 	if err != nil {
 		return nil, err
@@ -205,7 +206,7 @@ func (b *bareOn) Lock(ctx context.Context, name string) (func() error, error) {
 	return once, once()
 }
 
-// Time is that of one update: what a handoff cannot do without.
+// Time returns the duration of one update: the minimum of a handoff.
 func (b *bareOn) Time(ctx context.Context, pause time.Duration) (time.Duration, error) {
 	time.Sleep(pause)
 	begun := time.Now()

@@ -1,5 +1,5 @@
-// Package sqlitebench measures locks in a file of SQLite, beside bare updates of a row
-// and locks of a whole file.
+// Package sqlitebench measures locks in an SQLite file, compared with bare updates
+// of a row and with file locks.
 package sqlitebench
 
 import (
@@ -13,77 +13,77 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/ncruces/go-sqlite3"
 
-	"github.com/pawl-go/pawl/bench/contest"
-	"github.com/pawl-go/pawl/bench/ours"
+	"github.com/pawl-go/pawl/bench/compare"
+	"github.com/pawl-go/pawl/bench/pawlclient"
 	_ "github.com/pawl-go/pawl/sqllock/sqlite" // sqlite:
 )
 
-// Part makes a folder and returns what is to be measured in it.
-func Part(t testing.TB) contest.Part {
+// Part creates a folder and returns the measurements in it.
+func Part(t testing.TB) compare.Part {
 	dir, err := os.MkdirTemp("", "sqlitebench")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return contest.Part{
+	return compare.Part{
 		Name: "sqlite",
 		About: append([]string{
 			"files on the same machine, synchronous = NORMAL, so that nobody waits for the disk",
 			"bare: two UPDATEs of a row by its key, prepared; flock: a lock of a whole file, looked at every millisecond while another has it",
-		}, contest.Versions("github.com/ncruces/go-sqlite3", "github.com/gofrs/flock")...),
+		}, compare.Versions("github.com/ncruces/go-sqlite3", "github.com/gofrs/flock")...),
 		Rows: rows(dir),
 	}
 }
 
-// Openers are those who take part, by name; what they open is in a folder.
-var Openers = map[string]contest.Opener{
-	"pawl":                func(dir string) opening { return ours.Open("sqlite://" + filepath.Join(dir, "pawl.db")) },
+// Openers are the contenders, by name; they work in a folder.
+var Openers = map[string]compare.Opener{
+	"pawl":                func(dir string) opening { return pawlclient.Open("sqlite://" + filepath.Join(dir, "pawl.db")) },
 	"pawl, a client each": func(dir string) opening { return openEach(filepath.Join(dir, "pawl.db")) },
 	"bare":                func(dir string) opening { return openBare(filepath.Join(dir, "bare.db")) },
 	"flock":               openFlock,
 }
 
-type opening = func(context.Context) (contest.Locker, error)
+type opening = func(context.Context) (compare.Locker, error)
 
-func contenders(dir string, names ...string) (all []contest.Contender) {
+func contenders(dir string, names ...string) (all []compare.Contender) {
 	for _, name := range names {
-		all = append(all, contest.Contender{Name: name, Open: Openers[name](dir)})
+		all = append(all, compare.Contender{Name: name, Open: Openers[name](dir)})
 	}
 	return all
 }
 
-func rows(dir string) []contest.Row {
-	return []contest.Row{
+func rows(dir string) []compare.Row {
+	return []compare.Row{
 		{
-			Work: contest.Latency(), Length: 400 * time.Millisecond, Who: contenders(dir, "bare", "pawl", "flock"),
-			Bounds: []contest.Bound{{Who: "pawl", Than: "bare", Factor: 3, AtMost: true}},
+			Work: compare.Latency(), Length: 400 * time.Millisecond, Who: contenders(dir, "bare", "pawl", "flock"),
+			Bounds: []compare.Bound{{Who: "pawl", Than: "bare", Factor: 3, AtMost: true}},
 		},
 		{
-			Work: contest.Together(goroutines), Length: time.Second, Who: contenders(dir, "pawl", "pawl, a client each"),
-			Bounds: []contest.Bound{
+			Work: compare.Together(goroutines), Length: time.Second, Who: contenders(dir, "pawl", "pawl, a client each"),
+			Bounds: []compare.Bound{
 				{Who: "pawl", Than: "pawl, a client each", Factor: 20},
-				{Who: "pawl", Unit: contest.TogetherSpread, Factor: 1.5, AtMost: true},
+				{Who: "pawl", Unit: compare.TogetherSpread, Factor: 1.5, AtMost: true},
 			},
 		},
 		{
-			Work: contest.Visitor(goroutines), Length: time.Second, Who: contenders(dir, "pawl"),
-			Bounds: []contest.Bound{{Who: "pawl", Unit: 1, Factor: 50_000, AtMost: true}},
+			Work: compare.Visitor(goroutines), Length: time.Second, Who: contenders(dir, "pawl"),
+			Bounds: []compare.Bound{{Who: "pawl", Unit: 1, Factor: 50_000, AtMost: true}},
 		},
-		{Work: contest.Processes(16, "sqlite", dir), Length: 500 * time.Millisecond, Who: contenders(dir, "pawl", "flock")},
-		{Work: contest.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: contenders(dir, "pawl", "flock")},
+		{Work: compare.Processes(16, "sqlite", dir), Length: 500 * time.Millisecond, Who: contenders(dir, "pawl", "flock")},
+		{Work: compare.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: contenders(dir, "pawl", "flock")},
 	}
 }
 
 const goroutines = 64
 
-// each is a client for each goroutine, as if it were a process.
-type each struct{ idle chan contest.Locker }
+// each uses a client per goroutine, as if each were a process.
+type each struct{ idle chan compare.Locker }
 
 func openEach(file string) opening {
-	return func(ctx context.Context) (contest.Locker, error) {
-		e := &each{make(chan contest.Locker, goroutines)}
+	return func(ctx context.Context) (compare.Locker, error) {
+		e := &each{make(chan compare.Locker, goroutines)}
 		for range goroutines {
-			l, err := ours.Open("sqlite://" + file)(ctx)
+			l, err := pawlclient.Open("sqlite://" + file)(ctx)
 			if err != nil {
 				return nil, errors.Join(err, e.Close())
 			}
@@ -118,7 +118,7 @@ func (e *each) Lock(ctx context.Context, name string) (func() error, error) {
 	}, nil
 }
 
-// bareOn excludes nobody: it makes the writes that a lock cannot do without.
+// bareOn does not exclude anything: it makes the writes that every lock needs.
 type bareOn struct {
 	db     *sqlite3.Conn
 	update *sqlite3.Stmt
@@ -126,7 +126,7 @@ type bareOn struct {
 }
 
 func openBare(file string) opening {
-	return func(context.Context) (contest.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		db, err := sqlite3.Open("file:" + file)
 		if err != nil {
 			return nil, err
@@ -155,11 +155,11 @@ func (b *bareOn) Lock(_ context.Context, name string) (func() error, error) {
 	return once, once()
 }
 
-// files are locks of whole files, one for each name.
+// files are file locks, one file per name.
 type files struct{ dir string }
 
 func openFlock(dir string) opening {
-	return func(context.Context) (contest.Locker, error) { return &files{dir}, nil }
+	return func(context.Context) (compare.Locker, error) { return &files{dir}, nil }
 }
 
 func (f *files) Close() error { return nil }

@@ -1,5 +1,5 @@
-// Package zkbench measures locks in ZooKeeper: pawl, the recipe of the Go client, and
-// the two writes that a lock cannot do without.
+// Package zkbench measures locks in ZooKeeper: pawl, the recipe of the Go client,
+// and the two writes that every lock needs.
 package zkbench
 
 import (
@@ -10,54 +10,54 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/pawl-go/pawl/bench/contest"
-	"github.com/pawl-go/pawl/bench/ours"
+	"github.com/pawl-go/pawl/bench/compare"
+	"github.com/pawl-go/pawl/bench/pawlclient"
 	"github.com/pawl-go/pawl/internal/testserver"
 	_ "github.com/pawl-go/pawl/zklock" // zk:
 )
 
-// Part starts a server and returns what is to be measured on it.
-func Part(t testing.TB) contest.Part {
+// Part starts a server and returns its measurements.
+func Part(t testing.TB) compare.Part {
 	s := testserver.ZooKeeper(t)
-	return contest.Part{
+	return compare.Part{
 		Name:  "zookeeper",
-		About: append([]string{"one server on the same machine, sessions of 10 s"}, contest.Versions("github.com/go-zookeeper/")...),
+		About: append([]string{"one server on the same machine, sessions of 10 s"}, compare.Versions("github.com/go-zookeeper/")...),
 		PIDs:  []int{s.PID()},
 		Rows:  rows(t, s.Addr(), s.PID()),
 	}
 }
 
-// contenders are the recipe of the client, pawl, and the bare writes.
-func contenders(addr string) (stock, mine, bare contest.Contender) {
-	return contest.Contender{Name: "zk.Lock", Open: openStock(addr)},
-		contest.Contender{Name: "pawl", Open: ours.Open("zk://" + addr + "/bench")},
-		contest.Contender{Name: "bare", Open: openBare(addr)}
+// contenders are the client's recipe, pawl, and the bare writes.
+func contenders(addr string) (stock, mine, bare compare.Contender) {
+	return compare.Contender{Name: "zk.Lock", Open: openStock(addr)},
+		compare.Contender{Name: "pawl", Open: pawlclient.Open("zk://" + addr + "/bench")},
+		compare.Contender{Name: "bare", Open: openBare(addr)}
 }
 
-func rows(t testing.TB, addr string, pid int) []contest.Row {
+func rows(t testing.TB, addr string, pid int) []compare.Row {
 	stock, mine, bare := contenders(addr)
-	both := []contest.Contender{mine, stock}
-	far, mineFar, bareFar := contenders(contest.Far(t, addr, 10*time.Millisecond))
-	return []contest.Row{
+	both := []compare.Contender{mine, stock}
+	far, mineFar, bareFar := contenders(compare.Delayed(t, addr, 10*time.Millisecond))
+	return []compare.Row{
 		{
-			Work: contest.Alone(pid), Length: 500 * time.Millisecond, Who: []contest.Contender{stock, mine, bare},
-			Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 1.05}},
+			Work: compare.Alone(pid), Length: 500 * time.Millisecond, Who: []compare.Contender{stock, mine, bare},
+			Bounds: []compare.Bound{{Who: mine.Name, Than: stock.Name, Factor: 1.05}},
 		},
 		{
-			Work: contest.LatencyOver(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: []contest.Contender{far, mineFar, bareFar},
-			Bounds: []contest.Bound{{Who: mine.Name, Than: bare.Name, Factor: 1.1, AtMost: true}},
+			Work: compare.LatencyOver(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: []compare.Contender{far, mineFar, bareFar},
+			Bounds: []compare.Bound{{Who: mine.Name, Than: bare.Name, Factor: 1.1, AtMost: true}},
 		},
-		{Work: contest.Rivals(16, pid), Length: 700 * time.Millisecond, Who: both, Bounds: []contest.Bound{{
+		{Work: compare.Rivals(16, pid), Length: 700 * time.Millisecond, Who: both, Bounds: []compare.Bound{{
 			Who: mine.Name, Than: stock.Name, Factor: 1.2,
 			Why: "a turn takes three requests and zk.Lock's takes five, but two of each are writes, which cost the server about three times what a read does, see server-µs",
 		}}},
-		{Work: contest.Together(64), Length: 700 * time.Millisecond, Who: both, Bounds: []contest.Bound{{Who: mine.Name, Than: stock.Name, Factor: 50}}},
-		{Work: contest.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: both},
-		ours.Scale("zk://"+addr+"/bench", contest.Store{PIDs: []int{pid}, Addrs: []string{addr}}, 10_000),
+		{Work: compare.Together(64), Length: 700 * time.Millisecond, Who: both, Bounds: []compare.Bound{{Who: mine.Name, Than: stock.Name, Factor: 50}}},
+		{Work: compare.Handoff(10 * time.Millisecond), Length: 500 * time.Millisecond, Who: both},
+		pawlclient.Scale("zk://"+addr+"/bench", compare.Store{PIDs: []int{pid}, Addrs: []string{addr}}, 10_000),
 	}
 }
 
-// silent keeps the client's own log quiet.
+// silent suppresses the client's log.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
@@ -67,11 +67,11 @@ func connect(addr string) (*zk.Conn, error) {
 	return conn, err
 }
 
-// stockOn knows no ctx: a wait ends when the one ahead leaves.
+// stockOn ignores ctx: a wait ends when the claim ahead leaves.
 type stockOn struct{ conn *zk.Conn }
 
-func openStock(addr string) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
+func openStock(addr string) func(context.Context) (compare.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		conn, err := connect(addr)
 		return &stockOn{conn}, err
 	}
@@ -87,11 +87,11 @@ func (s *stockOn) Lock(_ context.Context, name string) (func() error, error) {
 	return l.Unlock, nil
 }
 
-// bareOn excludes nobody.
+// bareOn does not exclude anything.
 type bareOn struct{ conn *zk.Conn }
 
-func openBare(addr string) func(context.Context) (contest.Locker, error) {
-	return func(context.Context) (contest.Locker, error) {
+func openBare(addr string) func(context.Context) (compare.Locker, error) {
+	return func(context.Context) (compare.Locker, error) {
 		conn, err := connect(addr)
 		if err != nil {
 			return nil, err

@@ -14,11 +14,11 @@ import (
 
 // openAndAcquire opens the store and acquires the lock. A signal interrupts both.
 func (j *job) openAndAcquire(ctx context.Context, signals *signals) (c *pawl.Client, lease *pawl.Lease, err error) {
-	ctx, calm := signals.interrupts(ctx)
+	ctx, stopInterrupts := signals.interrupts(ctx)
 	if c, err = j.openStore(ctx, j.store, pawl.WithTTL(j.ttl), pawl.WithNote(j.me.note())); err == nil {
 		lease, err = j.acquire(ctx, c)
 	}
-	calm()
+	stopInterrupts()
 	// A signal that arrived together with the grant was already read from the
 	// channel, so it must be handled here.
 	if i, ok := errors.AsType[interrupted](context.Cause(ctx)); ok {
@@ -49,9 +49,9 @@ func (j *job) acquire(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) 
 		ctx, stop = context.WithTimeoutCause(ctx, j.wait, errWaitOver)
 		defer stop()
 	}
-	view := j.showWait(ctx, c, false)
+	display := j.showWait(ctx, c, false)
 	lease, err = j.takeWithTimeLeft(ctx, c, false)
-	took := view.close()
+	took := display.close()
 	if err != nil && errors.Is(context.Cause(ctx), errWaitOver) {
 		err = waitTimedOut(err, busy)
 	}

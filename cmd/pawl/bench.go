@@ -96,8 +96,8 @@ func (b *benchRun) check(args []string) (err error) {
 func (b *benchRun) run(ctx context.Context) error {
 	signals := catchSignals()
 	defer signals.release()
-	ctx, calm := signals.interrupts(ctx)
-	defer calm()
+	ctx, stopInterrupts := signals.interrupts(ctx)
+	defer stopInterrupts()
 	prefix := "pawl-bench/" + rand.Text()[:12] + "/"
 	show := b.reporter()
 	bar := b.progress()

@@ -18,7 +18,7 @@ import (
 // store's file is in memory where possible, because a disk that other processes
 // write to delays file operations by milliseconds.
 const (
-	dearest     = 15 * time.Millisecond
+	maxCost     = 15 * time.Millisecond
 	timesToRun  = 2.5 // times two starts of pawl: 1.5 to 1.9, on an idle and on a busy machine
 	timesToOpen = 4.0 // 1.6 on an idle machine, 0.6 to 1.1 on a busy one
 )
@@ -92,8 +92,8 @@ func TestNoRaceRunCostsLittleMoreThanTheCommand(t *testing.T) {
 			slices.Sort(all)
 		}
 		median := func(all []time.Duration) float64 { return float64(all[runs/2]) }
-		run, most := median(locked)-median(alone), max(float64(dearest), timesToRun*2*median(large))
-		open, mostToOpen := median(large), max(float64(dearest)/3, timesToOpen*median(small))
+		run, most := median(locked)-median(alone), max(float64(maxCost), timesToRun*2*median(large))
+		open, mostToOpen := median(large), max(float64(maxCost)/3, timesToOpen*median(small))
 		t.Logf("true %v, two small programs and true %v, pawl version %v (at most %v), pawl run x -- true %v (at most %v more than true)",
 			alone[runs/2], small[runs/2], large[runs/2], time.Duration(mostToOpen), locked[runs/2], time.Duration(most))
 		if run <= most && open <= mostToOpen {

@@ -119,33 +119,27 @@ func (o *onceJob) run(ctx context.Context) error {
 	signals := catchSignals()
 	failOnBrokenPipe()
 	defer signals.release()
-	wait, calm := signals.interrupts(ctx)
-	calmed := false
-	settle := func() {
-		if !calmed {
-			calmed = true
-			calm()
-		}
-	}
-	defer settle()
+	wait, stop := signals.interrupts(ctx)
+	stopInterrupts := sync.OnceFunc(stop)
+	defer stopInterrupts()
 	c, err := o.openStore(wait, o.store, pawl.WithTTL(o.ttl), pawl.WithNote(o.me.note()), pawl.WithObserver(o))
 	defer closeClient(c)
 	if o.lockName = once.LockName(o.name); err == nil {
 		err = o.deadlock(wait, c)
 	}
 	if err != nil {
-		settle()
+		stopInterrupts()
 		if i, ok := errors.AsType[interrupted](context.Cause(wait)); ok {
 			err = i
 		}
 		return o.notAcquired(err)
 	}
-	view, waited := o.showWait(wait, c, true), ""
-	hide := sync.OnceFunc(func() { waited = view.close() })
+	display, waited := o.showWait(wait, c, true), ""
+	hide := sync.OnceFunc(func() { waited = display.close() })
 	defer hide()
 	ran := false
 	got, err := once.Do(wait, c, o.name, func(work context.Context) (result, error) {
-		settle() // from here on the command receives the signals
+		stopInterrupts() // from here on the command receives the signals
 		if hide(); waited != "" {
 			o.say("acquired %q after %s (token %d)", o.name, waited, once.Token(work))
 		}
@@ -155,7 +149,7 @@ func (o *onceJob) run(ctx context.Context) error {
 		ran = true
 		return o.perform(once.Lease(work), c, program, signals)
 	}, o.options()...)
-	settle()
+	stopInterrupts()
 	if hide(); waited != "" && !ran && err == nil {
 		o.say("%q was done by another after %s", o.name, waited)
 	}

@@ -22,7 +22,7 @@ import (
 	pawlrueidis "github.com/pawl-go/pawl/redislock/rueidis"
 )
 
-// dial returns a client of its own, as another process would have.
+// dial returns a separate client, as another process would have.
 func dial(t *testing.T, addr string) *goredis.Client {
 	t.Helper()
 	rdb := goredis.NewClient(&goredis.Options{Addr: addr})
@@ -30,8 +30,8 @@ func dial(t *testing.T, addr string) *goredis.Client {
 	return rdb
 }
 
-// pawlClient is pawl, on either adapter in turn, with the key named as the others
-// name it.
+// pawlClient is pawl, alternating between the two adapters, with the same key as
+// the others.
 func pawlClient(t *testing.T, addr string, i int) client {
 	t.Helper()
 	var engine driver.Engine
@@ -109,7 +109,7 @@ func redislockClient(t *testing.T, addr string, i int) client {
 	}
 }
 
-// bareClient is the recipe by hand, as a script of somebody's would do it.
+// bareClient is the recipe by hand, as in somebody's script.
 func bareClient(t *testing.T, addr string, i int) client {
 	t.Helper()
 	rdb := dial(t, addr)
@@ -130,7 +130,7 @@ func bareClient(t *testing.T, addr string, i int) client {
 				select {
 				case <-ctx.Done():
 					return nil, ctx.Err()
-				case <-time.After(mathrand.N(20 * time.Millisecond)): // it can only try again
+				case <-time.After(mathrand.N(20 * time.Millisecond)): // it can only poll
 				}
 			}
 			return func() error {

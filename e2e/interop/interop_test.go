@@ -1,5 +1,5 @@
-// Package interop tests that pawl and other clients of the plain recipe (SET with NX
-// and PX, release by compare-and-delete) exclude each other on one key.
+// Package interop tests that pawl and other clients of the plain recipe (SET with
+// NX and PX, release by compare-and-delete) exclude each other on one key.
 package interop
 
 import (
@@ -21,16 +21,16 @@ const (
 	key   = "shop/orders/42"
 	ttl   = 10 * time.Second
 	each  = 4    // clients of each kind
-	share = 5    // turns that every client must have
-	all   = 1000 // turns that all of them must have together
+	share = 5    // holds that every client must have
+	all   = 1000 // holds of all clients together
 )
 
-// A client is one of those who want the key.
+// A client contends for the key.
 type client struct {
 	name string
 	lock func(ctx context.Context) (unlock func() error, err error)
-	// rest is the longest pause between two holds. Those who stand in line hand the
-	// key on to each other, so that who only tries gets it in their pauses.
+	// rest is the longest pause between two holds. Clients that queue hand the key
+	// on to each other, so that clients that poll only get it during such pauses.
 	rest time.Duration
 }
 
@@ -45,11 +45,12 @@ func TestPawlAndOtherClientsExcludeEachOtherOnOneKey(t *testing.T) {
 			redislockClient(t, server.Addr(), i),
 			bareClient(t, server.Addr(), i))
 	}
-	// Nobody's wait is cut short at the end: some would leave their key behind.
+	// No wait is cut short at the end, because some clients would leave their key
+	// behind.
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var inside, overlaps, sum, missing atomic.Int64
-	missing.Store(int64(len(clients))) // those who have not had their share yet
+	missing.Store(int64(len(clients))) // clients that have not had their share yet
 	turns := make([]int, len(clients))
 	var group sync.WaitGroup
 	for i, c := range clients {
@@ -90,7 +91,7 @@ func TestPawlAndOtherClientsExcludeEachOtherOnOneKey(t *testing.T) {
 	expectFree(t, server.Addr())
 }
 
-// expectFree fails if somebody has left the key behind.
+// expectFree fails if the key was left behind.
 func expectFree(t *testing.T, addr string) {
 	t.Helper()
 	value, err := dial(t, addr).Get(t.Context(), key).Result()

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package sqlite tests pawl's SQLite engine beside another SQLite library in the
-// same process.
+// Package sqlite tests pawl's SQLite engine together with another SQLite library in
+// the same process.
 package sqlite
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/pawl-go/pawl/sqllock/sqlite"
 )
 
-// The test binary plays another process: it counts the rows of a file.
+// The test binary also serves as another process: it counts the rows of a file.
 const countEnv = "PAWL_E2E_COUNT"
 
 func TestMain(m *testing.M) {
@@ -46,11 +46,11 @@ func count(path string) (n int, err error) {
 	return n, db.QueryRow("SELECT count(*) FROM work").Scan(&n)
 }
 
-// counted is how many rows another process sees.
+// counted returns how many rows another process sees.
 func counted(t *testing.T, path string) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), countEnv+"="+path, "GORACE=atexit_sleep_ms=0") // or it would end a second late
+	cmd.Env = append(os.Environ(), countEnv+"="+path, "GORACE=atexit_sleep_ms=0") // otherwise it would exit a second late
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -74,7 +74,7 @@ func open(t *testing.T, path string) *sqlite.Engine {
 	return e
 }
 
-// use takes a lock, gives it back, and lists: the engine has both connections then.
+// use locks, unlocks and lists: the engine has opened both its connections then.
 func use(t *testing.T, e *sqlite.Engine) {
 	t.Helper()
 	c := pawl.New(e)
@@ -107,9 +107,9 @@ func descriptors(t *testing.T, path string) (n int) {
 	return n
 }
 
-// When pawl closes a file, the kernel drops the locks of another library of the
-// same process on it. Whoever closes the file last would then remove its log, and
-// the other library would commit into it, for nobody to see.
+// When pawl closes a file, the kernel drops the locks that another library of the
+// same process has on it. The next process to close the file would then remove its
+// log, and the other library's commits into that log would be lost.
 func TestRowsOfAnotherLibraryOutliveACloseOfPawl(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	e := open(t, path)

@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/sqllock/sqlite"
 )
 
-// posixLocks are this process's POSIX locks on a file and its shared memory, as
-// the kernel tells them.
+// posixLocks returns this process's POSIX locks on a file and its shared memory, as
+// reported by the kernel.
 func posixLocks(t *testing.T, path string) (locks []string) {
 	t.Helper()
 	links, err := filepath.Glob("/proc/self/fd/*")
@@ -53,9 +53,9 @@ func list(t *testing.T, e *sqlite.Engine) (names []string, err error) {
 	return names, nil
 }
 
-// Who only looks at a file that nobody has open reads a copy, and has no lock on
-// the file. To find out whether somebody came it must not open the file and close
-// it again when that was another library of this process.
+// A read-only engine on a file that nobody has open reads a copy, and has no lock
+// on the file. To notice that the file was opened, it must not open and close it,
+// because another library of this process may be the one that opened it.
 func TestWhoOnlyLooksLeavesTheLocksOfAnotherLibrary(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	e := open(t, path)
@@ -90,7 +90,8 @@ func TestWhoOnlyLooksLeavesTheLocksOfAnotherLibrary(t *testing.T) {
 		if now := posixLocks(t, path); !slices.Equal(now, before) {
 			t.Errorf("after %s the other library's locks are %q, were %q", after, now, before)
 		}
-		// Another process that comes and goes removes the log if nobody has a lock.
+		// Another process that opens and closes the file removes the log if nobody
+		// has a lock.
 		counted(t, path)
 		execute(t, db, "INSERT INTO work VALUES (1)")
 		rows++
@@ -127,8 +128,8 @@ func TestWhoOnlyLooksLeavesTheLocksOfAnotherLibrary(t *testing.T) {
 	}
 }
 
-// To copy a large file takes a while, in which another library of this process may
-// open it.
+// Copying a large file takes a while, during which another library of this process
+// may open it.
 func TestACopyUnderWayLeavesTheLocksOfAnotherLibrary(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	e := open(t, path)
@@ -136,7 +137,7 @@ func TestACopyUnderWayLeavesTheLocksOfAnotherLibrary(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(path, 16<<20); err != nil { // SQLite goes by the size in its header
+	if err := os.Truncate(path, 16<<20); err != nil { // SQLite uses the size in its header
 		t.Fatal(err)
 	}
 	opened := make(chan error)
@@ -166,7 +167,8 @@ func TestACopyUnderWayLeavesTheLocksOfAnotherLibrary(t *testing.T) {
 	if now := posixLocks(t, path); len(before) < 2 || !slices.Equal(now, before) {
 		t.Errorf("the other library's locks are %q, were %q while %d descriptors were open", now, before, had)
 	}
-	// What is kept open has no lock of its own, which would be in the other's way.
+	// The file that is kept open has no lock of its own, which would block the
+	// other library.
 	execute(t, db, "PRAGMA journal_mode = DELETE")
 	execute(t, db, "INSERT INTO work VALUES (1)")
 	if err := db.Close(); err != nil {

@@ -1,5 +1,5 @@
 // Command leader has three workers of which one leads. When it goes, the next in
-// line leads, and an observer sees who.
+// line leads, and an observer sees the changes.
 //
 //	go run ./examples/leader
 package main

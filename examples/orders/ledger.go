@@ -17,7 +17,7 @@ import (
 )
 
 // A ledger books orders in a database. The entry, and the record that it was made,
-// are committed together: an order is booked exactly once, whoever dies when.
+// are committed together: an order is booked exactly once, whichever process dies when.
 type ledger struct {
 	db      *sql.DB
 	records driver.Records // of the engine whose tables are in db

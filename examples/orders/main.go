@@ -46,8 +46,8 @@ func chargeTwice(ctx context.Context, orders int) error {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, "receipt %d", charged.Add(1))
 	})
-	// Hold: after a crash in the middle of a charge nobody charges again until
-	// somebody has looked.
+	// WithHold: after a crash in the middle of a charge the order is not charged again
+	// until an operator has decided.
 	service := httptest.NewServer(httponce.Handler(c, charge,
 		httponce.WithRequiredKey(), httponce.WithOnceOptions(once.WithHold(), once.WithKeep(24*time.Hour))))
 	defer service.Close()

@@ -118,9 +118,9 @@ func (s *Set) Confirmed(c *Claim, fence uint64, sent Instant, st driver.Standing
 		return false
 	case st.Valid > 0 && c.state != Ended:
 		s.answered = max(s.answered, sent)
+		c.doubt = false
 		if c.state != Held || !s.fixed {
 			s.prolong(c, sent, st.Valid)
-			c.doubt = false
 		}
 	}
 	return true

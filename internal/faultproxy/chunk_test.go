@@ -72,7 +72,7 @@ func TestAFaultSetOnForwardingHoldsForTheReply(t *testing.T) {
 	p.OnChunk(func(c Chunk) {
 		switch {
 		case c.Stage == Forwarded && c.Dir == ToServer:
-			time.Sleep(10 * time.Millisecond) // a request that is written already would be there now
+			time.Sleep(10 * time.Millisecond) // a request that was already written would have arrived by now
 			if len(s.lines) > 0 {
 				t.Error("the server has the request before the hook has returned")
 			}

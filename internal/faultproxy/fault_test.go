@@ -95,8 +95,8 @@ func TestBlackHoleHidesTheEndOfAConnection(t *testing.T) {
 	}
 }
 
-// The server learns of it from its writes alone, and these from the RST that the
-// client's machine sends back: that too must not pass the black hole.
+// The server only learns of it by writing, through the RST that the client's kernel
+// sends back: that RST must not pass the black hole either.
 func TestASenderLearnsOfALostReaderWhenHealed(t *testing.T) {
 	t.Parallel()
 	addr, ends := newTalker(t)
@@ -128,7 +128,7 @@ func TestWhatIsHeldIsLostWithAReset(t *testing.T) {
 	p := New(t, s.addr)
 	c := dial(t, p)
 	c.send("a")
-	c.expect("a!") // the server is reached: what follows is held, not the connection
+	c.expect("a!") // the server is reached: from here on the data is held, not the connection
 	receive(t, s.lines)
 	arrived := chunksAt(p, ToServer, Arrived)
 	p.BlackHole(ToServer)

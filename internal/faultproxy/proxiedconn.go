@@ -7,25 +7,26 @@ import (
 	"sync"
 )
 
-// A link is one client's connection and the one made to the server for it.
+// A proxiedConn is a client's connection together with the one to the server.
 type proxiedConn struct {
 	proxy  *Proxy
 	id     int
 	client *net.TCPConn
-	ctx    context.Context // ends with the link
+	ctx    context.Context // ends with the connection
 	cancel context.CancelFunc
 
-	mu       sync.Mutex   // guards all below
+	mu       sync.Mutex   // guards everything below
 	server   *net.TCPConn // nil until connected
 	ended    bool
-	finished int // directions whose end was passed on
+	finished int // directions whose end was forwarded
 	exchange lastExchange
 }
 
-// serve connects to the server and runs both directions until the link ends.
+// serve connects to the server and copies both directions until the connection
+// ends.
 func (l *proxiedConn) serve() {
 	defer l.end(true)
-	// Who cannot reach the server cannot connect to it either.
+	// If the way to the server is blocked, connecting to it waits too.
 	up := &pipe{conn: l, dir: ToServer}
 	if !up.waitUntilDue() {
 		return
@@ -41,7 +42,7 @@ func (l *proxiedConn) serve() {
 	up.queue, down.queue = newQueue(), newQueue()
 	up.back, down.back = down.queue, up.queue
 
-	var work sync.WaitGroup // the link's goroutines; serve waits for them
+	var work sync.WaitGroup // the goroutines of this connection; serve waits for them
 	work.Go(up.read)
 	work.Go(up.write)
 	work.Go(down.read)
@@ -49,8 +50,8 @@ func (l *proxiedConn) serve() {
 	work.Wait()
 }
 
-// attach gives the link its connection to the server, unless the link has ended
-// while it was being made.
+// setServer sets the connection to the server. It returns false if the client's
+// connection has ended meanwhile.
 func (l *proxiedConn) setServer(server *net.TCPConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,9 +63,9 @@ func (l *proxiedConn) setServer(server *net.TCPConn) bool {
 	return true
 }
 
-// end closes both connections and with them ends all that works on the link; a
-// second call does nothing. It does not wait, since the caller's function of
-// OnChunk may be the one that asks for it.
+// end closes both connections, which ends all goroutines of this one; further calls
+// do nothing. It does not wait for them, because the OnChunk function may be the
+// caller.
 func (l *proxiedConn) end(withReset bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +86,7 @@ func (l *proxiedConn) end(withReset bool) {
 	l.proxy.forget(l)
 }
 
-// finish notes that one direction has passed on its end; with both the link ends.
+// finish records that one direction has ended; after both, the connection ends.
 func (l *proxiedConn) finish() {
 	l.mu.Lock()
 	l.finished++
@@ -96,15 +97,15 @@ func (l *proxiedConn) finish() {
 	}
 }
 
-// A pipe is one direction of a link: a reader that never waits for a fault, so
-// that every byte's time of arrival is known, and a writer that does.
+// A pipe is one direction of a proxiedConn: a reader that never waits for faults,
+// so that every byte's time of arrival is known, and a writer that does.
 type pipe struct {
 	conn  *proxiedConn
 	dir   Direction
 	src   *net.TCPConn
 	dst   *net.TCPConn
 	queue *queue // from read to write
-	back  *queue // that of the opposite pipe
+	back  *queue // the queue of the opposite pipe
 	timing
 }
 
@@ -127,7 +128,7 @@ func (p *pipe) read() {
 	}
 }
 
-// arrive takes one chunk in; false: the link has ended.
+// enqueue queues one chunk. It returns false if the connection has ended.
 func (p *pipe) enqueue(data []byte) bool {
 	l := p.conn
 	l.reportChunk(p.dir, Arrived, data)
@@ -144,8 +145,8 @@ func (p *pipe) enqueue(data []byte) bool {
 	return p.queue.room(l.ctx)
 }
 
-// write empties the queue, in order and under the faults, until the link ends. It
-// goes on after the end of its own direction: a reset may still follow.
+// write empties the queue in order, under the current faults, until the connection
+// ends. It continues after the end of its own direction because a reset may follow.
 func (p *pipe) write() {
 	for {
 		it, ok := p.queue.pop(p.conn.ctx)
@@ -162,7 +163,7 @@ func (p *pipe) write() {
 				return
 			}
 		case finish:
-			p.dst.CloseWrite() // fails only where a reset is on its way to tell the same
+			p.dst.CloseWrite() // fails only if a reset, which reports the same, is on its way
 			p.conn.finish()
 		case abort:
 			p.conn.end(true)
@@ -171,7 +172,8 @@ func (p *pipe) write() {
 	}
 }
 
-// forward writes one chunk as fast as the faults allow; false: the link has ended.
+// forward writes one chunk as fast as the faults allow. It returns false if the
+// connection has ended.
 func (p *pipe) forward(data []byte) bool {
 	p.conn.reportChunk(p.dir, Forwarded, data)
 	if p.dir == ToServer {
@@ -183,8 +185,8 @@ func (p *pipe) forward(data []byte) bool {
 			return false
 		}
 		if _, err := p.dst.Write(data[:n]); err != nil {
-			// dst is gone. The news travels back the other way and under its
-			// faults: behind a black hole the sender must not learn of it.
+			// dst is gone. The sender learns that through the opposite direction,
+			// under its faults: behind a black hole it must not learn it.
 			p.back.push(item{kind: abort})
 			return true
 		}

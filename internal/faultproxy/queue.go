@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// maxQueued is how many bytes a pipe holds before it stops reading, so that a
-// sender into a black hole is pushed back in the end, as by a full TCP window.
+// maxQueued is how many bytes a pipe buffers before it stops reading, so that a
+// sender into a black hole blocks eventually, as with a full TCP window.
 const maxQueued = 4 << 20
 
 type kind uint8
 
 const (
 	chunk  kind = iota + 1
-	finish      // the sender will send no more
+	finish      // the sender has closed its side
 	abort       // the connection was reset
 )
 
-// An item is one thing on its way through a pipe.
+// An item is one element in the queue of a pipe.
 type item struct {
 	kind kind
 	data []byte
 	at   time.Time // of arrival, set by push
 }
 
-// A queue holds the items between a pipe's reader and its writer.
+// A queue holds the items between a pipe's reader and writer.
 type queue struct {
-	filled  chan struct{} // capacity 1: there may be an item; never closed
-	emptied chan struct{} // capacity 1: there may be room; never closed
+	filled  chan struct{} // capacity 1: an item may be available; never closed
+	emptied chan struct{} // capacity 1: space may be available; never closed
 
-	mu    sync.Mutex // guards all below
+	mu    sync.Mutex // guards everything below
 	items []item
 	bytes int
 }
@@ -39,7 +39,7 @@ func newQueue() *queue {
 	return &queue{filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
 }
 
-// push adds an item; it never waits.
+// push adds an item. It never blocks.
 func (q *queue) push(it item) {
 	it.at = time.Now()
 	q.mu.Lock()
@@ -49,13 +49,13 @@ func (q *queue) push(it item) {
 	signal(q.filled)
 }
 
-// pop waits for the first item; false: ctx has ended.
+// pop waits for the first item. It returns false if ctx has ended.
 func (q *queue) pop(ctx context.Context) (item, bool) {
 	for {
 		q.mu.Lock()
 		if len(q.items) > 0 {
 			it := q.items[0]
-			q.items[0] = item{} // or its bytes live as long as the array
+			q.items[0] = item{} // so that its bytes can be collected
 			q.items = q.items[1:]
 			q.bytes -= len(it.data)
 			q.mu.Unlock()
@@ -71,7 +71,7 @@ func (q *queue) pop(ctx context.Context) (item, bool) {
 	}
 }
 
-// room waits until the queue is less than full; false: ctx has ended.
+// room waits until the queue is not full. It returns false if ctx has ended.
 func (q *queue) room(ctx context.Context) bool {
 	for {
 		q.mu.Lock()
@@ -91,6 +91,6 @@ func (q *queue) room(ctx context.Context) bool {
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // one is pending, and one is enough: who takes it looks at the whole state
+	default: // one pending signal is enough: the receiver checks the whole state
 	}
 }

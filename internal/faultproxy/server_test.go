@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must come; it fails then.
+// testTimeout bounds every wait of a test.
 const testTimeout = 10 * time.Second
 
-// A lineServer answers every line "x" with "x!", and tells what it saw.
+// A lineServer answers every line "x" with "x!", and reports what it saw.
 type lineServer struct {
 	addr  string
-	calls chan net.Addr // every connection, by its client's address
-	lines chan string   // every line, before it is answered
+	calls chan net.Addr // every connection, by the client's address
+	lines chan string   // every line, before the answer
 	ends  chan error    // why a connection ended: io.EOF, or an error after a reset
 }
 
@@ -93,8 +93,8 @@ func newEcho(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// newTalker starts a server that reads nothing and sends for ever, and returns a
-// channel with the errors that made it stop.
+// newTalker starts a server that only sends, and returns a channel with the errors
+// that ended it.
 func newTalker(t *testing.T) (addr string, ends <-chan error) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -116,7 +116,7 @@ func newTalker(t *testing.T) (addr string, ends <-chan error) {
 						stopped <- err
 						return
 					}
-					time.Sleep(time.Millisecond) // so as not to fill the buffers
+					time.Sleep(time.Millisecond) // so that the buffers do not fill up
 				}
 			})
 		}
@@ -161,7 +161,7 @@ func (c *client) expect(line string) {
 	}
 }
 
-// expectReset waits for the connection to end other than in an orderly way.
+// expectReset waits until the connection ends with an error.
 func (c *client) expectReset() {
 	c.t.Helper()
 	got, err := c.r.ReadString('\n')
@@ -170,7 +170,7 @@ func (c *client) expectReset() {
 	}
 }
 
-// expectNoConnection checks that a new connection is reset. The RST may be there
+// expectNoConnection checks that a new connection is reset. The RST may arrive
 // before connect has returned.
 func expectNoConnection(t *testing.T, p *Proxy) {
 	t.Helper()
@@ -205,8 +205,8 @@ func chunksAt(p *Proxy, dir Direction, stage Stage) <-chan Chunk {
 	return c
 }
 
-// expectNothing fails if anything has come that must be held back for ever. The
-// pause is no wait for an event: it gives a fault in the proxy time to show.
+// expectNothing fails if anything arrives that must be held back. The pause does
+// not wait for an event: it gives a broken proxy time to show it.
 func expectNothing[T any](t *testing.T, from <-chan T) {
 	t.Helper()
 	select {

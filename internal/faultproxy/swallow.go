@@ -3,39 +3,38 @@ package faultproxy
 // maxRequest is how much of a request is kept for [Matching].
 const maxRequest = 64 << 10
 
-// swallow is what SwallowReplies asked for.
+// swallow is the fault that SwallowReplies sets.
 type swallow struct {
 	left  int
 	cut   bool
 	match func(request []byte) bool // nil: any
 }
 
-// A SwallowOption changes what [Proxy.SwallowReplies] does.
+// A SwallowOption modifies [Proxy.SwallowReplies].
 type SwallowOption func(*swallow)
 
-// ThenCut resets the connection, both sides of it, as soon as its reply is
-// swallowed. Without it the connection stays open and the client waits.
+// ThenCut resets both sides of the connection as soon as its reply is swallowed.
+// Without it the connection stays open and the client waits.
 func ThenCut() SwallowOption {
 	return func(s *swallow) { s.cut = true }
 }
 
-// Matching swallows only replies to requests that match accepts. It is given all
-// that the client sent on the connection since the last reply began, at most its
-// first 64 KiB. It may be called at any time until Heal, one call at a time per
+// Matching swallows only replies to requests that match accepts. match gets
+// everything that the client has sent on the connection since the last reply began,
+// at most 64 KiB. It may be called until Heal, by one goroutine at a time per
 // connection.
 func Matching(match func(request []byte) bool) SwallowOption {
 	return func(s *swallow) { s.match = match }
 }
 
-// SwallowReplies lets the next n replies, counted over all connections, vanish
-// after their requests were forwarded: the server has done the work and the
-// client is not told. It replaces what an earlier call asked for; 0 ends the fault.
+// SwallowReplies drops the next n replies, counted over all connections, after
+// their requests were forwarded: the server has done the work and the client does
+// not learn it. It replaces the effect of an earlier call; 0 disables it.
 //
-// A reply is all that the server sends from a request until the next request on
-// the same connection. This fits protocols that answer one request at a time.
-// Where requests are pipelined in one go their replies count as one, and where a
-// connection carries many streams, as in HTTP/2, a stream that goes on after a
-// gap is of no use to the client: add [ThenCut] there.
+// A reply is everything that the server sends from a request until the next request
+// on the same connection. This fits protocols that answer one request at a time.
+// Replies to pipelined requests count as one. If a connection carries many streams,
+// as in HTTP/2, a stream with a gap is useless for the client: add [ThenCut] there.
 func (p *Proxy) SwallowReplies(n int, options ...SwallowOption) {
 	if n < 0 {
 		panic("faultproxy: negative number of replies")
@@ -49,14 +48,14 @@ func (p *Proxy) SwallowReplies(n int, options ...SwallowOption) {
 	p.swallow = s
 }
 
-// An exchange is the last request and reply on one connection.
+// lastExchange is the last request and reply of a connection.
 type lastExchange struct {
-	request []byte // what was forwarded since the reply began; empty: the reply goes on
-	gone    bool   // the present reply is swallowed
+	request []byte // what was forwarded since the reply began; empty: the reply continues
+	gone    bool   // the current reply is being swallowed
 }
 
-// asked notes a request just before it is forwarded, so that no reply to it can
-// be seen first.
+// recordRequest records a request just before it is forwarded, so that no reply to
+// it can come earlier.
 func (l *proxiedConn) recordRequest(data []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,8 +63,8 @@ func (l *proxiedConn) recordRequest(data []byte) {
 	l.exchange.request = append(l.exchange.request, data[:min(len(data), room)]...)
 }
 
-// swallows reports whether a chunk the server sent is to vanish, and whether the
-// connection is to be cut then. Only the reader of that direction calls it.
+// swallowsReply reports whether a chunk of the server is to be dropped, and whether
+// to cut the connection then. Only the reader of that direction calls it.
 func (l *proxiedConn) swallowsReply() (gone, cut bool) {
 	p := l.proxy
 	l.mu.Lock()
@@ -80,7 +79,7 @@ func (l *proxiedConn) swallowsReply() (gone, cut bool) {
 	p.mu.Lock()
 	rule := p.swallow
 	p.mu.Unlock()
-	// The caller's function runs without the mutex: it may call the proxy.
+	// match runs without the mutex, because it may call the proxy.
 	gone = rule.left > 0 && (rule.match == nil || rule.match(request))
 	if gone {
 		gone, cut = p.takeSwallow()
@@ -91,8 +90,8 @@ func (l *proxiedConn) swallowsReply() (gone, cut bool) {
 	return gone, cut
 }
 
-// takeSwallow uses up one of the replies to be swallowed, if one is left: another
-// connection may have come first.
+// takeSwallow uses up one of the replies to be swallowed. Another connection may
+// have used the last one.
 func (p *Proxy) takeSwallow() (taken, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,7 +23,7 @@ func TestSwallowedRepliesWereAskedFor(t *testing.T) {
 			t.Fatalf("swallowed %q", got.Data)
 		}
 	}
-	// The connection was kept, and the first reply to pass is the third.
+	// The connection stayed open, and the first reply to pass is the third.
 	c.send("c")
 	c.expect("c!")
 	if n := p.Swallowed(); n != 2 {
@@ -77,7 +77,7 @@ func TestAReplyOfManyChunksIsSwallowedWhole(t *testing.T) {
 			close(all)
 		}
 	})
-	// One reply for each request chunk, at most.
+	// At most one reply per request chunk.
 	p.SwallowReplies(size)
 	c := dial(t, p)
 	if _, err := c.Write(bytes.Repeat([]byte("x"), size)); err != nil {

@@ -2,21 +2,21 @@ package faultproxy
 
 import "time"
 
-// A pacer is what a pipe knows about the time its bytes may go.
+// timing is when the data of a pipe may be written.
 type timing struct {
-	since time.Time // arrival of the item at hand
-	free  time.Time // when the throttle lets the next bytes go
+	since time.Time // arrival of the current item
+	free  time.Time // when the throttle permits the next bytes
 }
 
-// pass waits until the delay and the black hole let the item at hand go; false:
-// the link has ended.
+// waitUntilDue waits until delay and black hole let the current item pass. It
+// returns false if the connection has ended.
 func (p *pipe) waitUntilDue() bool {
 	_, ok := p.wait(func(f faults) time.Time { return p.since.Add(f.delay) })
 	return ok
 }
 
-// pace waits as pass does and for the throttle, and returns how many of n bytes
-// may go now; false: the link has ended.
+// waitForBytes waits like waitUntilDue, and for the throttle. It returns how many
+// of n bytes may be written now, and false if the connection has ended.
 func (p *pipe) waitForBytes(n int) (int, bool) {
 	f, ok := p.wait(func(f faults) time.Time {
 		due := p.since.Add(f.delay)
@@ -33,9 +33,9 @@ func (p *pipe) waitForBytes(n int) (int, bool) {
 	return n, true
 }
 
-// wait returns when there is no black hole and the time that due gives has come,
-// with the faults of that moment. Both are looked at again whenever a fault
-// changes. False: the link has ended.
+// wait waits until there is no black hole and the time that due returns has come.
+// It checks both again whenever a fault changes, and returns the faults at the end
+// of the wait. It returns false if the connection has ended.
 func (p *pipe) wait(due func(faults) time.Time) (faults, bool) {
 	for {
 		f, changed := p.conn.proxy.current(p.dir)

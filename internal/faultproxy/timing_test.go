@@ -31,7 +31,7 @@ func TestDelayIsPerDirectionAndKeepsOrder(t *testing.T) {
 	}
 }
 
-// Fifty chunks that waited one after the other would take 50 delays.
+// Fifty chunks that were delayed one after the other would take 50 delays.
 func TestDelayedChunksTravelSideBySide(t *testing.T) {
 	t.Parallel()
 	const delay, lines = 100 * time.Millisecond, 50
@@ -42,7 +42,7 @@ func TestDelayedChunksTravelSideBySide(t *testing.T) {
 	start := time.Now()
 	for range lines {
 		c.send("a")
-		receive(t, arrived) // a chunk of its own for each
+		receive(t, arrived) // a separate chunk for each
 	}
 	for range lines {
 		c.expect("a!")
@@ -79,7 +79,7 @@ func TestThrottleLimitsTheRate(t *testing.T) {
 	if _, err := io.ReadFull(c, got); err != nil {
 		t.Fatal(err)
 	}
-	// The first piece, a twentieth of a second's worth, is free.
+	// The first twentieth of a second's worth passes at once.
 	want := time.Second*size/rate - time.Second/20
 	if took := time.Since(start); took < want {
 		t.Errorf("%d bytes took %v, want at least %v", size, took, want)
@@ -92,7 +92,7 @@ func TestThrottleLimitsTheRate(t *testing.T) {
 func TestHealEndsAThrottleInTheMiddleOfAChunk(t *testing.T) {
 	t.Parallel()
 	p := New(t, newEcho(t))
-	p.Throttle(ToServer, 1) // the whole would take hours
+	p.Throttle(ToServer, 1) // all of it would take hours
 	c := dial(t, p)
 	data := bytes.Repeat([]byte("x"), 10_000)
 	if _, err := c.Write(data); err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// quiet is how long the second client has waited when the first gives back: links
-// and processors are idle then, as in most waits.
+// waitBefore is how long the second client has been waiting when the first one
+// unlocks: connections and processors are idle then, as in most real waits.
 const waitBefore = 10 * time.Millisecond
 
-// handoff has one client give back, again and again, what the other waits for.
+// handoff repeatedly unlocks with one client what the other waits for.
 func handoff(ctx context.Context, r *runner) error {
 	r.times = r.times[:1]
-	if _, err := r.handOver(ctx); err != nil { // pays for connections and sessions
+	if _, err := r.handOver(ctx); err != nil { // sets up connections and sessions
 		return err
 	}
 	begun := time.Now()
@@ -30,40 +30,40 @@ func handoff(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// A grant is what came of a wait.
+// A grant is the result of a wait.
 type grant struct {
 	at    time.Time
 	lease *pawl.Lease
 	err   error
 }
 
-// pass hands the name on once. Both have given it back when it returns.
+// handOver hands the lock over once. Neither client holds it afterwards.
 func (r *runner) handOver(ctx context.Context) (time.Duration, error) {
 	held, err := r.from.Mutex(r.prefix).Lock(ctx)
 	if err != nil {
 		return 0, err
 	}
 	select {
-	case <-r.waiting: // a wait that looked again had told of itself twice
+	case <-r.waiting: // a wait that polled reported itself twice
 	default:
 	}
 	wait, stop := context.WithCancel(ctx)
 	defer stop()
 	granted := make(chan grant, 1)
-	go func() { // ends with wait at the latest, and is waited for
+	go func() { // ends with wait at the latest; received below
 		lease, err := r.to.Mutex(r.prefix).Lock(wait)
 		granted <- grant{time.Now(), lease, err}
 	}()
 	select {
 	case <-r.waiting:
 		await(ctx, time.After(waitBefore))
-	case g := <-granted: // it could not even wait
+	case g := <-granted: // it failed before it could wait
 		granted <- g
 	case <-ctx.Done():
 	}
 	begun := time.Now()
 	if err = held.Unlock(); err != nil {
-		stop() // otherwise the wait may be a long one
+		stop() // otherwise the wait could take long
 	}
 	g := <-granted
 	if g.lease != nil {

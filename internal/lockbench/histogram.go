@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// perOctave is into how many steps a doubling is divided: a time that is read from
-// a Histogram is off by 2 % at most, and the memory is the same for ten times or for
-// ten million.
+// perOctave is the number of buckets per doubling: a value read from a Histogram is
+// off by at most 2 %, and its memory does not depend on the number of values.
 const perOctave = 32
 
-// A Histogram counts times. The zero value is empty; it is not safe for concurrent
-// use.
+// A Histogram counts durations. The zero value is empty. It is not safe for
+// concurrent use.
 type Histogram struct {
 	counts [40 * perOctave]int // up to 18 minutes
 	n      int
@@ -19,7 +18,7 @@ type Histogram struct {
 	max    time.Duration
 }
 
-// Add counts one time.
+// Add counts a duration.
 func (h *Histogram) Add(d time.Duration) {
 	h.counts[step(d)]++
 	h.n++
@@ -27,7 +26,7 @@ func (h *Histogram) Add(d time.Duration) {
 	h.max = max(h.max, d)
 }
 
-// Merge adds the counts of another.
+// Merge adds the counts of another histogram.
 func (h *Histogram) Merge(o *Histogram) {
 	for i, n := range o.counts {
 		h.counts[i] += n
@@ -37,16 +36,16 @@ func (h *Histogram) Merge(o *Histogram) {
 	h.max = max(h.max, o.max)
 }
 
-// N returns how many times were counted.
+// N returns the number of durations.
 func (h *Histogram) N() int { return h.n }
 
-// Mean returns the mean of the times; 0 without any.
+// Mean returns the mean; 0 if empty.
 func (h *Histogram) Mean() time.Duration { return h.sum / time.Duration(max(h.n, 1)) }
 
-// Max returns the longest time, exactly.
+// Max returns the exact maximum.
 func (h *Histogram) Max() time.Duration { return h.max }
 
-// Quantile returns the time that the part q of all does not exceed; 0 without any.
+// Quantile returns the duration that the fraction q does not exceed; 0 if empty.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	rank := int(math.Ceil(q * float64(h.n)))
 	for i, n := range h.counts {
@@ -57,15 +56,14 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return h.max
 }
 
-// A Bar is how many times lie between two.
+// A Bar is the number of durations in a range.
 type Bar struct {
-	From, To time.Duration // To itself is in the next one
+	From, To time.Duration // To is exclusive
 	Count    int
 }
 
-// Bars divides what was counted into at most the given number of ranges, each as
-// many times as long as the one before it: times of locks range over decades. Empty
-// ends are left out.
+// Bars divides the durations into at most most ranges of exponentially growing
+// width, because lock times span decades. Empty ranges at both ends are left out.
 func (h *Histogram) Bars(most int) (bars []Bar) {
 	first, last := -1, -1
 	for i, n := range h.counts {
@@ -79,7 +77,7 @@ func (h *Histogram) Bars(most int) (bars []Bar) {
 	if first < 0 || most < 1 {
 		return nil
 	}
-	wide := (last - first + most) / most // steps to a bar, rounded up
+	wide := (last - first + most) / most // buckets per bar, rounded up
 	for at := first; at <= last; at += wide {
 		b := Bar{From: edge(at), To: edge(at + wide)}
 		for _, n := range h.counts[at:min(at+wide, len(h.counts))] {
@@ -90,13 +88,13 @@ func (h *Histogram) Bars(most int) (bars []Bar) {
 	return bars
 }
 
-// step is where a time is counted.
+// step returns the bucket of a duration.
 func step(d time.Duration) int {
 	i := int(math.Log2(float64(max(d, 1))) * perOctave)
 	return min(i, len(Histogram{}.counts)-1)
 }
 
-// edge is where a step begins.
+// edge returns the lower bound of a bucket.
 func edge(i int) time.Duration {
 	return time.Duration(math.Round(math.Exp2(float64(i) / perOctave)))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// on returns what opens clients of one store.
+// on returns a function that opens clients of one store.
 func on(e *memlock.Engine) func(opts ...pawl.Option) (*pawl.Client, error) {
 	return func(opts ...pawl.Option) (*pawl.Client, error) { return pawl.New(e, opts...), nil }
 }
@@ -63,7 +63,7 @@ func TestAnEndBeforeItsTimeLeavesNothingHeld(t *testing.T) {
 			var turns atomic.Int32
 			count := pawl.ObserverFunc(func(ev pawl.Event) {
 				if ev.Kind == pawl.Acquired && turns.Add(1) == 3 {
-					stop(stopped) // in the midst of the work: the first are not counted
+					stop(stopped) // during the work: the first locks are not counted
 				}
 			})
 			open := func(opts ...pawl.Option) (*pawl.Client, error) {
@@ -122,7 +122,7 @@ func TestAHistogramKeepsTimesWithinTwoPercent(t *testing.T) {
 		t.Error("an empty one tells something")
 	}
 	none.Add(0)
-	none.Add(-time.Second) // a clock that was stepped
+	none.Add(-time.Second) // as from a clock that was set back
 	none.Add(24 * time.Hour)
 	if none.N() != 3 {
 		t.Error("a time that fits nowhere was not counted")

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Plot draws the times as bars, one line each, into so many columns; fewer than 20 do
-// not hold it. mark and unmark go around what is to be coloured; both may be empty.
+// Plot draws the histogram as bars, one line each, of at most columns characters;
+// it needs at least 20. mark and unmark surround what is to be coloured; both may
+// be empty.
 func Plot(h *Histogram, columns int, mark, unmark string) string {
 	const rows = 12
 	bars := h.Bars(rows)
@@ -22,7 +23,7 @@ func Plot(h *Histogram, columns int, mark, unmark string) string {
 		length := b.Count * room / highest
 		bar := strings.Repeat("#", length)
 		if length == 0 && b.Count > 0 {
-			bar = "." // there was one, if not enough for a mark
+			bar = "." // not zero, but too few for a mark
 		}
 		if bar != "" {
 			bar = mark + bar + unmark
@@ -43,12 +44,12 @@ func percent(n, of int) string {
 	return fmt.Sprintf(" %.0f %%", p)
 }
 
-// right puts blanks before a text that is shorter than so many characters.
+// alignRight pads s on the left to width characters.
 func alignRight(s string, width int) string {
 	return strings.Repeat(" ", max(width-len([]rune(s)), 0)) + s
 }
 
-// Brief writes a time in three digits and one unit: the rest is noise.
+// Brief formats a duration with three digits and one unit.
 func Brief(d time.Duration) string {
 	f, unit := float64(d), "ns"
 	for _, next := range []string{"µs", "ms", "s"} {

@@ -1,5 +1,5 @@
-// Package passwordleak makes store URLs that carry a password in every place where somebody
-// may have put it, and finds it again in what was printed. It is for tests.
+// Package passwordleak generates store URLs with a password in every place where a
+// user may have put it, and finds that password in output. It is for tests.
 package passwordleak
 
 import (
@@ -9,40 +9,40 @@ import (
 	"strings"
 )
 
-// The password, and the words that begin and end a password with a separator in it.
-// First is a number, and so may be taken for a port.
+// The password, and the words before and after the separator in a password that
+// contains one. First is a number, which may be mistaken for a port.
 const (
 	Password = "c4n4ry"
 	First    = "48151"
 	Second   = "k1w1b1rd"
 )
 
-// shapes are URLs that lead nowhere. SCHEME is a scheme, PW the password, HOST a host
-// that nobody listens on.
+// templates are URLs that lead nowhere. SCHEME stands for a scheme, PW for the
+// password, HOST for a host on which nothing listens.
 var templates = []string{
-	// Slashes that are missing, or too many.
+	// Missing or extra slashes.
 	"SCHEME:/u:PW@h", "SCHEME:u:PW@h", "SCHEME:///u:PW@h/db", "SCHEME:////u:PW@h/db", "SCHEME:PW@h", "SCHEME:/PW@h:1",
 	"SCHEME//u:PW@h/db", "//u:PW@h/db", "/u:PW@h", "://u:PW@h", "SCHEME:PW",
-	// No scheme, one twice, one that nobody knows.
+	// No scheme, a repeated scheme, an unknown scheme.
 	"u:PW@h", "u:PW@h:6379/0", "PW@h:6379", ":PW@h", "SCHEME://SCHEME://u:PW@h/db", "no-SCHEME://u:PW@h/db",
 	"no-SCHEME:u:PW@h", "no-SCHEME:/u:PW@h/db", "no-SCHEME:///u:PW@h/db", "no-SCHEME://h/PW?password=PW",
 	"u:PW", "SCHEME%3A%2F%2Fu%3APW%40h",
-	// Of another library, or another language.
+	// Syntax of other libraries and languages.
 	"u:PW@tcp(h:3306)/db", "u:PW@unix(/tmp/mysql.sock)/db", "SCHEME://u:PW@tcp(h:3306)/db", "SCHEME://u:PW@tcp(h)/db", "SCHEME:u:PW@tcp(h:3306)/db",
 	"host=h user=u password=PW dbname=db", "SCHEME:host=h password=PW", "SCHEME://host=h password=PW", "host=h:5432 password='PW'", "SCHEME://host=h;password=PW",
 	"jdbc:SCHEME://h/db?user=u&password=PW", "SCHEME://h/db;user=u;password=PW", "SCHEME://HOST/db,password=PW", "Server=h;Uid=u;Pwd=PW;",
-	// A password with what separates the parts of a URL.
+	// Passwords that contain URL separators.
 	"SCHEME://u:48151/PW@h/db", "SCHEME://u:48151?PW@h/db", "SCHEME://u:48151#PW@h/db", "SCHEME://u:48151/PW?k1w1b1rd@h/db",
 	"SCHEME://u:48151?k=PW@h/db", "SCHEME://u:48151?PW=k1w1b1rd@h/db", "SCHEME://u:k1w1b1rd@PW/48151@h/db", "SCHEME://u:k1w1b1rd@48151?PW@h",
 	"SCHEME://u:k1w1b1rd/PW@h/db", "SCHEME://u:k1w1b1rd?PW@h/db", "SCHEME://u:k1w1b1rd#PW@h/db", "SCHEME://u:PW@k1w1b1rd@h:x/db",
 	"SCHEME://u:k1w1b1rd%PW@h/db", "SCHEME://u:%zzPW@h/db", "SCHEME://u:[PW]@h/db", "SCHEME://u:k1w1b1rd[PW@h/db", "SCHEME://u:PW]@h/db", "SCHEME://[u:PW@h/db",
 	"SCHEME://u:k1w1b1rd PW@h/db", "SCHEME://u:\tPW@h/db", "SCHEME://u:\x1bPW@h/db", "SCHEME://u:PW\n@h/db", "SCHEME://u:PW\\@h/db", "SCHEME://u:k1w1b1rd\"PW@h/db",
 	"SCHEME://u:k1w1b1rd<PW>@h/db", "SCHEME://u:PW\u00a0k1w1b1rd^@h/db", "SCHEME://u:48151:PW@h:x/db",
-	// Hosts that are none, and several.
+	// Invalid hosts, and several hosts.
 	"SCHEME://u:PW", "SCHEME://u:PW/db", "SCHEME://u:PW@", "SCHEME://u:PW@/", "SCHEME://u:PW@:port/db", "SCHEME://u:PW@h:99999999/db", "SCHEME://u:PW@[::1/db",
 	"SCHEME://u:PW@h:1:2/db", "SCHEME://u:PW@h!k1w1b1rd/db", "SCHEME://u%3APW%40h/db", "SCHEME://u:PW@h1,u:PW@h2:x/db", "SCHEME://u:PW@h1,SCHEME://u:PW@h2",
 	"SCHEME://h1,SCHEME://u:PW@h2", "SCHEME://u:PW@h1;h2/db", "SCHEME://u:PW@h1 h2/db", "SCHEME://HOST,u:PW", "SCHEME://u:PW@,/db", "SCHEME://u:PW@HOST,,HOST:1/db",
-	// Around it.
+	// Surrounding characters.
 	" SCHEME://u:PW@h/db", "SCHEME://u:PW@h:x/db ", "\"SCHEME://u:PW@h/db\"", "'SCHEME://u:PW@h/db'", "PAWL_STORE=SCHEME://u:PW@h/db", "\ufeffSCHEME://u:PW@h/db", "<SCHEME://u:PW@h/db>",
 	"SCHEME://u:PW@h/db\nSCHEME://u:PW@h2/db", "# PW\nSCHEME://u:PW@h/db", "SCHEME://u:PW@h:x/db\r\n",
 	// Parameters.
@@ -59,12 +59,12 @@ var templates = []string{
 	// Paths.
 	"SCHEME://HOST/u:PW@h", "SCHEME://HOST/PW/@line", "SCHEME://HOST/%2e%2e/PW", "SCHEME://HOST//PW", "SCHEME://u:PW@HOST/x", "SCHEME://HOST/db%3Fpassword=PW", "SCHEME://HOST/zookeeper/PW",
 	"SCHEME://HOST/u:PW%40h", "SCHEME:///u:PW%40h/db", "SCHEME:u:PW%40h", "SCHEME:\\\\u:PW@h", "SCHEME://u:PW\uff20h/db", "SCHEME://PW\uff20h/db",
-	// Where all is well with the URL, but nobody listens.
+	// Valid URLs of hosts on which nothing listens.
 	"SCHEME://u:PW@HOST", "SCHEME://:PW@HOST/0", "SCHEME://PW@HOST/db", "SCHEME://u:PW@HOST/db", "SCHEME://u:k1w1b1rd%2FPW@HOST/db", "SCHEME://u:k1w1b1rd%0APW@HOST/db", "SCHEME://u:PW@HOST,127.0.0.1:2,127.0.0.1:3/db",
 	"SCHEME://u:PW@HOST,127.0.0.1:2,127.0.0.1:3", "SCHEME://HOST/db?password=PW", "SCHEME://HOST/db?sslpassword=PW",
 }
 
-// URLs returns every shape for a scheme.
+// URLs returns every template for a scheme.
 func URLs(scheme string) []string {
 	var all []string
 	fill := strings.NewReplacer("SCHEME", scheme, "PW", Password, "HOST", "127.0.0.1:1")
@@ -74,8 +74,8 @@ func URLs(scheme string) []string {
 	return all
 }
 
-// In returns what of the password stands in a text, as it is or in another form; "":
-// nothing.
+// Find returns the part of the password that a text contains, unchanged or encoded;
+// "" if none.
 func Find(text string) string {
 	lower := strings.ToLower(text)
 	for _, form := range ignoringCase {
@@ -91,8 +91,8 @@ func Find(text string) string {
 	return ""
 }
 
-// The forms of the words: those in which capitals do not matter, in small letters, and
-// those in which they do. They are made once: tests look at thousands of texts.
+// The encodings of the words, separated by whether case matters: lower case if it
+// does not. They are computed once because tests check thousands of texts.
 var ignoringCase, asWritten = forms()
 
 func forms() (anyCase, asWritten []string) {
@@ -114,10 +114,10 @@ func percent(word string) string {
 	return b.String()
 }
 
-// base64s are what the word becomes in base64, wherever in a text it begins.
+// base64s returns the base64 encodings of the word at every offset.
 func base64s(word string) (all []string) {
 	for before := range 3 {
-		from, to := (8*before+5)/6, 8*(before+len(word))/6 // the digits of the word alone
+		from, to := (8*before+5)/6, 8*(before+len(word))/6 // the digits that depend on the word alone
 		coded := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("x", before) + word + "xxx"))
 		all = append(all, coded[from:to])
 	}

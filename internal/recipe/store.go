@@ -13,45 +13,44 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// WriteID returns random text that makes a write unlike every other.
+// WriteID returns random text that no other write has.
 func WriteID() string { return rand.Text() }
 
-// Put stores value over the version ifVersion. A write that got no answer is sent
-// again until patience has ended, which is safe because it goes over one version
-// alone; when that answers that another version stands, what stands is read: value
-// must be unlike anything that anybody else writes (see Mark), so if it stands, it is
-// ours that arrived. If something else stands, ours may have been there in between:
-// ErrUnknown.
-func Put(ctx context.Context, r driver.Records, key string, value []byte, ifVersion uint64, keep, patience time.Duration) (uint64, error) {
-	var silent error
+// Put stores value over the version ifVersion. A write that got no answer is repeated
+// for retryFor, which is safe because it replaces that version only. If a repeat is
+// answered with a conflict, Put reads the record: value must contain a WriteID, so if
+// the record has this value, the first write arrived. If it has another, the first
+// write may have been there in between: ErrUnknown.
+func Put(ctx context.Context, r driver.Records, key string, value []byte, ifVersion uint64, keep, retryFor time.Duration) (uint64, error) {
+	var noAnswer error
 	for try, began := 0, time.Now(); ; try++ {
 		version, err := r.Store(ctx, key, value, ifVersion, keep)
 		switch {
 		case err == nil:
 			return version, nil
 		case errors.Is(err, driver.ErrConflict):
-			if silent == nil {
+			if noAnswer == nil {
 				return version, err
 			}
-			return arrived(ctx, r, key, value, silent)
-		case settled(err):
+			return arrived(ctx, r, key, value, noAnswer)
+		case refused(err):
 			return 0, err
 		}
-		silent = err
-		if time.Since(began) > patience || !Pause(ctx, try) {
-			return 0, fmt.Errorf("%w: %w", pawl.ErrUnknown, silent)
+		noAnswer = err
+		if time.Since(began) > retryFor || !Pause(ctx, try) {
+			return 0, fmt.Errorf("%w: %w", pawl.ErrUnknown, noAnswer)
 		}
 	}
 }
 
-// settled reports whether an error says that nothing was written.
-func settled(err error) bool {
+// refused reports whether an error says that nothing was written.
+func refused(err error) bool {
 	return errors.Is(err, driver.ErrTooLarge) || errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrUnsupported)
 }
 
-// arrived finds out whether a write that got no answer is what stands. A deletion
-// that finds nothing has done its work, whoever did it.
-func arrived(ctx context.Context, r driver.Records, key string, value []byte, silent error) (uint64, error) {
+// arrived finds out whether a write that got no answer has arrived. A deletion that
+// finds no record is done, also if another process did it.
+func arrived(ctx context.Context, r driver.Records, key string, value []byte, noAnswer error) (uint64, error) {
 	now, version, err := Get(ctx, r, key)
 	switch {
 	case err != nil:
@@ -61,24 +60,24 @@ func arrived(ctx context.Context, r driver.Records, key string, value []byte, si
 	case value != nil && version != 0 && bytes.Equal(now, value):
 		return version, nil
 	}
-	return version, fmt.Errorf("%w: %w", pawl.ErrUnknown, silent)
+	return version, fmt.Errorf("%w: %w", pawl.ErrUnknown, noAnswer)
 }
 
-// loads is how often a read that got no answer is repeated.
-const loads = 5
+// maxReloads is how often a read that got no answer is repeated.
+const maxReloads = 5
 
-// Get loads a record, and asks again when there was no answer.
+// Get loads a record, and repeats the read when there was no answer.
 func Get(ctx context.Context, r driver.Records, key string) (value []byte, version uint64, err error) {
 	for try := 0; ; try++ {
 		value, version, err = r.Load(ctx, key)
-		if err == nil || !errors.Is(err, driver.ErrUnreachable) || try == loads || !Pause(ctx, try) {
+		if err == nil || !errors.Is(err, driver.ErrUnreachable) || try == maxReloads || !Pause(ctx, try) {
 			return value, version, err
 		}
 	}
 }
 
 // Pause waits before the next try: up to 2 ms after the first, doubled each time,
-// at most 100 ms, at random so that rivals do not meet again. It returns false if
+// at most 100 ms, with jitter so that competing writers do not collide again. It returns false if
 // ctx has ended.
 func Pause(ctx context.Context, try int) bool {
 	longest := min(2*time.Millisecond<<min(try, 10), 100*time.Millisecond)

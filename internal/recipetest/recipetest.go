@@ -1,5 +1,5 @@
 // Package recipetest has the stores that the tests of the recipes run on. The
-// servers are shared by all tests of a binary, which [Main] runs; every test has a
+// tests of a binary, which [Main] runs, share the servers; every test has a
 // prefix of its own there.
 package recipetest
 
@@ -13,38 +13,38 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A Place is one empty store of a test. Every call opens a further client on it,
-// as another process would have.
-type Place func(t testing.TB, opts ...pawl.Option) *pawl.Client
+// An Opener opens clients on one store that was empty when the test began. Every call
+// opens a further one, as another process would.
+type Opener func(t testing.TB, opts ...pawl.Option) *pawl.Client
 
 // Each runs a test on every store.
-func Each(t *testing.T, test func(t *testing.T, open Place)) { run(t, test, false) }
+func Each(t *testing.T, test func(t *testing.T, open Opener)) { run(t, test, false) }
 
 // EachWithRecords runs a test on every store that keeps records.
-func EachWithRecords(t *testing.T, test func(t *testing.T, open Place)) { run(t, test, true) }
+func EachWithRecords(t *testing.T, test func(t *testing.T, open Opener)) { run(t, test, true) }
 
-func run(t *testing.T, test func(t *testing.T, open Place), records bool) {
+func run(t *testing.T, test func(t *testing.T, open Opener), records bool) {
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
 		test(t, memory())
 	})
-	sites(t, func(t *testing.T, s *Site) { test(t, On(s.URL)) }, records)
+	runShared(t, func(t *testing.T, s *Store) { test(t, On(s.URL)) }, records)
 }
 
-// EachSite runs a test on every store that several processes can meet in.
-func EachSite(t *testing.T, test func(t *testing.T, s *Site)) { sites(t, test, false) }
+// EachShared runs a test on every store that several processes can share.
+func EachShared(t *testing.T, test func(t *testing.T, s *Store)) { runShared(t, test, false) }
 
-// EachSiteWithRecords runs a test on those of them that keep records.
-func EachSiteWithRecords(t *testing.T, test func(t *testing.T, s *Site)) { sites(t, test, true) }
+// EachSharedWithRecords runs a test on every such store that keeps records.
+func EachSharedWithRecords(t *testing.T, test func(t *testing.T, s *Store)) { runShared(t, test, true) }
 
-func sites(t *testing.T, test func(t *testing.T, s *Site), records bool) {
+func runShared(t *testing.T, test func(t *testing.T, s *Store), records bool) {
 	for _, k := range kinds() {
 		if records && !k.records {
 			continue
 		}
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			test(t, k.site(t))
+			test(t, k.store(t))
 		})
 	}
 }
@@ -56,7 +56,7 @@ func WithoutRecords(t testing.TB) *pawl.Client {
 	return c
 }
 
-func memory() Place {
+func memory() Opener {
 	engine := memlock.New()
 	return func(t testing.TB, opts ...pawl.Option) *pawl.Client {
 		c := pawl.New(engine, opts...)
@@ -65,8 +65,8 @@ func memory() Place {
 	}
 }
 
-// On is the store at a URL.
-func On(url string) Place {
+// On opens clients on the store at a URL.
+func On(url string) Opener {
 	return func(t testing.TB, opts ...pawl.Option) *pawl.Client {
 		t.Helper()
 		c, err := pawl.Open(t.Context(), url, opts...)

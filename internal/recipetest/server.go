@@ -12,48 +12,46 @@ import (
 )
 
 // Main runs the tests of a package and then ends the servers that they shared. More
-// of them run beside each other than there are processors: mostly they wait for a
-// lease to end.
-func Main(m *testing.M) (code int) { return MainBeside(m, 8) }
+// tests run in parallel than there are processors: mostly they wait for a lease to end.
+func Main(m *testing.M) (code int) { return MainParallel(m, 8) }
 
-// MainBeside is Main for tests that hardly do anything else than wait: so many run
-// beside each other.
-func MainBeside(m *testing.M, tests int) (code int) {
+// MainParallel is Main with the given number of tests in parallel.
+func MainParallel(m *testing.M, tests int) (code int) {
 	if !flag.Parsed() {
 		flag.Parse()
 	}
 	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
 		panic(err)
 	}
-	defer house.end()
+	defer shared.end()
 	return m.Run()
 }
 
-// house is where the shared servers live.
-var house = lodge{over: make(chan struct{})}
+// shared are the servers of this binary.
+var shared = serverGroup{over: make(chan struct{})}
 
-type lodge struct {
+type serverGroup struct {
 	over    chan struct{} // closed when the last test has ended
 	servers sync.WaitGroup
 }
 
-func (l *lodge) end() {
+func (l *serverGroup) end() {
 	close(l.over)
 	l.servers.Wait()
 }
 
-// A lodger is a server, or several, that all tests of a binary share. It is started
-// when the first of them wants it.
-type lodger struct {
+// A sharedServer is a server, or several, that all tests of a binary share. It starts
+// when the first test asks for it.
+type sharedServer struct {
 	start func(t testing.TB) []*testserver.Server
 	once  sync.Once
 	all   []*testserver.Server
 	err   error // why it could not be started
 }
 
-// servers returns the servers. What keeps them from starting is told to every test
-// that asks for them.
-func (l *lodger) servers(t testing.TB) []*testserver.Server {
+// servers returns the servers. If they cannot start, every test that asks for them
+// fails or is skipped.
+func (l *sharedServer) servers(t testing.TB) []*testserver.Server {
 	t.Helper()
 	l.once.Do(l.begin)
 	switch {
@@ -65,20 +63,20 @@ func (l *lodger) servers(t testing.TB) []*testserver.Server {
 	return l.all
 }
 
-func (l *lodger) begin() {
+func (l *sharedServer) begin() {
 	ready := make(chan error, 2)
-	house.servers.Go(func() { // end waits for it
+	shared.servers.Go(func() { // end waits for it
 		ready <- testserver.RunOutsideTest(func(t testing.TB) {
 			l.all = l.start(t)
 			ready <- nil
-			<-house.over
+			<-shared.over
 		})
 	})
 	l.err = <-ready
 }
 
-// addrs are the addresses that the servers listen on.
-func (l *lodger) addrs(t testing.TB) (addrs []string) {
+// addrs returns the addresses that the servers listen on.
+func (l *sharedServer) addrs(t testing.TB) (addrs []string) {
 	t.Helper()
 	for _, s := range l.servers(t) {
 		addrs = append(addrs, s.Addr())
@@ -87,12 +85,12 @@ func (l *lodger) addrs(t testing.TB) (addrs []string) {
 }
 
 // one is a lodger of a single server.
-func one(start func(t testing.TB, args ...string) *testserver.Server, args ...string) *lodger {
-	return &lodger{start: func(t testing.TB) []*testserver.Server { return []*testserver.Server{start(t, args...)} }}
+func one(start func(t testing.TB, args ...string) *testserver.Server, args ...string) *sharedServer {
+	return &sharedServer{start: func(t testing.TB) []*testserver.Server { return []*testserver.Server{start(t, args...)} }}
 }
 
-// with has the tables made that the store at url needs.
-func (l *lodger) with(url func(addrs []string, prefix string) string) *lodger {
+// withTables creates the tables of the store at url when the server has started.
+func (l *sharedServer) withTables(url func(addrs []string, prefix string) string) *sharedServer {
 	start := l.start
 	l.start = func(t testing.TB) []*testserver.Server {
 		t.Helper()

@@ -6,19 +6,20 @@ import (
 	"fmt"
 )
 
-// The codecs a value may be written with. A record says which, so that a later
-// version of a program can change its mind.
+// The codecs for values. Every record names its codec, so that a later version of a
+// program can change it.
 const (
 	JSON = "json"
-	Raw  = "raw" // the bytes themselves
+	Raw  = "raw" // the bytes unchanged
 )
 
-// ErrCodec says that a record was written with a codec that is not known here, or
-// that a value cannot be written or read with its codec.
+// ErrCodec says that a record was written with an unknown codec, or that a value
+// cannot be encoded or decoded with its codec.
 var ErrCodec = errors.New("value cannot be coded")
 
-// Encode returns v as bytes, and the codec: a []byte is itself, all else JSON.
-// The type decides and not the value, so that what is read back has that type too.
+// Encode returns v as bytes, and the codec: []byte unchanged, everything else as
+// JSON. The codec depends on the type and not on the value, so that reading returns
+// the same type.
 func Encode[T any](v T) (codec string, b []byte, err error) {
 	if raw, ok := any(&v).(*[]byte); ok {
 		return Raw, *raw, nil
@@ -30,7 +31,7 @@ func Encode[T any](v T) (codec string, b []byte, err error) {
 	return JSON, b, nil
 }
 
-// Decode reads what Encode wrote into *v.
+// Decode decodes what Encode returned into *v.
 func Decode(codec string, b []byte, v any) error {
 	switch raw, isRaw := v.(*[]byte); {
 	case codec == Raw && isRaw:

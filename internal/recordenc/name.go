@@ -1,6 +1,5 @@
-// Package recordenc is how recipes write what they keep: under which name, and how a
-// value becomes bytes. It stands on the standard library alone, so that an engine
-// may use it too.
+// Package recordenc encodes what recipes store: the names of locks and records, and
+// values. It uses only the standard library, so that engines can use it too.
 package recordenc
 
 import (
@@ -12,25 +11,26 @@ import (
 	"unicode/utf8"
 )
 
-// Reserved begins the name of every lock that a recipe takes and the key of every
-// record that it keeps, so that none is met by a name of the user's. It is legal
-// in a name, and sorts before letters and digits, so that operators see such locks
-// first and apart: ".pawl/once/orders/42".
+// Reserved is the prefix of all locks and records of recipes, so that they do not
+// collide with the user's names. It is legal in a name and sorts before letters and
+// digits, so that operators see these locks first and separately:
+// ".pawl/once/orders/42".
 const Reserved = ".pawl/"
 
 const (
-	// MaxKey is the longest key of a recipe, in bytes.
+	// MaxKey is the maximum length of a recipe's key, in bytes.
 	MaxKey = 1024
-	// maxName is the longest name of a lock, in bytes.
+	// maxName is the maximum length of a lock's name, in bytes.
 	maxName = 255
 )
 
-// ErrKey says that a key is not 1 to 1024 bytes of UTF-8 without control characters.
+// ErrKey says that a key is not 1 to 1024 bytes of UTF-8 without control
+// characters.
 var ErrKey = errors.New("not a key")
 
-// Name returns the name of the lock, and of the record, that a recipe has for key.
-// Two keys never share one. A key that is too long for a name goes by its hash,
-// under another word, so that it cannot be met by a key that is written like it.
+// Name returns the name of the lock and of the record for a recipe's key. It is
+// unique: a key that is too long for a name is hashed and gets another prefix, so
+// that it cannot collide with a key that looks like the hash.
 func Name(kind, key string) (string, error) {
 	switch {
 	case key == "":

@@ -1,4 +1,4 @@
-// Package stalltest tells a program that was slow from a machine that stood still.
+// Package stalltest distinguishes a slow program from a machine that stalled.
 package stalltest
 
 import (
@@ -8,12 +8,13 @@ import (
 )
 
 const (
-	interval  = 2 * time.Millisecond // how often a Watch looks
-	tolerance = 3 * time.Millisecond // a look that comes so much later is the machine's doing
+	interval  = 2 * time.Millisecond // how often a Watch reads the clock
+	tolerance = 3 * time.Millisecond // a tick that is later than this is attributed to the machine
 )
 
-// A Watch adds up the time for which this process was not served: it looks at the
-// clock every few milliseconds, and what it misses everybody else missed too.
+// A Watch adds up the time during which this process did not run: it reads the
+// clock every few milliseconds, and when its ticks are late, so was everything
+// else.
 type Watch struct {
 	stop  chan struct{}
 	ended sync.WaitGroup
@@ -23,7 +24,7 @@ type Watch struct {
 	lost time.Duration
 }
 
-// Start begins to watch. End must be called.
+// Start starts a Watch. End must be called.
 func Start() *Watch {
 	w := &Watch{stop: make(chan struct{}), last: time.Now()}
 	w.ended.Go(w.watch)
@@ -43,8 +44,8 @@ func (w *Watch) watch() {
 	}
 }
 
-// Lost returns for how long the machine stood still since Start, a look that is
-// overdue right now included.
+// Lost returns how long the machine stalled since Start, including a tick that is
+// overdue now.
 func (w *Watch) Lost() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,20 +57,19 @@ func (w *Watch) Lost() time.Duration {
 	return w.lost
 }
 
-// End ends the watch and returns what was lost.
+// End ends the Watch and returns what Lost would.
 func (w *Watch) End() time.Duration {
 	close(w.stop)
 	w.ended.Wait()
 	return w.Lost()
 }
 
-// attempts are how often a step is done before Within and Succeeds give up.
+// attempts is how often Within and Succeeds run a step before they give up.
 const attempts = 5
 
-// Within has step done, which returns how long that took which must not take
-// longer than limit. A step that took longer, but would not have without what the
-// machine stood still meanwhile, says nothing and is done again; a test in which
-// that happens five times fails too.
+// Within runs step, which returns a duration that must not exceed limit. If it
+// does, but would not have without the time for which the machine stalled, the step
+// is repeated; after five such attempts the test fails.
 func Within(t testing.TB, limit time.Duration, what string, step func() time.Duration) {
 	t.Helper()
 	within(t, limit, what, func(*Watch) time.Duration { return step() })
@@ -95,9 +95,8 @@ func within(t testing.TB, limit time.Duration, what string, step func(*Watch) ti
 	}
 }
 
-// Succeeds has step done, which must not fail. A step that failed while the machine stood
-// still for at least so long says nothing and is done again; a test in which that happens
-// five times fails too.
+// Succeeds runs step, which must succeed. If it fails while the machine stalled for
+// at least still, the step is repeated; after five such attempts the test fails.
 func Succeeds(t testing.TB, still time.Duration, step func() error) {
 	t.Helper()
 	succeeds(t, still, func(*Watch) error { return step() })

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A report is a test's, and does not end it.
+// A testReport records the failures of a test without ending it.
 type testReport struct {
 	testing.TB
 	failed bool
@@ -22,7 +22,7 @@ func TestWhatIsSlowByItselfFails(t *testing.T) {
 		r, steps := &testReport{TB: t}, 0
 		within(r, time.Second, "the answer came", func(w *Watch) time.Duration {
 			steps++
-			time.Sleep(2 * time.Second) // the watch is served meanwhile
+			time.Sleep(2 * time.Second) // the watch runs meanwhile
 			return 2 * time.Second
 		})
 		if !r.failed || steps != 1 {
@@ -55,7 +55,7 @@ func TestAMachineThatAlwaysStandsStillFails(t *testing.T) {
 func TestAFailureCountsUnlessTheMachineStoodStill(t *testing.T) {
 	for _, c := range []struct {
 		still  time.Duration
-		fails  int // of the first steps
+		fails  int // how many of the first steps fail
 		failed bool
 		steps  int
 	}{
@@ -79,7 +79,7 @@ func TestAFailureCountsUnlessTheMachineStoodStill(t *testing.T) {
 	}
 }
 
-// stoodStill makes a watch believe that it was not served for so long.
+// pretendStall makes a Watch believe that the machine stalled for d.
 func pretendStall(w *Watch, d time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 //go:embed preload/clock.c
 var clockShim []byte
 
-// A Clock is the wall clock of servers, which a test can step while they run. It
-// works for programs in C on Linux; what asks the kernel past the C library, as
-// programs in Go do, is not deceived.
+// A Clock is a wall clock for servers that a test can change while they run. It
+// works for C programs on Linux. Programs that call the kernel directly, as Go
+// programs do, are not affected.
 type Clock struct {
 	t       testing.TB
 	file    string
@@ -26,14 +26,14 @@ type Clock struct {
 	off time.Duration
 }
 
-// NewClock makes a clock that shows the right time. It needs gcc.
+// NewClock returns a clock that shows the right time. It needs gcc.
 func NewClock(t testing.TB) *Clock {
 	t.Helper()
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		skipOrFail(t, err)
 	}
-	dir, err := os.MkdirTemp("", "pawl-clock-") // not t.TempDir: a server of another user must get in
+	dir, err := os.MkdirTemp("", "pawl-clock-") // not t.TempDir, which other users cannot read
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func NewClock(t testing.TB) *Clock {
 	return c
 }
 
-// Step moves the clock, back if d is negative.
+// Step moves the clock, backwards if d is negative.
 func (c *Clock) Step(d time.Duration) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -66,25 +66,25 @@ func (c *Clock) Step(d time.Duration) {
 		return
 	}
 	defer f.Close()
-	// One write of eight bytes: a server that reads meanwhile sees the old or the new.
+	// Eight bytes in one write: a concurrent reader sees the old or the new value.
 	if _, err := f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(c.off.Microseconds())), 0); err != nil {
 		c.t.Error(err)
 	}
 }
 
-// RedisOn starts a Redis whose clock is c.
+// RedisOn starts a Redis that uses clock c.
 func RedisOn(t testing.TB, c *Clock, args ...string) *Server {
 	t.Helper()
 	return Start(t, c.on(redis(args...)))
 }
 
-// PostgreSQLOn starts a PostgreSQL whose clock is c.
+// PostgreSQLOn starts a PostgreSQL that uses clock c.
 func PostgreSQLOn(t testing.TB, c *Clock, args ...string) *Server {
 	t.Helper()
 	return Start(t, c.on(postgreSQL(args...)))
 }
 
-// MariaDBOn starts a MariaDB whose clock is c.
+// MariaDBOn starts a MariaDB that uses clock c.
 func MariaDBOn(t testing.TB, c *Clock, args ...string) *Server {
 	t.Helper()
 	return Start(t, c.on(mariaDB(args...)))

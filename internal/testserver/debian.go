@@ -10,22 +10,22 @@ import (
 	"testing"
 )
 
-// A Root is a folder that holds programs of Debian unstable with every library they
-// need, down to the C library and its loader. They run on an older system without
-// chroot and without being installed on it. [Sid] makes it.
+// A DebianRoot is a folder with programs of Debian unstable and every library they
+// need, including the C library and its loader. They run on an older system without
+// chroot and without installation. [DebianUnstable] creates it.
 type DebianRoot struct {
 	dir    string
 	loader string
 }
 
-// Sid returns a folder with the given packages of Debian unstable, newer than what
-// the system itself may have. It is made at the first call on a machine, in about
-// half a minute and without special rights, and kept from then on in the folder that
-// PAWL_TEST_CACHE names, or else in one of the user's own; remove it there for newer
-// versions.
+// DebianUnstable returns a folder with the given packages of Debian unstable, which
+// are newer than those of the system. The first call on a machine creates it, in
+// about half a minute and without special rights, in the folder PAWL_TEST_CACHE or
+// one of the user's own; remove it there to get newer versions.
 //
-// Without debootstrap the test is skipped, or fails with CI=true. Where the download
-// fails it is skipped even there: what lies outside cannot be promised.
+// Without debootstrap the test is skipped, or fails with CI=true. If the download
+// fails the test is skipped even then, because the outside world is not under our
+// control.
 func DebianUnstable(t testing.TB, packages ...string) DebianRoot {
 	t.Helper()
 	for _, program := range []string{"debootstrap", "dpkg-deb"} {
@@ -40,21 +40,22 @@ func DebianUnstable(t testing.TB, packages ...string) DebianRoot {
 	return root
 }
 
-// Path returns where a file of the packages, such as "usr/share/mysql", is.
+// Path returns the path of a file of the packages, such as "usr/share/mysql".
 func (r DebianRoot) Path(name string) string { return filepath.Join(r.dir, filepath.FromSlash(name)) }
 
-// Loader returns the path of the program that runs the others: a Spec's Binary.
+// Loader returns the path of the dynamic loader, which runs the other programs: a
+// Spec's Binary.
 func (r DebianRoot) Loader() string { return r.loader }
 
 // Args returns the arguments with which the loader runs program, a path such as
-// "usr/bin/valkey-server". The loader finds the libraries in the folder alone, and
-// the process is the program's own: it takes the signals.
+// "usr/bin/valkey-server". The loader uses only libraries of the folder, and the
+// process becomes the program itself, so that signals reach it.
 func (r DebianRoot) Args(program string, args ...string) []string {
 	return append([]string{"--library-path", filepath.Dir(r.loader), r.Path(program)}, args...)
 }
 
-// sids remembers what became of each folder, so that a process tries a download that
-// fails only once.
+// debianRoots caches the result for each folder, so that a process does not repeat
+// a failed download.
 var debianRoots debianRootCache
 
 type debianRootCache struct {
@@ -75,7 +76,7 @@ func (f *debianRootCache) root(packages []string) (DebianRoot, error) {
 			if err != nil {
 				return DebianRoot{}, err
 			}
-			// Not the test's context: others wait for the same folder.
+			// Not the test's context: other tests wait for the same folder.
 			ctx, cancel := context.WithTimeout(context.Background(), unpackLimit)
 			defer cancel()
 			return openDebianRoot(ctx, cache, name, packages)
@@ -86,8 +87,9 @@ func (f *debianRootCache) root(packages []string) (DebianRoot, error) {
 	return get()
 }
 
-// sidCache returns the folder for all roots. Root's own is one that others can read:
-// a server may refuse to run as root, and as another user it must find its program.
+// debianCacheFolder returns the folder for all roots. Root's own is readable by
+// others: a server may refuse to run as root, and another user must be able to read
+// the program.
 func debianCacheFolder() (string, error) {
 	if dir := os.Getenv("PAWL_TEST_CACHE"); dir != "" {
 		return filepath.Abs(dir)

@@ -39,7 +39,7 @@ func TestMySQLGreets(t *testing.T) {
 	})
 }
 
-// Not parallel, as it changes the environment.
+// Not parallel, because it changes the environment.
 func TestAFailedDownloadSkipsTheTestEvenInCI(t *testing.T) {
 	if _, err := (File{"debootstrap"}).locate(); err != nil {
 		t.Skipf("optional server: %v", err)
@@ -50,7 +50,7 @@ func TestAFailedDownloadSkipsTheTestEvenInCI(t *testing.T) {
 	t.Setenv("http_proxy", "http://127.0.0.1:1") // nothing listens there
 	const name = "hello"
 	half := filepath.Join(cache, debianRootName([]string{name})+".new", "root", "usr")
-	if err := os.MkdirAll(half, 0o700); err != nil { // of a process that was killed
+	if err := os.MkdirAll(half, 0o700); err != nil { // left by a process that was killed
 		t.Fatal(err)
 	}
 	r := record(t, func(t testing.TB) { DebianUnstable(t, name) })
@@ -75,7 +75,7 @@ func TestAFolderThatIsThereIsNotMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // no time to make anything
+	cancel() // no time to create anything
 	root, err := openDebianRoot(ctx, cache, "sid-x", []string{"x"})
 	if err != nil || root.Loader() != loader {
 		t.Errorf("%+v, %v", root, err)

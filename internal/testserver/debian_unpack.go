@@ -16,17 +16,17 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// sidLimit is for making one folder, the wait for another process that makes it
-// included.
+// unpackLimit bounds the creation of one folder, including the wait for another
+// process that creates it.
 const unpackLimit = 5 * time.Minute
 
 func debianRootName(packages []string) string {
 	return "sid-" + runtime.GOARCH + "-" + strings.Join(slices.Sorted(slices.Values(packages)), "-")
 }
 
-// openSid returns the folder name in cache, and makes it if it is not there. The
-// folder appears whole or not at all: it is built aside and then renamed, by one
-// process at a time. One that dies leaves a half folder that the next removes.
+// openDebianRoot returns the folder name in cache, and creates it if it is missing.
+// It appears atomically: it is built elsewhere and renamed, by one process at a
+// time. A process that dies leaves a partial folder, which the next one removes.
 func openDebianRoot(ctx context.Context, cache, name string, packages []string) (DebianRoot, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return DebianRoot{}, err
@@ -41,14 +41,14 @@ func openDebianRoot(ctx context.Context, cache, name string, packages []string) 
 		return DebianRoot{}, fmt.Errorf("another process makes %s: %w", dir, err)
 	}
 	if root, err := findDebianRoot(dir); err == nil {
-		return root, nil // made while this one waited
+		return root, nil // another process created it meanwhile
 	}
 	aside := dir + ".new"
 	if err := os.RemoveAll(aside); err != nil {
 		return DebianRoot{}, err
 	}
 	defer os.RemoveAll(aside)
-	if err := os.Mkdir(aside, 0o700); err != nil { // closed to others until it is whole
+	if err := os.Mkdir(aside, 0o700); err != nil { // no access for others until it is complete
 		return DebianRoot{}, err
 	}
 	if err := unpackDebian(ctx, aside, packages); err != nil {
@@ -60,7 +60,7 @@ func openDebianRoot(ctx context.Context, cache, name string, packages []string) 
 	return findDebianRoot(dir)
 }
 
-// findRoot returns the root in dir, if it is there.
+// findDebianRoot returns the root in dir, if it exists.
 func findDebianRoot(dir string) (DebianRoot, error) {
 	loaders, err := filepath.Glob(filepath.Join(dir, "usr/lib/*/ld-linux*.so.*"))
 	if err != nil {
@@ -72,9 +72,9 @@ func findDebianRoot(dir string) (DebianRoot, error) {
 	return DebianRoot{dir: dir, loader: loaders[0]}, nil
 }
 
-// unpackSid downloads the packages and all they depend on, and unpacks them below
-// aside. None of their scripts is run, so that no chroot, no mount and no root is
-// needed, and an end in the middle leaves nothing but files.
+// unpackDebian downloads the packages with all dependencies and unpacks them below
+// aside. It runs none of their scripts, so that it needs no chroot, no mount and no
+// root rights, and leaves nothing but files if it is interrupted.
 func unpackDebian(ctx context.Context, aside string, packages []string) error {
 	debs, root := filepath.Join(aside, "debs"), filepath.Join(aside, "root")
 	if err := os.Mkdir(root, 0o755); err != nil {
@@ -96,8 +96,8 @@ func unpackDebian(ctx context.Context, aside string, packages []string) error {
 	return removeSetuid(root)
 }
 
-// disarm takes the special bits from all programs: nobody keeps these up to date, so
-// none of them may run with the rights of its owner.
+// removeSetuid removes the setuid and setgid bits of all programs: nobody updates
+// them, so none may run with its owner's rights.
 func removeSetuid(root string) error {
 	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -114,7 +114,7 @@ func removeSetuid(root string) error {
 	})
 }
 
-// execute runs a program to its end; what it said is in the error.
+// execute runs a program; its output becomes part of the error.
 func execute(ctx context.Context, dir, program string, args ...string) error {
 	path, err := File{program}.locate()
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// startIfInstalled starts a server of which no package of this module has need yet,
-// so that its absence is no fault even in CI. It becomes mandatory there with the
-// first engine that is tested on it: that engine's tests call Redis, PostgreSQL and
-// so on, which fail in CI when the server is missing.
+// startIfInstalled starts a server that no package of this module needs yet, so
+// that CI may lack it. It becomes mandatory with the first engine that is tested on
+// it: that engine's tests call Redis, PostgreSQL and so on, which fail in CI if the
+// server is missing.
 func startIfInstalled(t *testing.T, spec Spec) *Server {
 	t.Helper()
 	if _, _, err := spec.locate(); err != nil {
@@ -21,7 +21,8 @@ func startIfInstalled(t *testing.T, spec Spec) *Server {
 	return Start(t, spec)
 }
 
-// throughAKill runs speak, kills the server, restarts it and runs speak again.
+// beforeAndAfterKill runs speak, kills and restarts the server, and runs speak
+// again.
 func beforeAndAfterKill(t *testing.T, s *Server, speak func(*connection)) {
 	t.Helper()
 	speak(connect(t, s.Addr()))

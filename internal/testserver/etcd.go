@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Etcd starts an etcd of one member, without TLS and users. Its first port is for
-// clients, the second for peers. Data outlives Kill and Restart. Further arguments
-// are for its command line, such as "--quota-backend-bytes=16777216".
+// Etcd starts an etcd with one member, without TLS and users. Its first port is for
+// clients, the second for peers. Data survives Kill and Restart. args are added to
+// its command line, for example "--quota-backend-bytes=16777216".
 func Etcd(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return Start(t, etcd(args...))
@@ -40,13 +40,13 @@ func etcd(args ...string) Spec {
 	}
 }
 
-// etcdReady asks for its health, which is bad until there is a leader.
+// etcdReady checks the health, which is bad until there is a leader.
 func etcdReady(ctx context.Context, s *Server) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr()+"/health", nil)
 	if err != nil {
 		return err
 	}
-	// A transport of its own, so that no connection is left behind.
+	// A separate transport, so that no connection stays open.
 	transport := &http.Transport{DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)

@@ -14,22 +14,22 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// etcdVersion is the version that e2e/etcd/go.mod asks for.
+// etcdVersion is the version in e2e/etcd/go.mod.
 const etcdVersion = "v3.7.3"
 
-// etcdBuildLimit is for downloading and building, the wait for another process that
-// does it included. It takes less than a minute.
+// etcdBuildLimit bounds download and build, including the wait for another process
+// that does it. It usually takes less than a minute.
 const etcdBuildLimit = 5 * time.Minute
 
-// unsynced has an etcd not wait for its disk. Its data outlives Kill and Restart all
-// the same, though not a power cut; a disk that stalls would cost elections.
+// withoutFsync makes etcd not wait for its disk. Data survives Kill and Restart
+// anyway, though not a power cut. A disk that stalls would cause elections.
 const withoutFsync = "--unsafe-no-fsync"
 
-// NewEtcd starts an etcd as [Etcd] does, but a newer one than Debian's, and one that
-// does not wait for its disk unless "--unsafe-no-fsync=false" is given. It is built
-// from its Go module at the first call on a machine and kept in the folder that
-// PAWL_TEST_CACHE names, or else in one of the user's own. Where the module cannot be
-// had the test is skipped, even with CI=true: what lies outside cannot be promised.
+// NewEtcd is like [Etcd], with a newer version than Debian's and without waiting
+// for the disk, unless "--unsafe-no-fsync=false" is given. The first call on a
+// machine builds it from its Go module, in the folder PAWL_TEST_CACHE or one of the
+// user's own. If the module cannot be downloaded the test is skipped, even with
+// CI=true, because the outside world is not under our control.
 func NewEtcd(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return Start(t, newEtcd(t, args...))
@@ -46,26 +46,25 @@ func newEtcd(t testing.TB, args ...string) Spec {
 	return spec
 }
 
-// builtEtcd remembers what became of the build, so that a process tries one that
-// fails only once.
+// builtEtcd caches the result, so that a process does not repeat a failed build.
 var builtEtcd = sync.OnceValues(func() (string, error) {
 	_, self, _, _ := runtime.Caller(0)
 	module := filepath.Join(filepath.Dir(self), "..", "..", "e2e", "etcd")
 	if _, err := os.Stat(filepath.Join(module, "go.mod")); err != nil {
-		return "", err // as in a binary that was built with -trimpath
+		return "", err // for example in a binary that was built with -trimpath
 	}
 	cache, err := debianCacheFolder()
 	if err != nil {
 		return "", err
 	}
-	// Not a test's context: others wait for the same binary.
+	// Not the test's context: other tests wait for the same binary.
 	ctx, cancel := context.WithTimeout(context.Background(), etcdBuildLimit)
 	defer cancel()
 	return buildEtcd(ctx, cache, module)
 })
 
-// buildEtcd returns the binary in cache, and builds it if it is not there. It appears
-// whole or not at all, and is built by one process at a time.
+// buildEtcd returns the binary in cache, and builds it if it is missing. It appears
+// atomically, and only one process builds at a time.
 func buildEtcd(ctx context.Context, cache, module string) (string, error) {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", err
@@ -80,7 +79,7 @@ func buildEtcd(ctx context.Context, cache, module string) (string, error) {
 		return "", fmt.Errorf("another process builds %s: %w", binary, err)
 	}
 	if _, err := os.Stat(binary); err == nil {
-		return binary, nil // built while this one waited
+		return binary, nil // another process built it meanwhile
 	}
 	aside := binary + ".new"
 	defer os.Remove(aside)

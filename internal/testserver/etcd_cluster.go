@@ -15,17 +15,16 @@ import (
 	"time"
 )
 
-// An EtcdCluster is several etcds that elect a leader. Its members are started,
-// stopped and paused one by one; what holds for [NewEtcd] holds for each.
+// An EtcdCluster is several etcd members that elect a leader. Its members can be
+// started, stopped and paused one by one, each like a [NewEtcd].
 type EtcdCluster struct {
 	Members []*Server
 	t       testing.TB
 }
 
-// NewEtcds starts a cluster of n members and returns when all of them serve. A nil
-// reach is a network without faults; otherwise every message of one member to
-// another goes to the address that reach returns for the other's. Further arguments
-// are as for [Etcd].
+// NewEtcds starts a cluster of n members and returns when all of them serve. With a
+// nil reach the network has no faults; otherwise a message from one member to
+// another goes to the address that reach returns. args are as for [Etcd].
 func NewEtcds(t testing.TB, n int, reach Reach, args ...string) *EtcdCluster {
 	t.Helper()
 	spec := newEtcd(t)
@@ -35,13 +34,13 @@ func NewEtcds(t testing.TB, n int, reach Reach, args ...string) *EtcdCluster {
 		ports[i] = FreePort(t)
 		urls[i] = fmt.Sprintf("http://127.0.0.1:%d", ports[i])
 		if reach != nil {
-			// Members send to names through a proxy, of which each has its own: all
-			// must call a member by one URL, and a test must tell who calls.
+			// Each member sends through a proxy of its own: all members must use
+			// the same URL for a member, and a test must know the sender.
 			urls[i] = fmt.Sprintf("http://member%d.invalid:2380", i)
 		}
 	}
 	for i := range n {
-		spec.Ports, spec.Ready = 1, nil // it serves only with a majority of the others
+		spec.Ports, spec.Ready = 1, nil // it only serves with a majority of the others
 		spec.Args = clusterArgs(i, ports[i], urls, args)
 		spec.Env = nil
 		if reach != nil {
@@ -49,7 +48,7 @@ func NewEtcds(t testing.TB, n int, reach Reach, args ...string) *EtcdCluster {
 		}
 		c.Members = append(c.Members, Start(t, spec))
 	}
-	t.Cleanup(func() { // one that is asked to stop looks for a successor, the last for seconds
+	t.Cleanup(func() { // a member that is asked to stop looks for a successor, the last one for seconds
 		for _, s := range c.Members {
 			s.Kill()
 		}
@@ -78,7 +77,7 @@ func clusterArgs(i, port int, urls, args []string) func(*Server) []string {
 	}
 }
 
-// switchboard starts the proxy that member from sends through and returns its URL.
+// peerProxy starts the proxy through which member from sends, and returns its URL.
 func peerProxy(t testing.TB, from int, ports []int, reach Reach) string {
 	way := make(map[string]string, len(ports))
 	for to, port := range ports {
@@ -91,9 +90,9 @@ func peerProxy(t testing.TB, from int, ports []int, reach Reach) string {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", way[r.In.URL.Host]
 		},
-		FlushInterval: -1, // a stream of messages has no end to wait for
+		FlushInterval: -1, // a stream of messages does not end
 		Transport:     transport,
-		ErrorLog:      log.New(io.Discard, "", 0), // a cut connection is what a test wants
+		ErrorLog:      log.New(io.Discard, "", 0), // tests cut connections on purpose
 		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	})
 	t.Cleanup(func() {
@@ -127,14 +126,14 @@ func (c *EtcdCluster) Await() {
 			select {
 			case <-ctx.Done():
 				c.t.Fatalf("member %d of the cluster does not serve: %v", i, err)
-			case <-time.After(20 * time.Millisecond): // nothing tells when it does: ask again
+			case <-time.After(20 * time.Millisecond): // poll: there is no notification
 			}
 		}
 	}
 }
 
-// Leader returns the member that leads, as those of among say that can be asked; all
-// are asked if none is named. It waits until one of them knows.
+// Leader returns the member that the members of among say is leading; by default
+// all are asked. It waits until one of them knows.
 func (c *EtcdCluster) Leader(among ...int) int {
 	c.t.Helper()
 	if len(among) == 0 {
@@ -150,7 +149,7 @@ func (c *EtcdCluster) Leader(among ...int) int {
 				return i
 			}
 		}
-		time.Sleep(20 * time.Millisecond) // an election tells nobody
+		time.Sleep(20 * time.Millisecond) // poll: there is no notification
 	}
 	c.t.Fatal("the cluster elects no leader")
 	return -1
@@ -163,7 +162,7 @@ type status struct {
 	Leader string
 }
 
-// etcdStatus asks a member by the HTTP gateway.
+// etcdStatus asks a member through its HTTP gateway.
 func etcdStatus(ctx context.Context, s *Server) (got status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()

@@ -18,17 +18,17 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what must come; it fails then.
+// testTimeout bounds every wait of a test.
 const testTimeout = 20 * time.Second
 
-// role tells the test binary, started again, to be the server of a test.
+// roleVar makes a child process of the test binary the server of a test.
 const roleVar = "PAWL_TESTSERVER_ROLE"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVar) {
 	case "":
 		flag.Parse()
-		if err := flag.Set("test.parallel", "8"); err != nil { // most tests wait for servers to start, or to elect one
+		if err := flag.Set("test.parallel", "8"); err != nil { // most tests wait for servers to start or to elect a leader
 			panic(err)
 		}
 		os.Exit(m.Run())
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveTiny answers every line with its process id and how often it was started in
-// this folder. The address is its argument.
+// serveFake answers every line with its process id and how often it was started in
+// this folder. Its address is the argument.
 func serveFake() {
 	const counter = "starts"
 	data, _ := os.ReadFile(counter)
@@ -98,7 +98,7 @@ func fakeServer(t testing.TB, what string) Spec {
 	}
 }
 
-// A line is one connection to a tiny server.
+// A connection is a connection to the fake server.
 type connection struct {
 	net.Conn
 	r *bufio.Reader
@@ -155,24 +155,23 @@ func expectDown(t *testing.T, s *Server) {
 	}
 }
 
-// A recorder stands in for a test, so that how it ends can be looked at.
+// A recorder replaces a test, to examine how it ends.
 type recorder struct {
 	testing.TB
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards everything below
 	logged   strings.Builder
 	skipped  bool
 	failed   bool
 	cleanups []func()
 }
 
-// record runs f as a test of its own, cleanups included, and returns what became
-// of it.
+// record runs f as a separate test, including cleanups, and returns its outcome.
 func record(t *testing.T, f func(testing.TB)) *recorder {
 	t.Helper()
 	r := &recorder{TB: t}
 	done := make(chan struct{})
-	go func() { // Fatal and Skip end a goroutine; waited for below
+	go func() { // Fatal and Skip end this goroutine; received below
 		defer close(done)
 		defer func() {
 			for i := len(r.cleanups) - 1; i >= 0; i-- {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"time"
@@ -35,8 +33,8 @@ func (s *Server) launch() error {
 	return s.awaitReady(p)
 }
 
-// awaitReady asks the server until it is ready, has ended or the limit is reached;
-// in the last case it is killed.
+// awaitReady polls the server until it is ready, has ended, or the limit is
+// reached; then it kills the server.
 func (s *Server) awaitReady(p *process) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.spec.StartLimit)
 	defer cancel()
@@ -53,7 +51,7 @@ func (s *Server) awaitReady(p *process) error {
 			return fmt.Errorf("%w: %v", errExited, p.state())
 		case <-ctx.Done():
 			return errors.Join(fmt.Errorf("not ready after %v: %w", s.spec.StartLimit, err), p.kill())
-		case <-time.After(20 * time.Millisecond): // nothing tells when a server is ready: ask again
+		case <-time.After(20 * time.Millisecond): // poll: there is no notification
 		}
 	}
 }
@@ -64,8 +62,8 @@ func (s *Server) probe(ctx context.Context) error {
 	return s.spec.Ready(ctx, s)
 }
 
-// Run runs a program to its end as the server's user and in the server's folder; its
-// output goes to the server's log. It is meant for a spec's Prepare.
+// Run runs a program as the server's user in the server's folder. Its output goes
+// to the server's log. It is meant for a spec's Prepare.
 func (s *Server) Run(ctx context.Context, program string, args ...string) error {
 	log, err := s.openLog()
 	if err != nil {
@@ -96,8 +94,8 @@ func (s *Server) command(log *os.File, program string, args ...string) *exec.Cmd
 		"TMPDIR=" + s.dir,
 		"LANG=C",
 	}, s.spec.Env...)
-	// A file and not a pipe: nobody needs to read along, and what a killed server
-	// wrote last is there.
+	// A file instead of a pipe: it needs no reader, and keeps the last output of a
+	// killed server.
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = attributes(s.user)
 	return cmd
@@ -105,44 +103,4 @@ func (s *Server) command(log *os.File, program string, args ...string) *exec.Cmd
 
 func (s *Server) openLog() (*os.File, error) {
 	return os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-}
-
-// accepts is the probe of a spec that has none.
-func accepts(ctx context.Context, s *Server) error {
-	conn, err := dial(ctx, s)
-	if err != nil {
-		return err
-	}
-	return conn.Close()
-}
-
-// dial connects to the first port of s; the connection is of use until ctx's deadline.
-func dial(ctx context.Context, s *Server) (net.Conn, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", s.Addr())
-	if err != nil {
-		return nil, err
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		conn.SetDeadline(deadline)
-	}
-	return conn, nil
-}
-
-// tail returns the last n bytes of a file, or why there are none.
-func tail(path string, n int64) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return err.Error()
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err.Error()
-	}
-	data, err := io.ReadAll(io.NewSectionReader(f, max(info.Size()-n, 0), n))
-	if err != nil {
-		return err.Error()
-	}
-	return string(data)
 }

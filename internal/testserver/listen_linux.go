@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 )
 
-// listening is how the kernel's tables write the state of a listening socket.
+// listening is the state of a listening socket in the kernel's tables.
 const listening = "0A"
 
-// listens reports whether the process itself listens on port. A probe alone cannot
-// tell: where another program took the port first, that one may answer before the
-// server has found out and ended.
+// listens reports whether the process itself listens on port. A probe is not
+// enough: if another program took the port first, that one may answer before the
+// server has noticed and ended.
 func (p *process) listens(port int) bool {
 	inodes := map[string]bool{}
 	for _, table := range []string{"tcp", "tcp6"} {
@@ -30,18 +30,17 @@ func (p *process) listens(port int) bool {
 	return false
 }
 
-// listeners returns the inodes of the sockets of a table that listen on port. The
-// kernel writes those that listen first; behind them may be thousands of connections
-// that other tests have had.
+// listeners returns the inodes of the sockets in table that listen on port. The
+// kernel writes listening sockets first; thousands of old connections may follow.
 func listeners(table string, port int) (inodes []string) {
 	f, err := os.Open(table)
 	if err != nil {
-		return nil // no IPv6, no table
+		return nil // without IPv6 there is no table
 	}
 	defer f.Close()
 	suffix := fmt.Appendf(nil, ":%04X", port)
 	rows := bufio.NewScanner(f)
-	for rows.Scan(); rows.Scan(); { // the first is the heading
+	for rows.Scan(); rows.Scan(); { // the first line is the heading
 		// Number, local and remote address, state, six more, then the inode at 9.
 		fields := bytes.Fields(rows.Bytes())
 		if len(fields) < 10 || string(fields[3]) != listening {

@@ -2,7 +2,6 @@
 
 package testserver
 
-// listens takes the word of the probe: there is no way to ask that serves all
-// systems. A program that takes the port in the moment before the server does may
-// then be taken for it.
+// listens trusts the probe, because there is no portable way to check. A program
+// that takes the port just before the server may be mistaken for it.
 func (p *process) listens(int) bool { return true }

@@ -10,8 +10,8 @@ import (
 )
 
 // MariaDB starts a MariaDB with the user "root", no password, and no database of
-// its own. Data outlives Kill and Restart, though not a power cut. Further arguments
-// are for its command line, such as "--max-connections=10".
+// its own. Data survives Kill and Restart, though not a power cut. args are added
+// to its command line, for example "--max-connections=10".
 func MariaDB(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return Start(t, mariaDB(args...))
@@ -41,7 +41,7 @@ func mariaDB(args ...string) Spec {
 				"--socket=" + filepath.Join(s.Dir(), "socket"),
 				"--pid-file=" + filepath.Join(s.Dir(), "pid"),
 				"--skip-name-resolve",
-				"--innodb-flush-log-at-trx-commit=2", // only a crash of the whole machine could tell
+				"--innodb-flush-log-at-trx-commit=2", // makes a difference only if the whole machine crashes
 			}, args...)
 		},
 		Ready: mariaDBReady,

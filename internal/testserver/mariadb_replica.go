@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// MariaDBReplica starts a MariaDB, as [MariaDB] does, that follows the one at primary
-// asynchronously and takes no writes. The primary must have been started with
-// "--log-bin" and "--server-id=1". The address may be that of a proxy, so that a test
-// can cut the link. "STOP SLAVE" and "SET GLOBAL read_only = OFF" make it a primary.
-// Further arguments are for its command line.
+// MariaDBReplica starts a MariaDB, like [MariaDB], that replicates from primary
+// asynchronously and is read-only. The primary must run with "--log-bin" and
+// "--server-id=1". Its address may be that of a proxy, so that a test can cut the
+// connection. "STOP SLAVE" and "SET GLOBAL read_only = OFF" make the replica a
+// primary. args are added to its command line.
 func MariaDBReplica(t testing.TB, primary string, args ...string) *Server {
 	t.Helper()
 	spec := mariaDB(args...)

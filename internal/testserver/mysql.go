@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// MySQL starts a MySQL of Debian unstable with the user "root", no password, and no
-// database of its own. Data outlives Kill and Restart, though not a power cut.
-// Further arguments are for its command line, such as "--max-connections=10". See
-// [Sid] for where it comes from.
+// MySQL starts a MySQL from Debian unstable with the user "root", no password, and
+// no database of its own. Data survives Kill and Restart, though not a power cut.
+// args are added to its command line, for example "--max-connections=10". See
+// [DebianUnstable] for where it comes from.
 func MySQL(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return Start(t, mySQL(DebianUnstable(t, "mysql-server-core"), args...))
@@ -18,7 +18,7 @@ func MySQL(t testing.TB, args ...string) *Server {
 
 func mySQL(root DebianRoot, args ...string) Spec {
 	const program = "usr/sbin/mysqld"
-	// What it would look for in the system's own folders.
+	// By default it would search the system's folders.
 	folders := func(s *Server) []string {
 		return []string{
 			"--no-defaults", // must come first
@@ -47,7 +47,7 @@ func mySQL(root DebianRoot, args ...string) Spec {
 				"--pid-file="+filepath.Join(s.Dir(), "pid"),
 				"--mysqlx=OFF",
 				"--skip-log-bin",
-				"--innodb-flush-log-at-trx-commit=2", // only a crash of the whole machine could tell
+				"--innodb-flush-log-at-trx-commit=2", // makes a difference only if the whole machine crashes
 			), args...)...)
 		},
 		Ready: mariaDBReady,

@@ -11,19 +11,19 @@ import (
 	"testing"
 )
 
-// ErrSkipped says that what ran outside a test would have skipped it.
+// ErrSkipped says that a function run by RunOutsideTest skipped.
 var ErrSkipped = errors.New("skipped")
 
-// Outside runs f as a test is run, for a program that is not one, such as a
-// benchmark of several servers, or for servers that several tests share: what f
-// starts ends when f does. A failure and a skip are errors here, and both end f; what
-// is logged goes to stderr when f has failed. The text of a skip is its error's, and
-// errors.Is knows it by ErrSkipped.
+// RunOutsideTest runs f like a test, for programs that are not tests, such as a
+// benchmark, or for servers that several tests share: everything that f starts ends
+// with f. A failure or a skip ends f and is returned as an error; log output goes
+// to stderr if f fails. The text of a skip is the error's text, and errors.Is
+// reports ErrSkipped.
 func RunOutsideTest(f func(t testing.TB)) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &fakeTest{ctx: ctx}
 	done := make(chan struct{})
-	go func() { // Fatal and Skip end a goroutine; waited for below
+	go func() { // Fatal and Skip end this goroutine; received below
 		defer close(done)
 		defer t.runCleanups()
 		defer cancel() // before the cleanups, as in a test
@@ -36,13 +36,13 @@ func RunOutsideTest(f func(t testing.TB)) error {
 	return t.err
 }
 
-// An outside stands in for a test where there is none. What it does not define is
-// not for servers, and panics.
+// A fakeTest replaces a test where there is none. Methods that it does not define
+// are not needed by servers and panic.
 type fakeTest struct {
 	testing.TB
 	ctx context.Context
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards everything below
 	cleanups []func()
 	logged   strings.Builder
 	err      error
@@ -76,7 +76,7 @@ func (o *fakeTest) Fatalf(format string, args ...any) { o.end(fmt.Sprintf(format
 func (o *fakeTest) Skip(args ...any)                 { o.fail(skip(fmt.Sprint(args...))); runtime.Goexit() }
 func (o *fakeTest) Skipf(format string, args ...any) { o.Skip(fmt.Sprintf(format, args...)) }
 
-// A skip is why a test would have been skipped.
+// A skip is the reason of a skipped test.
 type skip string
 
 func (s skip) Error() string        { return string(s) }
@@ -103,7 +103,7 @@ func (o *fakeTest) end(text string) {
 	runtime.Goexit()
 }
 
-// clean runs the cleanups, the last first; they may add others.
+// runCleanups runs the cleanups, last first. They may add more.
 func (o *fakeTest) runCleanups() {
 	for {
 		o.mu.Lock()

@@ -23,7 +23,7 @@ func TestAServerOutsideATestEndsWithTheFunction(t *testing.T) {
 	}
 }
 
-// Not parallel, as it changes the environment.
+// Not parallel, because it changes the environment.
 func TestOutsideATestAMissingServerIsAnError(t *testing.T) {
 	t.Setenv("CI", "")
 	spec := Spec{Name: "nothing", Package: "nothing-server", Binary: File{"pawl-no-such-server"}}

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// dying asks TestDies to be the test that panics.
+// panicVar makes TestDies the process that panics.
 const panicVar = "PAWL_TESTSERVER_DYING"
 
-// The panic must be one that no test framework catches: that of a goroutine.
+// The panic is in a goroutine, where no test framework can recover it.
 func TestAServerDiesWithAPanickingTestBinary(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
@@ -42,16 +42,16 @@ func TestAServerDiesWithAPanickingTestBinary(t *testing.T) {
 	if addr == "" {
 		t.Fatal("the other test binary started no server")
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) }) // who panics cleans up nothing
+	t.Cleanup(func() { os.RemoveAll(dir) }) // a process that panics does not clean up
 	c := connect(t, addr)
 	if _, _, err := c.ask(); err != nil {
 		t.Fatal(err)
 	}
-	in.Close() // now it panics
+	in.Close() // makes it panic
 	if err := cmd.Wait(); err == nil {
 		t.Fatal("the other test binary did not panic")
 	}
-	// The end of the connection tells of the end of the process.
+	// The connection ends when the process ends.
 	if b, err := c.r.ReadByte(); err == nil || os.IsTimeout(err) {
 		t.Errorf("read %q, %v from a server that should be dead", b, err)
 	}
@@ -59,7 +59,7 @@ func TestAServerDiesWithAPanickingTestBinary(t *testing.T) {
 
 func TestDies(t *testing.T) {
 	if os.Getenv(panicVar) == "" {
-		return // it is half of the test above
+		return // it is the child process of the test above
 	}
 	s := Start(t, fakeServer(t, "tiny"))
 	fmt.Printf("serves %s %s\n", s.Addr(), s.Dir())

@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// given holds the ports in use by the servers of this process, running or not: a
-// server that is down keeps its port for its restart.
+// usedPorts are the ports of this process's servers, running or not: a server that
+// is down keeps its port for a restart.
 var usedPorts = struct {
 	mu    sync.Mutex // guards ports
 	ports map[int]bool
 }{ports: map[int]bool{}}
 
-// FreePort returns a port of 127.0.0.1 that nothing listens on, and that no other
-// call in this process returns until the test has ended. Another process may take
-// it before the caller does, but no connection will: it is below the ports that
-// systems give to those, which a server that is down could not have back.
+// FreePort returns an unused port of 127.0.0.1 that no other call in this process
+// returns until the test has ended. Another process may take it before the caller
+// does, but no outgoing connection will: it is below the ephemeral ports. A stopped
+// server could not get such a port back.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	const first, last = 10_000, 32_767
@@ -54,7 +54,7 @@ func releasePort(port int) {
 	delete(usedPorts.ports, port)
 }
 
-// free reports whether a server could listen on port now.
+// canListen reports whether a server could listen on port now.
 func canListen(port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // PostgreSQL starts a PostgreSQL with the user "postgres", no password, and the
-// database "postgres". Data outlives Kill and Restart, though not a power cut.
-// Further arguments are for its command line, such as "-c", "max_connections=10".
+// database "postgres". Data survives Kill and Restart, though not a power cut. args
+// are added to its command line, for example "-c", "max_connections=10".
 func PostgreSQL(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return Start(t, postgreSQL(args...))
@@ -27,7 +27,8 @@ func postgreSQL(args ...string) Spec {
 		Binary:  File{"postgres", "/usr/lib/postgresql/*/bin/postgres"},
 		Users:   []string{"postgres", "nobody"},
 		Prepare: func(ctx context.Context, s *Server) error {
-			// Of the same version: beside the real binary, not beside a link to it.
+			// initdb of the same version is next to the real binary, not next to a
+			// link to it.
 			program, err := filepath.EvalSymlinks(s.Binary())
 			if err != nil {
 				return err
@@ -46,17 +47,17 @@ func postgreSQL(args ...string) Spec {
 				"-h", "127.0.0.1",
 				"-p", strconv.Itoa(s.Port()),
 				"-c", "unix_socket_directories=",
-				"-c", "fsync=off", // only a crash of the whole machine could tell
+				"-c", "fsync=off", // makes a difference only if the whole machine crashes
 			}, args...)
 		},
 		Ready: postgreSQLReady,
-		// At SIGTERM it would wait until the last client has gone.
+		// SIGTERM would wait until the last client has disconnected.
 		StopSignal: syscall.SIGINT,
 	}
 }
 
-// postgreSQLReady logs in: a server that starts or recovers takes connections too,
-// and answers them with an error.
+// postgreSQLReady logs in: a server that starts or recovers accepts connections
+// too, and answers with an error.
 func postgreSQLReady(ctx context.Context, s *Server) error {
 	conn, err := dial(ctx, s)
 	if err != nil {
@@ -72,7 +73,7 @@ func postgreSQLReady(ctx context.Context, s *Server) error {
 	}
 	r := bufio.NewReader(conn)
 	for {
-		var head [5]byte // the kind of message and its length, which counts itself
+		var head [5]byte // the kind of message, and its length, which includes itself
 		if _, err := io.ReadFull(r, head[:]); err != nil {
 			return err
 		}

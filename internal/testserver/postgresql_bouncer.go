@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// PgBouncer starts a PgBouncer before a PostgreSQL that hands out connections by mode:
-// "session", or "transaction" as it is mostly used, where what a session would remember
-// is lost or somebody else's. It has the server's users and databases, and no password.
+// PgBouncer starts a PgBouncer in front of a PostgreSQL. mode is "session", or
+// "transaction", the usual one, in which session state is lost or belongs to
+// another client. It has the server's users and databases, and no password.
 func PgBouncer(t testing.TB, server *Server, mode string) *Server {
 	t.Helper()
 	return Start(t, Spec{

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// PostgreSQLReplica starts a PostgreSQL, as [PostgreSQL] does, that follows the one
-// at primary asynchronously. The address may be that of a proxy, so that a test can
-// cut the link. "SELECT pg_promote()" makes it a primary. Further arguments are for
+// PostgreSQLReplica starts a PostgreSQL, like [PostgreSQL], that replicates from
+// primary asynchronously. The address may be that of a proxy, so that a test can
+// cut the connection. "SELECT pg_promote()" makes it a primary. args are added to
 // its command line.
 func PostgreSQLReplica(t testing.TB, primary string, args ...string) *Server {
 	t.Helper()

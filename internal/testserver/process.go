@@ -12,18 +12,18 @@ import (
 // A process is one run of a program.
 type process struct {
 	cmd    *exec.Cmd
-	exited chan struct{} // closed by begin's goroutine when the process is waited for
-	err    error         // of Wait; to be read once exited is closed
+	exited chan struct{} // closed by startProcess's goroutine when the process has been waited for
+	err    error         // of Wait; read after exited is closed
 }
 
-// begin starts cmd. Who ends the process waits for exited.
+// startProcess starts cmd. The caller ends it and waits for exited.
 func startProcess(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)
-	// Linux sends the parent death signal when the thread that made the child ends,
-	// not the whole parent. Threads of Go can end early: one does when a goroutine
-	// that was locked to it returns. So this goroutine keeps the thread for itself
-	// until the child has ended, and no longer. Stop, kill and Run wait for that.
+	// Linux sends the parent death signal when the thread that created the child
+	// ends, not the whole parent. Go's threads can end early: one does when a
+	// goroutine that was locked to it returns. So this goroutine keeps its thread
+	// until the child has ended. Stop, kill and Run wait for that.
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -51,15 +51,16 @@ func (p *process) ended() bool {
 	}
 }
 
-// state says how an ended process ended.
+// state describes how a process ended.
 func (p *process) state() string { return p.cmd.ProcessState.String() }
 
-// stop asks the process to end and waits; past the limit it kills and says so.
+// stop asks the process to end and waits. After limit it kills the process and
+// returns an error.
 func (p *process) stop(ask os.Signal, limit time.Duration) error {
 	if err := p.signal(ask); err != nil {
 		return errors.Join(err, p.kill())
 	}
-	// A stopped process takes no signal before it goes on.
+	// A stopped process handles signals only after it continues.
 	if err := p.resume(); err != nil {
 		return errors.Join(err, p.kill())
 	}
@@ -71,7 +72,8 @@ func (p *process) stop(ask os.Signal, limit time.Duration) error {
 	}
 }
 
-// kill ends the process and waits for it; one that has ended is no error.
+// kill kills the process and waits for it. It is no error if the process has
+// already ended.
 func (p *process) kill() error {
 	if err := p.signal(os.Kill); err != nil {
 		return err
@@ -80,8 +82,9 @@ func (p *process) kill() error {
 	return nil
 }
 
-// signal sends sig; a process that has ended is no error. It cannot reach a later
-// process of the same id, because os.Process knows whether its own was waited for.
+// signal sends sig. It is no error if the process has already ended. It cannot
+// reach a later process with the same id, because os.Process knows whether its own
+// was waited for.
 func (p *process) signal(sig os.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("signal %v: %w", sig, err)

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// attributes has the process run as u and die with the thread that starts it.
+// attributes makes the process run as u and die with the thread that starts it.
 func attributes(u *user) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Credential: u.credential()}
 }
 
-// awaitStopped waits until all threads stand still: the signal only asks for it.
+// awaitStopped waits until all threads have stopped: the signal only requests it.
 func (p *process) awaitStopped() error {
 	for begun := time.Now(); ; {
 		if p.ended() {
@@ -27,7 +27,7 @@ func (p *process) awaitStopped() error {
 		if time.Since(begun) > 10*time.Second {
 			return fmt.Errorf("%d threads still run", running)
 		}
-		time.Sleep(time.Millisecond) // the kernel tells of a stop only to who waits for the end too
+		time.Sleep(time.Millisecond) // poll: the kernel reports a stop only to wait(2)
 	}
 }
 
@@ -40,7 +40,7 @@ func (p *process) running() int {
 		if err != nil {
 			continue // this thread has ended
 		}
-		// The state follows the name, which may itself contain anything.
+		// The state follows the name, which may contain anything.
 		_, state, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
 		if !bytes.HasPrefix(state, []byte("T")) {
 			running++

@@ -15,10 +15,10 @@ func attributes(*user) *syscall.SysProcAttr { return nil }
 
 func (p *process) pause() error { return errors.ErrUnsupported }
 
-// resume has nothing to do where nothing can be paused.
+// resume does nothing, because pause is not supported.
 func (p *process) resume() error { return nil }
 
-// A user is nobody here: a server runs as who runs the test.
+// A user is unused: servers run as the test's user.
 type user struct{}
 
 func pickUser([]string) (*user, error) { return nil, nil }

@@ -4,7 +4,7 @@ package testserver
 
 import "syscall"
 
-// terminate asks a process for an orderly end.
+// terminate asks a process to end.
 const terminate = syscall.SIGTERM
 
 func (p *process) pause() error {

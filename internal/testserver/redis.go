@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Redis starts a Redis without persistence: a restart loses all data. Further
-// arguments are settings for its command line that overrule this, such as
-// "--appendonly", "yes".
+// Redis starts a Redis without persistence: a restart loses all data. args are
+// added to its command line and override the defaults, for example "--appendonly",
+// "yes".
 func Redis(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return Start(t, redis(args...))
@@ -29,7 +29,7 @@ func redis(args ...string) Spec {
 				"--daemonize", "no",
 				"--save", "",
 				"--appendonly", "no",
-				"--repl-diskless-sync-delay", "0", // a first replica need not wait for others
+				"--repl-diskless-sync-delay", "0", // the first replica need not wait for others
 			}, args...)
 		},
 		Ready: redisReady,
@@ -51,7 +51,7 @@ func redisReady(ctx context.Context, s *Server) error {
 	if _, err := io.ReadFull(conn, answer); err != nil {
 		return err
 	}
-	// With a password set the refusal still comes from a server that serves.
+	// If a password is required, the refusal also comes from a working server.
 	if string(answer) != pong && string(answer) != "-NOAUTH" {
 		return fmt.Errorf("PING answered %q", answer)
 	}

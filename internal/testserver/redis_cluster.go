@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Slots is how many slots a cluster has.
+// Slots is the number of slots of a cluster.
 const Slots = 16384
 
 // A Cluster is a Redis Cluster of masters without replicas.
@@ -20,8 +20,8 @@ type Cluster struct {
 	id map[*Server]string
 }
 
-// RedisCluster starts a cluster of three masters, as [Redis] does, with the slots in
-// equal parts, and returns when all agree that it is well. The arguments are for
+// RedisCluster starts a cluster of three masters, each like [Redis], with equal
+// shares of the slots, and returns when all agree that it is healthy. args apply to
 // all three. A node that is silent for five seconds counts as failed.
 func RedisCluster(t testing.TB, args ...string) *Cluster {
 	t.Helper()
@@ -31,7 +31,8 @@ func RedisCluster(t testing.TB, args ...string) *Cluster {
 		s := Start(t, clusterNode(args...))
 		c.Nodes = append(c.Nodes, s)
 		c.id[s] = fmt.Sprint(must(t, s.Addr(), "CLUSTER", "MYID"))
-		// Nodes that meet with the same epoch would first have to settle that.
+		// Nodes that meet with the same epoch would have to resolve the conflict
+		// first.
 		must(t, s.Addr(), "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		must(t, s.Addr(), "CLUSTER", "ADDSLOTSRANGE",
 			strconv.Itoa(i*Slots/nodes), strconv.Itoa((i+1)*Slots/nodes-1))
@@ -52,7 +53,7 @@ func (c *Cluster) Addrs() (addrs []string) {
 	return addrs
 }
 
-// AwaitOK waits until every node knows all others and says that every slot is
+// AwaitOK waits until every node knows all others and reports that every slot is
 // served. It must be called from the test's own goroutine.
 func (c *Cluster) AwaitOK() {
 	c.t.Helper()
@@ -79,13 +80,13 @@ func (c *Cluster) AwaitOK() {
 func clusterNode(args ...string) Spec {
 	spec := redis(args...)
 	settings := spec.Args
-	spec.Ports = 2 // clients, and the other nodes: port + 10000 need not be free, nor exist
+	spec.Ports = 2 // for clients and for the other nodes: port + 10000 may be taken or out of range
 	spec.Args = func(s *Server) []string {
 		return append([]string{
 			"--cluster-enabled", "yes",
 			"--cluster-config-file", filepath.Join(s.Dir(), "nodes.conf"),
 			"--cluster-port", strconv.Itoa(s.Ports()[1]),
-			"--cluster-node-timeout", "5000", // a loaded machine must not look like a failure
+			"--cluster-node-timeout", "5000", // so that a loaded machine does not look like a failure
 		}, settings(s)...)
 	}
 	return spec

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// RedisReplica starts a Redis, as [Redis] does, that copies the one at master, and
-// returns when it has everything that was there. The address may be that of a proxy,
-// so that a test can cut the link. Whom it copies outlives a restart, also if that
-// was changed by CONFIG REWRITE, as a sentinel does.
+// RedisReplica starts a Redis, like [Redis], that replicates from master, and
+// returns when it has a full copy. The address may be that of a proxy, so that a
+// test can cut the connection. A restart keeps its master, even one that CONFIG
+// REWRITE has changed, as a sentinel does.
 func RedisReplica(t testing.TB, master string, args ...string) *Server {
 	t.Helper()
 	s := Start(t, replica(master, args...))
@@ -26,8 +26,8 @@ func RedisReplica(t testing.TB, master string, args ...string) *Server {
 func replica(master string, args ...string) Spec {
 	spec := redis(args...)
 	settings := spec.Args
-	// In a file, unlike the rest: on the command line it would undo at a restart what
-	// a sentinel has changed.
+	// In a file, unlike the other settings: on the command line it would undo a
+	// sentinel's change at a restart.
 	file := func(s *Server) string { return filepath.Join(s.Dir(), "redis.conf") }
 	spec.Prepare = func(_ context.Context, s *Server) error {
 		text := ""
@@ -44,7 +44,7 @@ func replica(master string, args ...string) Spec {
 	return spec
 }
 
-// expectInfo compares lines of what INFO tells.
+// expectInfo compares lines of the INFO reply.
 func expectInfo(ctx context.Context, addr, section string, lines ...string) error {
 	answer, err := ask(ctx, addr, "INFO", section)
 	if err != nil {
@@ -59,8 +59,8 @@ func expectInfo(ctx context.Context, addr, section string, lines ...string) erro
 	return nil
 }
 
-// expectReplicas looks for n replicas that have all the master's data. One that is
-// still loading it is connected too.
+// expectReplicas checks that n replicas have all of the master's data. A replica
+// that is still loading is connected too.
 func expectReplicas(ctx context.Context, master string, n int) error {
 	answer, err := ask(ctx, master, "INFO", "replication")
 	if err != nil {

@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// SentinelName is what the sentinels of [RedisSentinel] call their master.
+// SentinelName is the name of the master in [RedisSentinel].
 const SentinelName = "pawl"
 
-// A Sentinel is a Redis with replicas and the sentinels that watch it.
+// A Sentinel is a Redis with replicas and the sentinels that monitor it.
 type Sentinel struct {
-	Nodes     []*Server // the first was the master in the beginning
+	Nodes     []*Server // the first is the initial master
 	Sentinels []*Server
 
 	t testing.TB
 }
 
-// RedisSentinel starts a Redis master with two replicas, as [RedisReplica] does, and
-// three sentinels of which two must agree, and returns when all know each other.
-// The arguments are for the three nodes. A master that is silent for two seconds is
-// replaced; about three seconds after its end there is another.
+// RedisSentinel starts a Redis master with two replicas, like [RedisReplica], and
+// three sentinels with a quorum of two, and returns when all know each other. args
+// apply to the three nodes. A master that is silent for two seconds is replaced;
+// there is a new one about three seconds after its end.
 func RedisSentinel(t testing.TB, args ...string) *Sentinel {
 	t.Helper()
 	master := Start(t, replica("", args...))
@@ -52,8 +52,8 @@ func (c *Sentinel) Addrs() (addrs []string) {
 	return addrs
 }
 
-// AwaitMaster waits until all sentinels that run agree on a master other than the
-// given ones, which itself knows that it is one, and returns it. It must be called
+// AwaitMaster waits until all running sentinels agree on a master other than the
+// given ones and that node knows that it is one, and returns it. It must be called
 // from the test's own goroutine.
 func (c *Sentinel) AwaitMaster(other ...*Server) *Server {
 	c.t.Helper()
@@ -73,8 +73,8 @@ func (c *Sentinel) AwaitMaster(other ...*Server) *Server {
 	return master
 }
 
-// AwaitReplicas waits until the given node is a master that n replicas follow. It
-// must be called from the test's own goroutine.
+// AwaitReplicas waits until the node is a master with n replicas. It must be called
+// from the test's own goroutine.
 func (c *Sentinel) AwaitReplicas(master *Server, n int) {
 	c.t.Helper()
 	await(c.t, "replicas", func(ctx context.Context) error { return expectReplicas(ctx, master.Addr(), n) })
@@ -124,7 +124,7 @@ func sentinel(master *Server) Spec {
 		Package: "redis-server",
 		Binary:  File{"redis-server"},
 		Prepare: func(_ context.Context, s *Server) error {
-			// A file of its own, because it writes there what it learns.
+			// A separate file, because the sentinel writes its state into it.
 			return os.WriteFile(file(s), fmt.Appendf(nil, `bind 127.0.0.1
 port %[1]d
 sentinel monitor %[3]s 127.0.0.1 %[2]d 2
@@ -140,7 +140,7 @@ sentinel parallel-syncs %[3]s 2
 	}
 }
 
-// expectFields compares what a sentinel tells of its master.
+// expectFields compares what a sentinel reports about its master.
 func expectFields(ctx context.Context, addr string, want map[string]string) error {
 	answer, err := ask(ctx, addr, "SENTINEL", "MASTER", SentinelName)
 	if err != nil {

@@ -12,7 +12,7 @@ func (c *Cluster) Slot(key string) int {
 	return int(slot)
 }
 
-// Owner returns the node that serves a slot, as the nodes themselves tell.
+// Owner returns the node that serves a slot, according to the nodes.
 func (c *Cluster) Owner(slot int) *Server {
 	c.t.Helper()
 	ranges, _ := must(c.t, c.Nodes[0].Addr(), "CLUSTER", "SLOTS").([]any)
@@ -33,17 +33,17 @@ func (c *Cluster) Owner(slot int) *Server {
 	return nil
 }
 
-// A Move takes one slot from one node to another, in the three steps in which an
-// operator does it, so that a test can look in between. All of its methods must be
-// called from the test's own goroutine.
+// A Move moves one slot to another node, in the three steps of an operator, so that
+// a test can act in between. All its methods must be called from the test's own
+// goroutine.
 type Move struct {
 	c        *Cluster
 	slot     int
 	from, to *Server
 }
 
-// BeginMove opens a slot: its owner answers ASK for keys of the slot that it does not
-// have, and goes on to serve those it has.
+// BeginMove opens a slot: its owner answers ASK for keys of the slot that it does
+// not have, and still serves those it has.
 func (c *Cluster) BeginMove(slot int, to *Server) *Move {
 	c.t.Helper()
 	m := &Move{c: c, slot: slot, from: c.Owner(slot), to: to}
@@ -52,15 +52,15 @@ func (c *Cluster) BeginMove(slot int, to *Server) *Move {
 	return m
 }
 
-// Keys takes over the keys that are there now, and returns them. From then on they
-// too are answered with ASK.
+// Keys moves the keys that exist now and returns them. From then on they are
+// answered with ASK too.
 func (m *Move) Keys() (keys []string) {
 	m.c.t.Helper()
 	return m.Some(1000)
 }
 
-// Some takes over at most n of the keys that are there now, as an operator's tool
-// does, and returns them.
+// Some moves at most n of the keys that exist now, as an operator's tool does, and
+// returns them.
 func (m *Move) Some(n int) (keys []string) {
 	m.c.t.Helper()
 	answer, _ := must(m.c.t, m.from.Addr(), "CLUSTER", "GETKEYSINSLOT", strconv.Itoa(m.slot), strconv.Itoa(n)).([]any)
@@ -75,14 +75,15 @@ func (m *Move) Some(n int) (keys []string) {
 	return keys
 }
 
-// Finish takes over what keys are left and closes the slot: its old owner answers
-// MOVED from then on.
+// Finish moves the remaining keys and closes the slot: its old owner answers MOVED
+// from then on.
 func (m *Move) Finish() {
 	m.c.t.Helper()
 	for len(m.Keys()) > 0 {
-		continue // some may have been made meanwhile
+		continue // more may have been created meanwhile
 	}
-	// The new owner first: a slot without an owner would be lost if this ended here.
+	// The new owner first: if this ended here, a slot without an owner would be
+	// lost.
 	m.set(m.to, "NODE", m.c.id[m.to])
 	for _, s := range m.c.Nodes {
 		if s != m.to {
@@ -91,7 +92,7 @@ func (m *Move) Finish() {
 	}
 }
 
-// Move takes a slot and its keys to another node.
+// Move moves a slot and its keys to another node.
 func (c *Cluster) Move(slot int, to *Server) {
 	c.t.Helper()
 	c.BeginMove(slot, to).Finish()

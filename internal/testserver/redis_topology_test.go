@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// needRedis is startIfInstalled for a test that starts several.
+// needRedis is startIfInstalled for a test that starts several servers.
 func needRedis(t *testing.T) {
 	t.Helper()
 	if _, _, err := redis().locate(); err != nil {
@@ -74,7 +74,7 @@ func TestSentinelsReplaceADeadMaster(t *testing.T) {
 	expect(t, second, "v", "GET", "k")
 	expect(t, second, "OK", "SET", "k", "w")
 
-	// Who comes back is made a replica, and stays one.
+	// A master that comes back becomes a replica and stays one.
 	first.Restart()
 	c.AwaitReplicas(second, 2)
 	t.Logf("two replicas again after %v", time.Since(begun).Round(time.Millisecond))

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// A refusal is an error that a Redis answered.
+// A refusal is an error reply of Redis.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// ask sends one command to the Redis at addr, over a connection of its own. The
+// ask sends one command to the Redis at addr over a connection of its own. The
 // answer is a string, an int64, a []any of answers, or nil.
 func ask(ctx context.Context, addr string, command ...string) (any, error) {
 	var dialer net.Dialer
@@ -65,7 +65,7 @@ func readAnswer(r *bufio.Reader) (any, error) {
 	case kind == ':':
 		return n, nil
 	case n < 0:
-		return nil, nil // nothing there
+		return nil, nil // a null reply
 	case kind == '$':
 		body := make([]byte, n+2)
 		if _, err := io.ReadFull(r, body); err != nil {
@@ -82,7 +82,7 @@ func readAnswers(r *bufio.Reader, n int) (answers []any, err error) {
 	for range n {
 		answer, err := readAnswer(r)
 		if inner := refusal(""); errors.As(err, &inner) {
-			answer, err = inner, nil // of one command among several
+			answer, err = inner, nil // the error of one command among several
 		}
 		if err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func readAnswers(r *bufio.Reader, n int) (answers []any, err error) {
 	return answers, nil
 }
 
-// must sends a command that a test cannot do without.
+// must sends a command that has to succeed.
 func must(t testing.TB, addr string, command ...string) any {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -104,10 +104,10 @@ func must(t testing.TB, addr string, command ...string) any {
 	return answer
 }
 
-// settle is how long servers may take to agree with each other.
+// agreeLimit is how long servers may take to agree.
 const agreeLimit = time.Minute
 
-// await asks until a state of several servers has come about.
+// await polls until several servers have reached a state.
 func await(t testing.TB, what string, look func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), agreeLimit)
@@ -124,7 +124,7 @@ func await(t testing.TB, what string, look func(ctx context.Context) error) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%s: not after %v: %v", what, agreeLimit, err)
-		case <-time.After(10 * time.Millisecond): // servers tell nobody what they agree on
+		case <-time.After(10 * time.Millisecond): // poll: there is no notification
 		}
 	}
 }

@@ -1,52 +1,29 @@
 // Package testserver starts real servers for tests, on free ports of 127.0.0.1 and
 // in temporary folders, and ends them with the test.
 //
-// It never touches a server it did not start: signals go to the one process that
-// was started, through the handle from its start, and to none of its children.
-// On Linux a server dies with the test binary, whatever ends that; elsewhere a
-// test binary that is killed leaves its servers behind.
+// It never touches a server that it did not start: it signals only the process that
+// it started, through the handle from its start, and none of its children. On Linux
+// a server dies with the test binary, however that ends; elsewhere a test binary
+// that is killed leaves its servers behind.
 //
-// A test whose server is not installed is skipped, with the name of the Debian
-// package that brings it; with CI=true in the environment it fails instead.
+// If a server is not installed its test is skipped, with the name of the Debian
+// package; with CI=true in the environment the test fails instead.
 package testserver
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 )
 
-// A Server is a process that a test has started. [Start] makes it.
-//
-// Its methods may be called from any goroutine while the test runs. A failure of
-// theirs fails the test with Errorf.
-type Server struct {
-	t      testing.TB
-	spec   Spec
-	binary string
-	beside []string
-	user   *user // nil: that of the test
-	ports  []int
-	dir    string
-
-	turn sync.Mutex // held by Stop, Kill, Restart, Pause and Resume, one at a time
-
-	mu      sync.Mutex // guards process
-	process *process   // the last one started; it may have ended
-}
-
-// Start starts a server and returns when it is ready. The server is stopped and its
-// folder removed when the test ends; if the test has failed, the end of the
-// server's log is logged first. Where another program takes the chosen port before
-// the server does, other ports are tried.
+// Start starts a server and returns when it is ready. At the end of the test the
+// server is stopped and its folder removed; if the test has failed, the end of the
+// server's log is logged first. If another program takes the chosen port before the
+// server does, Start tries other ports.
 func Start(t testing.TB, spec Spec) *Server {
 	t.Helper()
 	spec = spec.withDefaults()
@@ -68,7 +45,7 @@ func Start(t testing.TB, spec Spec) *Server {
 	}
 }
 
-// absent ends a test that something is missing for.
+// skipOrFail ends a test whose server is missing.
 func skipOrFail(t testing.TB, err error) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -77,25 +54,7 @@ func skipOrFail(t testing.TB, err error) {
 	t.Skip(err)
 }
 
-// Addr returns the address of the server's first port, as host:port.
-func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port())) }
-
-// Port returns the server's first port. It stays the same over a Restart.
-func (s *Server) Port() int { return s.ports[0] }
-
-// Ports returns all ports the spec asked for.
-func (s *Server) Ports() []int { return slices.Clone(s.ports) }
-
-// Dir returns the server's folder. It stays the same over a Restart.
-func (s *Server) Dir() string { return s.dir }
-
-// Binary returns the path of the server's program.
-func (s *Server) Binary() string { return s.binary }
-
-// Beside returns the path found for the i-th file of the spec's Beside.
-func (s *Server) Beside(i int) string { return s.beside[i] }
-
-// PID returns the id of the process last started, which may have ended; 0 before
+// PID returns the id of the last started process, which may have ended; 0 before
 // the first start.
 func (s *Server) PID() int {
 	if p := s.current(); p != nil {
@@ -104,21 +63,21 @@ func (s *Server) PID() int {
 	return 0
 }
 
-// Exited returns a channel that closes when the process last started has ended,
-// for whatever reason.
+// Exited returns a channel that is closed when the last started process has ended,
+// for any reason.
 func (s *Server) Exited() <-chan struct{} { return s.current().exited }
 
-// Stop asks the server to end and returns when it has; one that takes longer than
-// the spec's StopLimit is killed. A paused server is resumed for it. It may be
-// called twice, and on a server that has ended by itself.
+// Stop asks the server to end and waits; after the spec's StopLimit it kills the
+// server. It resumes a paused server first. It may be called twice, and on a server
+// that has ended by itself.
 func (s *Server) Stop() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.stop()
 }
 
-// Kill ends the server with SIGKILL and returns when it has ended. Children that
-// the server has, as PostgreSQL does, may live a moment longer.
+// Kill kills the server with SIGKILL and waits. Children of the server, as
+// PostgreSQL has, may live a moment longer.
 func (s *Server) Kill() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -131,8 +90,8 @@ func (s *Server) Restart() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	s.stop()
-	// What a killed server leaves behind may be in the way for a moment: children
-	// that hold its memory, or a client's connection from the very port.
+	// Remains of a killed server may block the restart for a moment: children that
+	// hold its memory, or a client's connection from the same port.
 	const settle = 5 * time.Second
 	for begun := time.Now(); ; {
 		err := s.launch()
@@ -143,13 +102,13 @@ func (s *Server) Restart() {
 			s.t.Errorf("%s: restart: %v", s.spec.Name, err)
 			return
 		}
-		time.Sleep(50 * time.Millisecond) // nothing tells when they are gone
+		time.Sleep(50 * time.Millisecond) // poll: there is no notification
 	}
 }
 
 // Pause stops the server with SIGSTOP: its connections stay open and nothing
-// answers. On Linux all its threads stand still when Pause returns. Children, such
-// as the backends of PostgreSQL, run on.
+// answers. On Linux all its threads have stopped when Pause returns. Children, such
+// as the backends of PostgreSQL, continue.
 func (s *Server) Pause() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -158,7 +117,7 @@ func (s *Server) Pause() {
 	}
 }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -167,8 +126,8 @@ func (s *Server) Resume() {
 	}
 }
 
-// begin gives the server its ports and folder and starts it for the first time. All
-// that it took is given back when the test ends, also after an error.
+// begin allocates ports and folder and starts the server for the first time.
+// Everything is released at the end of the test, even after an error.
 func (s *Server) begin() error {
 	var err error
 	if s.user, err = pickUser(s.spec.Users); err != nil {
@@ -177,8 +136,8 @@ func (s *Server) begin() error {
 	for range s.spec.Ports {
 		s.ports = append(s.ports, FreePort(s.t))
 	}
-	// Not t.TempDir: its parent is closed to other users, and its name too long for
-	// the path of a socket.
+	// Not t.TempDir: other users cannot read its parent, and its name is too long
+	// for a socket path.
 	if s.dir, err = os.MkdirTemp("", "pawl-"+s.spec.Name+"-"); err != nil {
 		return err
 	}
@@ -196,8 +155,7 @@ func (s *Server) begin() error {
 	return s.launch()
 }
 
-// robbed reports whether the server has ended and one of its ports is in use
-// nevertheless.
+// portTaken reports whether the server has ended while one of its ports is in use.
 func (s *Server) portTaken() bool {
 	p := s.current()
 	if p == nil || !p.ended() {
@@ -238,8 +196,8 @@ func (s *Server) close() {
 	if s.t.Failed() {
 		s.t.Logf("%s on %s, end of its log:\n%s", s.spec.Name, s.Addr(), tail(s.logFile(), 8<<10))
 	}
-	// Children of a killed server may still write: what they add is removed in
-	// another round.
+	// Children of a killed server may still write: remove their files in another
+	// round.
 	err := os.RemoveAll(s.dir)
 	for begun := time.Now(); err != nil && time.Since(begun) < 5*time.Second; {
 		time.Sleep(20 * time.Millisecond)
@@ -249,5 +207,3 @@ func (s *Server) close() {
 		s.t.Errorf("%s: %v", s.spec.Name, err)
 	}
 }
-
-func (s *Server) logFile() string { return filepath.Join(s.dir, "server.log") }

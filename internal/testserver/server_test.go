@@ -100,7 +100,8 @@ func TestAPausedServerIsSilentUntilResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Pause()
-	// No wait for an event: it gives a server that runs on time to show.
+	// Does not wait for an event: it gives a server that is not paused time to
+	// answer.
 	c.SetDeadline(time.Now().Add(50 * time.Millisecond))
 	if _, _, err := c.ask(); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("a paused server: %v, want no answer", err)
@@ -126,7 +127,7 @@ func TestAPausedServerCanBeStopped(t *testing.T) {
 	}
 }
 
-// Not parallel, as it changes the environment.
+// Not parallel, because it changes the environment.
 func TestAMissingServerSkipsTheTestButNotInCI(t *testing.T) {
 	spec := Spec{
 		Name:    "nothing",
@@ -212,7 +213,7 @@ func TestAPortTakenByAnotherIsGivenUp(t *testing.T) {
 	var taken []string
 	spec.Args = func(s *Server) []string {
 		if len(taken) < 2 {
-			// If somebody else was quicker, that one may let go of it any moment.
+			// If another process was faster, that one may release it at any moment.
 			if listener, err := net.Listen("tcp", s.Addr()); err == nil {
 				t.Cleanup(func() { listener.Close() })
 				taken = append(taken, s.Addr())

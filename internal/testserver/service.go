@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// A Service counts the time in which servers serve, by asking them something all the
-// while: of the time until an answer it counts no more than serviceTick, and until a
-// question fails nothing. What a client does with servers that answer has a limit;
-// an election on a machine that stands still has none that a client could keep.
+// A Service measures how long servers are available by polling them: a poll that
+// succeeds counts for its duration, but for at most serviceTick; a poll that fails
+// counts for nothing. Limits for clients apply to available servers: an election on
+// a stalled machine may take any time.
 type Service struct {
 	stop func()
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards everything below
 	served time.Duration
-	alarms map[time.Duration]chan struct{} // closed by pass
+	alarms map[time.Duration]chan struct{} // closed by add
 }
 
 const serviceTick = 250 * time.Millisecond
 
-// Serving counts from now on, until the test or Stop ends it. What ask asks should be
-// what the servers need a majority for; it has four ticks' time for that.
+// Serving measures from now until the end of the test or Stop. ask should need a
+// majority of the servers; it gets four ticks of time.
 func Serving(t testing.TB, ask func(context.Context) error) *Service {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &Service{alarms: map[time.Duration]chan struct{}{}}
@@ -37,14 +37,14 @@ func Serving(t testing.TB, ask func(context.Context) error) *Service {
 	return s
 }
 
-// once asks once, rests a little, and returns what counts of the time it took.
+// measureOnce polls once, pauses a little, and returns the time that counts.
 func measureOnce(ctx context.Context, ask func(context.Context) error) time.Duration {
 	begun := time.Now()
 	call, done := context.WithTimeout(ctx, 4*serviceTick)
 	err := ask(call)
 	done()
 	select {
-	case <-time.After(serviceTick / 5): // the servers have other things to do
+	case <-time.After(serviceTick / 5): // to limit the load on the servers
 	case <-ctx.Done():
 	}
 	if err != nil {
@@ -65,17 +65,17 @@ func (s *Service) add(d time.Duration) {
 	}
 }
 
-// Stop ends the counting.
+// Stop ends the measurement.
 func (s *Service) Stop() { s.stop() }
 
-// Served returns for how long the servers have served.
+// Served returns how long the servers were available.
 func (s *Service) Served() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.served
 }
 
-// After returns a channel that is closed when they have served for so long, or a
+// After returns a channel that is closed once they were available for d, or a
 // little later.
 func (s *Service) After(d time.Duration) <-chan struct{} {
 	s.mu.Lock()

@@ -11,7 +11,7 @@ import (
 
 func TestOnlyTimeInWhichServersServeIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var takes atomic.Int64 // for an answer
+		var takes atomic.Int64 // duration of an answer
 		var fails atomic.Bool
 		s := Serving(t, func(ctx context.Context) error {
 			select {
@@ -38,7 +38,7 @@ func TestOnlyTimeInWhichServersServeIsCounted(t *testing.T) {
 		if got := s.Served() - before; got > serviceTick {
 			t.Errorf("in two minutes without service %v are counted", got)
 		}
-		takes.Store(int64(10 * serviceTick / 4)) // answers, but slowly
+		takes.Store(int64(10 * serviceTick / 4)) // answers slowly
 		before = s.Served()
 		time.Sleep(10 * time.Second)
 		if got := s.Served() - before; got < 2*time.Second || got > 5*time.Second {

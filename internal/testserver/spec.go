@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// A File names a program or file by candidates, the first that is there counts. A
-// bare name is looked up in PATH and in the sbin folders, which a user's PATH often
-// lacks. A name with a slash is a path and may be a pattern as of [filepath.Glob],
-// of whose matches the last is taken: folders named by version, newest last.
+// A File names a program or file by candidates, of which the first that exists
+// counts. A bare name is looked up in PATH and in the sbin folders, which a user's
+// PATH often lacks. A name with a slash is a path or a pattern as in
+// [filepath.Glob], of which the last match counts: folders named by version, newest
+// last.
 type File []string
 
-// A Spec says how a server is found, prepared, started and known to be ready. The
-// process that is started must stay in the foreground and itself listen on the
-// first port.
+// A Spec says how to find, prepare and start a server, and how to know that it is
+// ready. The process must stay in the foreground and itself listen on the first
+// port.
 type Spec struct {
 	Name    string // for messages and the name of the folder
-	Package string // the Debian packages that bring it, as apt-get install takes them
+	Package string // the Debian packages that provide it, as for apt-get install
 
 	Binary File
-	Beside []File   // what else must be there; see [Server.Beside]
-	Users  []string // when the test runs as root, run as the first of these that exists; none: as root
-	Ports  int      // how many it needs; 0: one
+	Beside []File   // other files that must exist; see [Server.Beside]
+	Users  []string // if the test runs as root, run as the first of these users that exists; none: as root
+	Ports  int      // number of ports; 0: one
 
-	// Prepare makes the folder ready, once, before the first start. Nil: nothing to do.
+	// Prepare prepares the folder, once, before the first start; may be nil.
 	Prepare func(ctx context.Context, s *Server) error
-	// Args returns the arguments for the ports and the folder of s. Nil: none.
+	// Args returns the command line for the ports and the folder of s; may be nil.
 	Args func(s *Server) []string
-	// Env is what the server finds in its environment beside PATH, HOME, TMPDIR and
-	// LANG. Nothing else is inherited: the settings of whoever runs the tests must
-	// not change their servers.
+	// Env is added to PATH, HOME, TMPDIR and LANG. Nothing else is inherited: the
+	// settings of the user who runs the tests must not affect their servers.
 	Env []string
-	// Ready returns nil once the server serves. It is asked again and again, with
-	// little time each; ctx ends when that is over. Nil: a TCP connection is enough.
+	// Ready returns nil once the server serves. It is called repeatedly with a
+	// short ctx. If it is nil, a TCP connection is enough.
 	Ready func(ctx context.Context, s *Server) error
 
 	StopSignal os.Signal     // asks for an orderly end; nil: SIGTERM
@@ -64,7 +64,7 @@ func (s Spec) withDefaults() Spec {
 	return s
 }
 
-// locate finds the binary and what must be beside it.
+// locate finds the binary and the files beside it.
 func (s Spec) locate() (binary string, beside []string, err error) {
 	binary, err = s.Binary.locate()
 	if err != nil {
@@ -88,7 +88,8 @@ func (f File) locate() (string, error) {
 	for _, candidate := range f {
 		if !strings.ContainsRune(candidate, '/') {
 			if path, err := exec.LookPath(candidate); err == nil {
-				// A relative entry of PATH would be looked for in the server's folder.
+				// A relative entry of PATH would be relative to the server's
+				// folder.
 				return filepath.Abs(path)
 			}
 			for _, dir := range []string{"/usr/local/sbin", "/usr/sbin"} {

@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// A user is who a server runs as when the test runs as root. Nil is a valid user:
-// that of the test.
+// A user is the user of a server if the test runs as root. Nil is valid: the user
+// of the test.
 type user struct {
 	uid, gid int
 }
 
-// pickUser returns the first of names that exists, or nil where none is asked for or
-// the test cannot change users anyhow.
+// pickUser returns the first of names that exists, or nil if none is given or the
+// test cannot change users.
 func pickUser(names []string) (*user, error) {
 	if len(names) == 0 || os.Geteuid() != 0 {
 		return nil, nil
@@ -41,7 +41,7 @@ func pickUser(names []string) (*user, error) {
 	return nil, fmt.Errorf("must not run as root, and there is no user %s", strings.Join(names, " or "))
 }
 
-// own gives the folder to u.
+// chown gives the folder to u.
 func (u *user) chown(dir string) error {
 	if u == nil {
 		return nil

@@ -2,9 +2,9 @@ package testserver
 
 import "testing"
 
-// Valkey starts a Valkey of Debian unstable, as [Redis] starts a Redis: without
-// persistence, and with further arguments that are settings for its command line.
-// See [Sid] for where it comes from.
+// Valkey starts a Valkey from Debian unstable, like [Redis]: without persistence,
+// and with args added to its command line. See [DebianUnstable] for where it comes
+// from.
 func Valkey(t testing.TB, args ...string) *Server {
 	t.Helper()
 	return Start(t, valkey(DebianUnstable(t, "valkey-server"), args...))

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// ZooKeeper starts a ZooKeeper of one node, without users. Its tick is 200 ms, so
-// that sessions may be as short as 400 ms; the longest is 60 s. Data outlives Kill
-// and Restart, though not a power cut. Further arguments are lines for its
-// configuration file, such as "maxClientCnxns=5", or properties for its command
-// line, such as "-Dznode.container.checkIntervalMs=100".
+// ZooKeeper starts a ZooKeeper with one node, without users. Its tick is 200 ms, so
+// that sessions can be as short as 400 ms; the longest is 60 s. Data survives Kill
+// and Restart, though not a power cut. lines are added to its configuration file,
+// such as "maxClientCnxns=5", or to its command line if they are properties, such
+// as "-Dznode.container.checkIntervalMs=100".
 func ZooKeeper(t testing.TB, lines ...string) *Server {
 	t.Helper()
 	return Start(t, zooKeeper(lines...))
@@ -45,7 +45,7 @@ func writeZooKeeperConfig(s *Server, lines []string) error {
 		"maxClientCnxns=0",
 		"admin.enableServer=false",
 		"4lw.commands.whitelist=*",
-		"forceSync=no", // only a crash of the whole machine could tell
+		"forceSync=no", // makes a difference only if the whole machine crashes
 	}, slices.DeleteFunc(slices.Clone(lines), isProperty)...)
 	return os.WriteFile(zooKeeperConfig(s), []byte(strings.Join(config, "\n")+"\n"), 0o644)
 }
@@ -54,12 +54,12 @@ func isProperty(line string) bool { return strings.HasPrefix(line, "-") }
 
 func zooKeeperArgs(s *Server, class string, lines []string) []string {
 	classes := []string{
-		s.Beside(0), // names what it needs where Debian made it
+		s.Beside(0), // refers to its dependencies in Debian's paths
 		filepath.Join(filepath.Dir(s.Beside(0)), "lib", "*"),
-		"/usr/share/java/slf4j-simple.jar", // for a log on stderr
+		"/usr/share/java/slf4j-simple.jar", // logs to stderr
 	}
 	args := []string{
-		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", // starts fast, stays small
+		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", // starts fast and stays small
 		"-Dzookeeper.jmx.log4j.disable=true",
 	}
 	for _, line := range lines {
@@ -72,13 +72,13 @@ func zooKeeperArgs(s *Server, class string, lines []string) []string {
 
 func zooKeeperConfig(s *Server) string { return filepath.Join(s.Dir(), "zoo.cfg") }
 
-// zooKeeperReady asks for the mode, which only a node that serves can tell.
+// zooKeeperReady asks for the mode, which only a serving node reports.
 func zooKeeperReady(ctx context.Context, s *Server) error {
 	_, err := zooKeeperMode(ctx, s)
 	return err
 }
 
-// zooKeeperMode returns what a node serves as: standalone, leader or follower.
+// zooKeeperMode returns the role of a node: standalone, leader or follower.
 func zooKeeperMode(ctx context.Context, s *Server) (string, error) {
 	conn, err := dial(ctx, s)
 	if err != nil {

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// An Ensemble is several ZooKeepers that elect a leader. Its nodes are started,
-// stopped and paused one by one; what holds for one ZooKeeper holds for each.
+// An Ensemble is several ZooKeeper nodes that elect a leader. Its nodes can be
+// started, stopped and paused one by one, each like a [ZooKeeper].
 type Ensemble struct {
 	Nodes []*Server
 	t     testing.TB
 }
 
-// Reach returns the address, of 127.0.0.1, at which one node of a cluster finds a
-// port of another's, whose own address is addr. A test puts a faulty network
-// there, to cut a node from the others while clients still reach all. ZooKeeper
-// has two such ports, for followers and for elections, and is asked for both.
+// Reach returns the address, on 127.0.0.1, at which one node of a cluster reaches a
+// port of another, whose own address is addr. A test puts a faulty network there,
+// to cut a node off from the others while clients still reach all. ZooKeeper has
+// two such ports, for followers and for elections, and asks for both.
 type Reach func(from, to int, addr string) string
 
 // ZooKeepers starts an ensemble of n nodes and returns when all of them serve. A
-// node that has not heard from its leader for two seconds, or a leader that has
-// not heard from a majority, stops serving. A nil reach is a network without
-// faults. Further arguments are as for [ZooKeeper].
+// node that has not heard from its leader for two seconds, or a leader that has not
+// heard from a majority, stops serving. With a nil reach the network has no faults.
+// lines are as for [ZooKeeper].
 func ZooKeepers(t testing.TB, n int, reach Reach, lines ...string) *Ensemble {
 	t.Helper()
 	if reach == nil {
@@ -53,8 +53,8 @@ func ZooKeepers(t testing.TB, n int, reach Reach, lines ...string) *Ensemble {
 	return e
 }
 
-// ensembleNode is a node that counts as started once its process listens: it
-// serves only with a majority of the others.
+// ensembleNode is a node that counts as started once it listens: it only serves
+// with a majority of the others.
 func ensembleNode(id int, lines []string) Spec {
 	spec := zooKeeper()
 	spec.Ready = nil
@@ -83,7 +83,7 @@ func (e *Ensemble) Addrs() []string {
 	return addrs
 }
 
-// Await returns when the nodes with these indexes serve; none given: all.
+// Await returns when these nodes serve; by default all.
 func (e *Ensemble) Await(nodes ...int) {
 	e.t.Helper()
 	if len(nodes) == 0 {
@@ -94,8 +94,8 @@ func (e *Ensemble) Await(nodes ...int) {
 	e.await("serving", nodes, func(modes []string) bool { return !slices.Contains(modes, "") })
 }
 
-// Leader returns the index of the node that leads, once one of those given does;
-// none given: of all. A node that is paused must not be among them.
+// Leader returns the index of the leader, once one of these nodes leads; by default
+// of all. Paused nodes must not be among them.
 func (e *Ensemble) Leader(nodes ...int) int {
 	e.t.Helper()
 	if len(nodes) == 0 {
@@ -111,12 +111,12 @@ func (e *Ensemble) Leader(nodes ...int) int {
 	return nodes[leader]
 }
 
-// await asks the nodes for their modes until enough says so; one that does not
-// serve has none.
+// await polls the nodes for their modes until enough returns true; a node that does
+// not serve has none.
 func (e *Ensemble) await(what string, nodes []int, enough func(modes []string) bool) {
 	e.t.Helper()
 	modes := make([]string, len(nodes))
-	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(20 * time.Millisecond) { // nothing tells when
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(20 * time.Millisecond) { // poll: there is no notification
 		for i, n := range nodes {
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 			modes[i], _ = zooKeeperMode(ctx, e.Nodes[n])

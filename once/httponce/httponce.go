@@ -1,30 +1,31 @@
 // Package httponce makes an HTTP handler serve every Idempotency-Key once:
 // duplicates get the response of the first request.
 //
-// It answers 400 to a key that makes no sense, 409 with Retry-After while the first
-// request is being served, 422 if the key comes with another request, and 503 if
-// the store cannot be reached or the outcome of the first request is unknown.
-// A response is sent when it has been kept, so a handler that streams is buffered.
-// What can be kept is 64 KiB, headers and half a KiB of notes included; a larger
-// response reaches its client, and duplicates get 500.
+// It answers 400 to an invalid key, 409 with Retry-After while the first request is
+// being served, 422 if the key comes with another request, and 503 if the store
+// cannot be reached or the outcome of the first request is unknown. A response is
+// sent when it has been stored, so a handler that streams is buffered. At most 64 KiB
+// can be stored, headers and half a KiB of metadata included; a larger response
+// reaches its client, and duplicates get 500.
 //
-// Kept is what came of the request. A response that says "try again" is passed on and
-// forgotten, so that the client may: 401, 407, 408, 421, 423, 425, 429, 500 and above,
-// and every other of 400 and above with a Retry-After.
+// A response is stored if it is an outcome of the request. One that asks for a retry
+// is passed on and not stored, so that the client may retry: 401, 407, 408, 421, 423,
+// 425, 429, 500 and above, and every other of 400 and above with a Retry-After.
 //
-// The context of a request whose client goes away ends, as always. What the handler
-// answers then is kept, for the client to ask for; if it answers nothing, nothing is.
-// A handler that breaks off in the middle of its answer should panic with
-// [http.ErrAbortHandler]: what it has written would be kept as if it were all.
+// When the client of a request disconnects, the request's context ends, as always.
+// What the handler answers then is stored, for the client to ask for; if it answers
+// nothing, nothing is stored. A handler that stops in the middle of its answer should
+// panic with [http.ErrAbortHandler]: else the part that it wrote is stored as the
+// whole response.
 //
-// Keys are chosen by clients: with [WithScope] one cannot get at another's response. A
-// service whose callers have credentials must say by it whose a key is. Without it
-// a request with an Authorization, a Cookie or a client's certificate is 500 and not
-// served: a middleware cannot tell who the caller is. Were a hash of the credentials
-// its scope, a token or a cookie that changed between two tries would have the
-// request served twice, and nobody would be told. Callers that are known otherwise,
-// as by a header of your own, look to it like one caller. Cookies that a response
-// sets go to its own client alone, unless there is a scope.
+// Clients choose the keys: with [WithScope] no client can get at the response of
+// another. A service whose callers have credentials needs it, to say whose a key is.
+// Without it a request with an Authorization, a Cookie or a client certificate is 500
+// and not served: a middleware cannot tell who the caller is. A hash of the
+// credentials would not do as the scope: a token or cookie that changed between two
+// tries would have the request served twice, unnoticed. Callers that are known in
+// another way, as by a header of your own, count as one caller. Cookies that a
+// response sets go to its own client alone, unless there is a scope.
 package httponce
 
 import (
@@ -57,12 +58,13 @@ type options struct {
 	required bool
 	maxBody  int64
 	once     []once.Option
+	err      error // the first option that is invalid
 }
 
-// WithScope keeps the keys of different callers apart, by what stays the same over all
-// their tries: an account, not a token. Those for whom it is "" share their keys, and
-// what is kept for them has no cookies. Without it all callers do, and one that has
-// credentials is refused.
+// WithScope keeps the keys of different callers apart, by something that is the same in
+// all their tries: an account, not a token. Callers for whom it is "" share their keys,
+// and their responses are stored without cookies. Without this option all callers share
+// their keys, and a request with credentials is refused.
 func WithScope(of func(*http.Request) string) Option { return func(o *options) { o.scope = of } }
 
 // WithRequiredKey answers 400 to a request that should have a key and has none.
@@ -70,7 +72,14 @@ func WithRequiredKey() Option { return func(o *options) { o.required = true } }
 
 // WithMaxBody sets how large a request with a key may be, in bytes; a larger one is
 // 413. The default is 1 MiB.
-func WithMaxBody(n int64) Option { return func(o *options) { o.maxBody = n } }
+func WithMaxBody(n int64) Option {
+	return func(o *options) {
+		if n <= 0 {
+			o.err = fmt.Errorf("%w: httponce.WithMaxBody(%d): more than 0", pawl.ErrInvalid, n)
+		}
+		o.maxBody = n
+	}
+}
 
 // WithOnceOptions sets options of each run, such as [once.WithKeep] and [once.WithHold].
 func WithOnceOptions(opts ...once.Option) Option {
@@ -99,6 +108,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodPost && r.Method != http.MethodPatch, len(keys) == 0 && !h.o.required:
 		h.next.ServeHTTP(w, r)
+		return
+	case h.o.err != nil:
+		http.Error(w, h.o.err.Error(), http.StatusInternalServerError)
 		return
 	case len(keys) != 1 || keys[0] == "":
 		http.Error(w, "exactly one "+Header+" header is required", http.StatusBadRequest)
@@ -148,23 +160,23 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	got.send(w, true)
 }
 
-// credentials reports whether a request says who sends it, as far as can be seen.
+// credentials reports whether a request has one of the usual kinds of credentials.
 func credentials(r *http.Request) bool {
 	return len(r.Header.Values("Authorization")) > 0 || len(r.Header.Values("Cookie")) > 0 ||
 		r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 }
 
-// keyOf joins scope and key so that no two pairs meet: the scope's length comes first.
+// keyOf joins scope and key so that no two pairs are equal: the scope's length comes first.
 func keyOf(scope, key string) string { return fmt.Sprintf("http/%d/%s/%s", len(scope), scope, key) }
 
-// serve has the request answered into memory.
+// serve runs the handler and records its response in memory.
 func (h *handler) serve(ctx context.Context, r *http.Request, body []byte) (response, error) {
 	r = r.Clone(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	rec := &recorder{header: http.Header{}}
 	h.next.ServeHTTP(rec, r)
 	if rec.status == 0 && ctx.Err() != nil {
-		return response{}, context.Cause(ctx) // it stopped: the empty answer was for nobody
+		return response{}, context.Cause(ctx) // the handler stopped because the client has gone
 	}
 	rec.WriteHeader(http.StatusOK) // if it wrote nothing
 	got := response{Status: rec.status, Header: rec.sent, body: rec.body.Bytes()}
@@ -174,8 +186,8 @@ func (h *handler) serve(ctx context.Context, r *http.Request, body []byte) (resp
 	return got, nil
 }
 
-// delivered reports whether the one whose request was served gets its response all
-// the same: the handler answered, and nobody else will be told otherwise.
+// delivered reports whether the client whose request was served gets the response in
+// spite of err: the handler answered, and no other client will get another answer.
 func delivered(err error) bool {
 	return errors.Is(err, errAgain) && !errors.Is(err, pawl.ErrLost) || errors.Is(err, once.ErrTooLarge)
 }
@@ -190,7 +202,7 @@ func refuse(w http.ResponseWriter, err error) {
 	case errors.Is(err, once.ErrMismatch):
 		status, text = http.StatusUnprocessableEntity, "this "+Header+" was used with another request"
 	case errors.Is(err, pawl.ErrInvalidName):
-		status, text = http.StatusBadRequest, "this "+Header+" makes no sense"
+		status, text = http.StatusBadRequest, "this "+Header+" is invalid"
 	case errors.Is(err, once.ErrTooLarge):
 		status, text = http.StatusInternalServerError, "the request was served, but its response was too large to be kept"
 	case errors.Is(err, once.ErrUnknownOutcome):

@@ -173,3 +173,17 @@ func ExampleHandler() {
 	// thank you 1
 	// thank you 1
 }
+
+func TestAnInvalidOptionIsToldByTheFirstRequestWithAKey(t *testing.T) {
+	c := pawl.New(memlock.New())
+	defer c.Close()
+	served := 0
+	h := httponce.Handler(c, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }), httponce.WithMaxBody(-1))
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("x"))
+	r.Header.Set(httponce.Header, "k")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "WithMaxBody(-1)") || served != 0 {
+		t.Errorf("%d %q, served %d times", w.Code, w.Body, served)
+	}
+}

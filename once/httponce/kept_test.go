@@ -41,8 +41,8 @@ func setsCookie(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusCreated)
 }
 
-// Whoever knows a key and its request gets the response, but nothing that was for the
-// first client alone.
+// Any client that knows a key and its request gets the response, but no header that was
+// for the first client alone.
 func TestWithoutAScopeNoDuplicateGetsTheFirstOnesCookie(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]httponce.Option{

@@ -12,19 +12,19 @@ import (
 	"github.com/pawl-go/pawl/once"
 )
 
-// A response is what is kept of one: a line of JSON, and the body as it is, so that
-// it takes the room that it has.
+// A response is one as it is stored: a line of JSON, and the body as it is, which
+// JSON would make larger.
 type response struct {
 	Status int         `json:"status"`
 	Header http.Header `json:"header"`
 	body   []byte
 }
 
-// errAgain is a response that is not kept.
+// errAgain is the error of a response that is not stored.
 var errAgain = errors.New("the response says try again")
 
-// again reports whether a response is no outcome but says that the request may be
-// sent again: nothing was done, or nobody knows.
+// again reports whether a response is not an outcome but asks for a retry: nothing
+// was done, or it is not known what.
 func (r *response) again() bool {
 	switch r.Status {
 	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusRequestTimeout,
@@ -34,11 +34,11 @@ func (r *response) again() bool {
 	return r.Status >= 500 || r.Status >= 400 && r.Header.Get("Retry-After") != ""
 }
 
-// personal are headers for one client alone. The client's own duplicates should get
-// them, but without a scope nobody knows whose they are.
+// personal are headers for one client alone. Duplicates of the same client should get
+// them, but without a scope the client of a duplicate is not known.
 var personal = []string{"Set-Cookie", "Set-Cookie2", "Authentication-Info"}
 
-// marshal returns the response as it is kept.
+// marshal returns the response as it is stored.
 func (r *response) marshal(scoped bool) ([]byte, error) {
 	kept := response{Status: r.Status, Header: r.Header}
 	if !scoped {
@@ -52,7 +52,7 @@ func (r *response) marshal(scoped bool) ([]byte, error) {
 	return slices.Concat(head, []byte{'\n'}, r.body), nil
 }
 
-// parse reads what marshal wrote.
+// parse is the inverse of marshal.
 func parse(b []byte) (r response, err error) {
 	head, body, ok := bytes.Cut(b, []byte{'\n'})
 	if !ok || json.Unmarshal(head, &r) != nil || r.Status == 0 {
@@ -70,7 +70,7 @@ func (r *response) send(w http.ResponseWriter, replayed bool) {
 		w.Header().Set(Replayed, "true")
 	}
 	w.WriteHeader(r.Status)
-	_, _ = w.Write(r.body) // a client that has gone asks again
+	_, _ = w.Write(r.body) // a client that has gone may ask again
 }
 
 // A recorder keeps a response in memory.
@@ -83,16 +83,16 @@ type recorder struct {
 
 func (r *recorder) Header() http.Header { return r.header }
 
-// ofConnection are headers that are about one connection, or one moment.
+// ofConnection are headers that belong to one connection, or one moment.
 var ofConnection = []string{"Connection", "Date", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 func (r *recorder) WriteHeader(status int) {
-	if r.status != 0 || status >= 100 && status < 200 { // what is merely informational is not kept
+	if r.status != 0 || status >= 100 && status < 200 { // informational responses are not stored
 		return
 	}
 	r.status, r.sent = status, r.header.Clone()
 	for name, values := range r.header {
-		if strings.EqualFold(name, "Connection") { // it names others
+		if strings.EqualFold(name, "Connection") { // it names further headers of the connection
 			for _, v := range values {
 				remove(r.sent, strings.FieldsFunc(v, func(c rune) bool { return c == ',' || c == ' ' }))
 			}
@@ -101,7 +101,7 @@ func (r *recorder) WriteHeader(status int) {
 	remove(r.sent, ofConnection)
 }
 
-// remove takes headers out, also those that a handler has spelt in its own way.
+// remove deletes headers, whatever case their names are written in.
 func remove(h http.Header, names []string) {
 	for have := range h {
 		if slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, have) }) {

@@ -8,12 +8,11 @@ import (
 	"github.com/pawl-go/pawl/internal/recordenc"
 )
 
-// What may be wrong with a key. Each comes as the Err of an *[Error], which carries
-// the record.
+// The errors of a key. Each comes as the Err of an *[Error], which carries the record.
 var (
 	ErrRunning        = errors.New("running elsewhere")
 	ErrMismatch       = errors.New("key was used with another payload")
-	ErrUnknownOutcome = errors.New("a run did not come to its end, its outcome is unknown")
+	ErrUnknownOutcome = errors.New("a run did not complete, its outcome is unknown")
 	ErrFailed         = errors.New("failed before")
 	ErrFinished       = errors.New("finished already")
 	ErrTooLarge       = driver.ErrTooLarge
@@ -23,7 +22,7 @@ var (
 // Error says what went wrong with a key, and carries its record.
 type Error struct {
 	Key    string
-	Record Record // the zero Record where it was not learnt
+	Record Record // the zero Record where it was not read
 	Err    error
 }
 
@@ -47,17 +46,17 @@ func Wrap(key string, rec Record, err error) error {
 }
 
 // Mismatch reports whether a record is of another payload; "" is not compared.
-func (r *Record) Mismatch(print string) bool {
-	return print != "" && r.Fingerprint != "" && print != r.Fingerprint
+func (r *Record) Mismatch(fingerprint string) bool {
+	return fingerprint != "" && r.Fingerprint != "" && fingerprint != r.Fingerprint
 }
 
-// Answer is what a record says without any work; decided is false if there is no
-// finished one.
-func Answer[T any](key, print string, rec Record) (v T, decided bool, err error) {
+// Answer returns the result that a record has; decided is false if the work is not
+// finished.
+func Answer[T any](key, fingerprint string, rec Record) (v T, decided bool, err error) {
 	switch {
 	case rec.State == "":
 		return v, false, nil
-	case rec.Mismatch(print):
+	case rec.Mismatch(fingerprint):
 		err = ErrMismatch
 	case rec.State == Failed:
 		err = ErrFailed

@@ -1,7 +1,7 @@
-// Package record is what is remembered of work that runs once.
+// Package record is the record of work that runs once.
 //
 // Package once writes it, and so does OnceTx of package sqllock, in a transaction
-// of the caller's. A program has these names from package once.
+// of the caller's. Programs use these names by way of package once.
 package record
 
 import (
@@ -23,39 +23,39 @@ type State string
 
 // The states of a key.
 const (
-	Running State = "running" // it began, and has not come to its end, or not told
+	Running State = "running" // it began, and no end is recorded
 	Done    State = "done"
-	Failed  State = "failed"  // with an error that was to be remembered
-	Unknown State = "unknown" // held: it did not come to its end
+	Failed  State = "failed"  // with an error that is kept
+	Unknown State = "unknown" // with WithHold: it began, and did not complete
 )
 
-// A Record is what is kept of a key. The zero Record says that there is none.
+// A Record is what is stored for a key. The zero Record says that there is none.
 type Record struct {
 	State       State     `json:"state"`
 	Fingerprint string    `json:"print,omitempty"`    // SHA-256 of the payload, in hex
-	Hold        bool      `json:"hold,omitempty"`     // the run was begun with Hold
+	Hold        bool      `json:"hold,omitempty"`     // the run was begun with WithHold
 	Attempts    int       `json:"attempts,omitempty"` // runs begun
 	Token       uint64    `json:"token,string"`       // of the last run; 0 if it had no lease
 	Started     time.Time `json:"started"`            // by the runner's clock, for people
 	Ended       time.Time `json:"ended,omitzero"`
-	Failure     string    `json:"failure,omitempty"` // the remembered error's text
+	Failure     string    `json:"failure,omitempty"` // the text of the error that is kept
 	Codec       string    `json:"codec,omitempty"`   // of Result
 	Result      []byte    `json:"-"`
-	Missing     string    `json:"lacks,omitempty"` // why there is no result of work that was done
+	Missing     string    `json:"lacks,omitempty"` // why work that was done has no result
 
-	WriteID string `json:"mark"` // unlike that of any other write
+	WriteID string `json:"mark"` // no other write has it
 }
 
-// What Lacks says.
+// The values of Missing.
 const (
 	MissingTooLarge = "too large"
 	MissingCodec    = "cannot be coded"
 )
 
-// DefaultKeep is for how long a result is kept if nothing else is said.
+// DefaultKeep is how long a result is kept without WithKeep.
 const DefaultKeep = 24 * time.Hour
 
-// WriteID returns random text that makes a write unlike every other.
+// WriteID returns random text that no other write has.
 func WriteID() string { return rand.Text() }
 
 // Fingerprint returns the fingerprint of a payload.
@@ -64,11 +64,11 @@ func Fingerprint(payload []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Name returns the name under which the record of a key is kept.
+// Name returns the name of the record of a key.
 func Name(key string) (string, error) { return recordenc.Name("once", key) }
 
-// Marshal returns the record as it is stored: one line of JSON, for people, and the
-// result as it is.
+// Marshal returns the record as it is stored: one line of JSON, which people can read,
+// and the bytes of the result.
 func (r *Record) Marshal() ([]byte, error) {
 	head, err := json.Marshal(r)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *Record) Marshal() ([]byte, error) {
 	return append(append(head, '\n'), r.Result...), nil
 }
 
-// Parse reads what Marshal wrote.
+// Parse is the inverse of Marshal.
 func Parse(b []byte) (r Record, err error) {
 	head, result, ok := bytes.Cut(b, []byte("\n"))
 	if ok {
@@ -93,16 +93,15 @@ func Parse(b []byte) (r Record, err error) {
 	return r, nil
 }
 
-// Fail makes the record one of work that failed with an error that is to be
-// remembered.
+// Fail makes the record that of a failure whose error is kept.
 func (r *Record) Fail(cause error) {
 	r.State, r.Ended, r.Failure, r.WriteID = Failed, time.Now(), brief(cause.Error()), WriteID()
 }
 
-// maxFailure is how much of a remembered error's text is kept.
+// maxFailure is how many bytes of an error's text are kept.
 const maxFailure = 4 << 10
 
-// brief cuts a text to what is kept of it.
+// brief cuts a text to maxFailure bytes.
 func brief(s string) string {
 	if len(s) <= maxFailure {
 		return s
@@ -114,12 +113,12 @@ func brief(s string) string {
 	return s[:end] + "…"
 }
 
-// permanent marks an error that is to be remembered.
+// permanent marks an error that is to be kept.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// Permanent marks an error as one that trying again will not change.
+// Permanent marks an error as one that a retry would get again.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

@@ -11,7 +11,13 @@ import (
 // encode encodes a call. The first key determines the node in a cluster; all others are
 // in the same slot. A call that may block must say so.
 func encode(b redis.Builder, c *redisclient.Call, blocking bool) redis.Completed {
-	cmd := b.Arbitrary(c.Head()...)
+	cmd := b.Arbitrary()
+	if c.Script == nil {
+		cmd = cmd.Args(c.Name)
+	} else {
+		command, script, keys := c.ScriptHead()
+		cmd = cmd.Args(command, script, keys)
+	}
 	if len(c.Keys) > 0 {
 		cmd = cmd.Keys(c.Keys[0]).Args(c.Keys[1:]...)
 	}

@@ -102,11 +102,11 @@ func givesUpConnecting(t *testing.T, how error) {
 	<-gives.Done()
 	close(goOn)
 	if err := <-first; !errors.Is(err, how) {
-		t.Errorf("the one who gives up: %v", err)
+		t.Errorf("the caller that gave up: %v", err)
 	}
 	for range cap(others) {
 		if err := <-others; err != nil {
-			t.Errorf("one who waited for the same connection: %v", err)
+			t.Errorf("a caller that waited for the same connection: %v", err)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Callorder prints the files of the given packages in an order in which calls go down,
-// and each call that goes up in it.
+// Command callorder prints the files of the given packages in an order in which
+// calls go down, and every call that goes up in that order.
 package main
 
 import (

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// run feeds a report the events of one go test -json, in short: "action test output".
+// run feeds a report with the events of one go test -json, in a short form: "action
+// test output".
 func run(t *testing.T, ci bool, events ...string) (good bool, printed string) {
 	t.Helper()
 	var out strings.Builder
@@ -20,11 +21,11 @@ func run(t *testing.T, ci bool, events ...string) (good bool, printed string) {
 		if f[2] != "" {
 			ev.Output += "\n"
 		}
-		r.take(ev)
+		r.handle(ev)
 	}
-	r.cut()
-	r.again(func(pkg, test string) bool { return strings.Contains(test, "Shaky") })
-	good = r.end(ci, time.Second)
+	r.endUnfinished()
+	r.rerun(func(pkg, test string) bool { return strings.Contains(test, "Shaky") })
+	good = r.printSummary(ci, time.Second)
 	return good, out.String()
 }
 

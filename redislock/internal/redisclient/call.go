@@ -25,24 +25,25 @@ func Command(name, key string, args ...string) Call {
 	return Call{Name: name, Keys: []string{key}, Args: args}
 }
 
-// Head returns what precedes the keys: the name of a command, or how a script is run
-// and the number of its keys.
-func (c *Call) Head() []string {
-	if c.Script == nil {
-		return []string{c.Name}
-	}
+// ScriptHead returns what precedes the keys of a script: the command that runs it, its
+// digest or text, and the number of keys.
+func (c *Call) ScriptHead() (command, script, keys string) {
 	s := c.Script.loaded()
 	if c.sendText {
-		return []string{"EVAL", s.text, strconv.Itoa(len(c.Keys))}
+		return "EVAL", s.text, strconv.Itoa(len(c.Keys))
 	}
-	return []string{"EVALSHA", s.digest, strconv.Itoa(len(c.Keys))}
+	return "EVALSHA", s.digest, strconv.Itoa(len(c.Keys))
 }
 
 // Words encodes the call.
 func (c *Call) Words() []string {
-	head := c.Head()
-	words := make([]string, 0, len(head)+len(c.Keys)+len(c.Args))
-	words = append(words, head...)
+	words := make([]string, 0, 3+len(c.Keys)+len(c.Args))
+	if c.Script == nil {
+		words = append(words, c.Name)
+	} else {
+		command, script, keys := c.ScriptHead()
+		words = append(words, command, script, keys)
+	}
 	words = append(words, c.Keys...)
 	return append(words, c.Args...)
 }

@@ -19,6 +19,7 @@ func (e ServerError) Error() string { return string(e) }
 // healthy.
 type ReplicationError struct{ Err error }
 
+// Error returns the text of the cause.
 func (e ReplicationError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.

@@ -23,7 +23,7 @@ type EvictionCheck struct {
 	allowed bool
 	every   time.Duration
 
-	checking chan struct{}            // buffered by one: has room while nobody checks
+	checking chan struct{}            // buffered by one: has room while no check is under way
 	known    atomic.Bool              // it was read once
 	refusal  atomic.Pointer[evicting] // nil: keys are not evicted
 	checked  atomic.Int64             // when it was last read, unix ns

@@ -14,7 +14,7 @@ import (
 // store is the part of an engine that its sessions share.
 type store struct {
 	Config
-	probing  chan struct{}    // buffered by one: has room while nobody probes the server
+	probing  chan struct{}    // buffered by one: has room while the server is not being probed
 	commands *compareCommands // nil until probed; belongs to the caller that probes
 }
 

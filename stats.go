@@ -1,0 +1,43 @@
+package pawl
+
+import "sync/atomic"
+
+// Stats are the numbers of a client, for a metrics exporter. Counters count since New;
+// gauges are how things stand.
+type Stats struct {
+	// Counters, of the events of the same names.
+	Waiting, Acquired, HandedOver, GaveUp, InDoubt, Renewed, Released, Lost uint64
+
+	// Gauges.
+	WaitingNow int // acquires that wait for a lock
+	Held       int // locks held, those between two holders of the process included
+	Sessions   int // driver sessions, each with a keeper and its beats
+	Departures int // claims that the client gave up and may still have to leave in the store
+}
+
+// counters are the events of a client by kind, and the acquires that wait.
+type counters struct {
+	events  [kinds]atomic.Uint64
+	waiting atomic.Int64
+}
+
+func (n *counters) count(k Kind) { n.events[k].Add(1) }
+
+// Stats returns the client's numbers. It asks nothing of the store. The gauges are read
+// one after the other, so they may not be of the same moment.
+func (c *Client) Stats() Stats {
+	of := func(k Kind) uint64 { return c.counters.events[k].Load() }
+	st := Stats{
+		Waiting: of(Waiting), Acquired: of(Acquired), HandedOver: of(HandedOver), GaveUp: of(GaveUp),
+		InDoubt: of(InDoubt), Renewed: of(Renewed), Released: of(Released), Lost: of(Lost),
+		WaitingNow: int(c.counters.waiting.Load()),
+	}
+	for _, s := range c.allSessions() {
+		s.mu.Lock()
+		st.Sessions++
+		st.Held += s.set.Held()
+		st.Departures += len(s.departures)
+		s.mu.Unlock()
+	}
+	return st
+}
