@@ -244,7 +244,7 @@ func TestForbiddenArrowsAreCaught(t *testing.T) {
 		"memlock/line_test.go: the tests of memlock must not import once",
 		"quorum/vote_windows.go: quorum keeps to the standard library and must not import " + redis,
 		"zklock/lock.go: zklock must not import etcdlock",
-		"package stray is unknown: add it to rows",
+		"package stray is unknown: add it to rows in deps_test.go",
 	}
 	expectFaults(t, faults, want)
 

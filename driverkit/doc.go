@@ -8,7 +8,7 @@
 //	Waiters        finds waiters by claim or name, for notifications that name these
 //	Recheck        when a waiter looks without having been notified
 //	Subscriptions  one subscription per topic, kept up, with generations
-//	Watchers       told of departures, for driver.Watcher
+//	Watchers       notified of departures, for driver.Watcher
 //	Claims         a session's claims with the rule for tries, and its end
 //	Sessions       an engine's open sessions and goroutines, and Close
 //	ReadURL        hosts, parameters and TLS files, with errors that show no password

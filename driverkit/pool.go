@@ -8,7 +8,7 @@ import (
 // A Pool runs calls on goroutines that are kept for the next call: a new goroutine
 // would have to grow its stack each time.
 type Pool struct {
-	jobs chan func() // unbuffered: an idle goroutine takes the job, or nobody does
+	jobs chan func() // unbuffered: a job is taken by an idle goroutine or not at all
 	end  chan struct{}
 	idle atomic.Int32
 	keep int32

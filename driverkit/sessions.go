@@ -30,8 +30,7 @@ type Sessions[S session] struct {
 	done chan struct{} // closed when Close is done
 }
 
-// A session can be told from others and closed, as every [driver.Session] that is a
-// pointer.
+// A session is a [driver.Session] that can be compared, such as a pointer.
 type session interface {
 	comparable
 	Close(ctx context.Context) error
@@ -125,9 +124,11 @@ func (r *Sessions[S]) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	errs := make([]error, len(open))
-	for i, s := range open {
-		errs[i] = s.Close(ctx)
+	var closing sync.WaitGroup
+	for i, s := range open { // all at once: a stuck session does not use up the time of the others
+		closing.Go(func() { errs[i] = s.Close(ctx) })
 	}
+	closing.Wait()
 	r.finish()
 	r.tasks.Wait()
 	return driver.Join(errs...)

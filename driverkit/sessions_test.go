@@ -13,11 +13,17 @@ import (
 type closer struct {
 	err    error
 	stuck  bool
+	slow   time.Duration
 	closed int
 }
 
 func (c *closer) Close(ctx context.Context) error {
 	c.closed++
+	select {
+	case <-time.After(c.slow):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if c.stuck {
 		<-ctx.Done()
 		return ctx.Err()
@@ -82,6 +88,20 @@ func TestAStoreThatDoesNotAnswerHoldsCloseUpForTwoSeconds(t *testing.T) {
 		time.Sleep(time.Second)
 		if err := r.Close(); err != nil || time.Since(began) != 2*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestSlowSessionsAreClosedAllAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := driverkit.NewSessions[*closer]("engine")
+		for _, id := range []string{"a", "b", "c"} {
+			if err := r.Add(id, &closer{slow: 1500 * time.Millisecond}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }

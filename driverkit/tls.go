@@ -13,7 +13,7 @@ import (
 // that the scheme asks for it already. The parameters are
 //
 //	tls       yes, no or skip-verify, which does not check the server's certificate
-//	tls-ca    a file with the certificates of those who may sign the server's
+//	tls-ca    a file with the certificates of the authorities that may sign the server's
 //	tls-cert  a file with the client's certificate
 //	tls-key   a file with the key to it
 //	tls-name  the name in the server's certificate, if it is not the host's

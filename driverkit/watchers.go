@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Watchers are told of departures from the lines of names, as [driver.Watcher] says.
+// Watchers are the watches of an engine's callers on departures, for [driver.Watcher].
 // The zero Watchers are ready for use.
 type Watchers struct {
 	// First is called when a name that no one watched is watched, and Last when no one
@@ -20,15 +20,15 @@ type Watchers struct {
 }
 
 type watcher struct {
-	told chan struct{} // buffered by one; closed when the watcher's ctx ends
-	seen uint64        // the name's number of departures that it was last told of
+	departures chan struct{} // buffered by one; closed when the watcher's ctx ends
+	seen       uint64        // the name's number of departures at the last notification
 }
 
-// Watch returns a channel that is told of departures from name's line until ctx ends,
+// Watch returns a channel that receives after departures from name's line until ctx ends,
 // and is closed then. seen is the number of departures so far where the store counts
 // them, see Departed, and otherwise 0.
 func (w *Watchers) Watch(ctx context.Context, name string, seen uint64) <-chan struct{} {
-	o := &watcher{told: make(chan struct{}, 1), seen: seen}
+	o := &watcher{departures: make(chan struct{}, 1), seen: seen}
 	w.mu.Lock()
 	if w.byName == nil {
 		w.byName = map[string][]*watcher{}
@@ -39,13 +39,13 @@ func (w *Watchers) Watch(ctx context.Context, name string, seen uint64) <-chan s
 	}
 	w.mu.Unlock()
 	context.AfterFunc(ctx, func() { w.remove(name, o) })
-	return o.told
+	return o.departures
 }
 
 func (w *Watchers) remove(name string, o *watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	close(o.told)
+	close(o.departures)
 	w.byName[name] = slices.DeleteFunc(w.byName[name], func(other *watcher) bool { return other == o })
 	if len(w.byName[name]) > 0 {
 		return
@@ -56,8 +56,8 @@ func (w *Watchers) remove(name string, o *watcher) {
 	}
 }
 
-// Notify tells those who watch name that a claim has left its line. It never blocks: of
-// several departures that no one has read of yet, the channel tells once.
+// Notify notifies the watchers of name that a claim has left its line. It never blocks:
+// several departures may be one notification.
 func (w *Watchers) Notify(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,8 +66,8 @@ func (w *Watchers) Notify(name string) {
 	}
 }
 
-// Departed tells those who watch name, and have been told of another number of
-// departures, that it is n now. It is for stores that are polled.
+// Departed notifies the watchers of name that know another number of departures than n.
+// It is for stores that are polled.
 func (w *Watchers) Departed(name string, n uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,8 +81,8 @@ func (w *Watchers) Departed(name string, n uint64) {
 
 func (o *watcher) notify() {
 	select {
-	case o.told <- struct{}{}:
-	default: // told already
+	case o.departures <- struct{}{}:
+	default: // a notification is pending
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -119,10 +120,9 @@ func TestAWrongAddressFailsInTime(t *testing.T) {
 	}
 }
 
-// TestPermissionsAreRespected also shows which permissions are enough.
-func TestPermissionsAreRespected(t *testing.T) {
-	t.Parallel()
-	server := testserver.Etcd(t)
+// permit gives user ana read and write permission on team/, and enables authentication.
+func permit(t *testing.T, server *testserver.Server) {
+	t.Helper()
 	admin := dial(t, []string{server.Addr()})
 	ctx := t.Context()
 	must := func(_ any, err error) {
@@ -138,6 +138,14 @@ func TestPermissionsAreRespected(t *testing.T) {
 	must(admin.UserAdd(ctx, "ana", "hidden-word"))
 	must(admin.UserGrantRole(ctx, "ana", "team"))
 	must(admin.AuthEnable(ctx))
+}
+
+// TestPermissionsAreRespected also shows which permissions are enough.
+func TestPermissionsAreRespected(t *testing.T) {
+	t.Parallel()
+	server := testserver.Etcd(t)
+	permit(t, server)
+	ctx := t.Context()
 	store := func(user, prefix string) string { return "etcd://" + user + "@" + server.Addr() + "/" + prefix }
 
 	renewed := make(renewals, 1)
@@ -167,7 +175,9 @@ func TestPermissionsAreRespected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(r.Store(ctx, "key", []byte("value"), 0, time.Minute))
+	if _, err := r.Store(ctx, "key", []byte("value"), 0, time.Minute); err != nil {
+		t.Error(err)
+	}
 
 	outside, err := pawl.Open(ctx, store("ana:hidden-word", "other"), pawl.WithTTL(3*time.Second))
 	if err != nil {
@@ -190,7 +200,7 @@ func TestPermissionsAreRespected(t *testing.T) {
 	_, err = bare.Mutex("name").TryLock(ctx)
 	expect(t, "TryLock without a user", err, pawl.ErrDenied)
 
-	root, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr()}, Username: "root", Password: "root-word", Logger: admin.GetLogger()})
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr()}, Username: "root", Password: "root-word", Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,91 +82,93 @@ func enterFor(t testing.TB, s *session, c driver.Claim, d time.Duration) error {
 	return err
 }
 
-// All the ways in which a claim can end before its first Enter arrives.
-func TestALateEnterIsNeverMistakenForTheGrant(t *testing.T) {
-	t.Parallel()
-	for name, do := range map[string]func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()){
-		"it waits, is evicted, and is read": func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()) {
-			rival := open(t, near, longTTL)
-			first := mutex(c.Name)
-			hold(t, rival, first)
-			last := wait(t, s, c)
-			for _, e := range lineOf(t, near, c.Name)[1:] {
-				if err := near.Evict(t.Context(), e); err != nil {
-					t.Fatal(err)
-				}
-			}
-			arrive()
-			if st, err := s.Await(t.Context(), c, last); err != nil || !st.Gone {
-				t.Errorf("Await: %+v, %v", st, err)
-			}
-			beat(t, s, c)
-			if keys := keysOf(t, near, c.Name); len(keys) != 1 {
-				t.Errorf("in line are %q, not only the holder", keys)
-			}
-		},
-		"it is evicted, and left before the beat": func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()) {
-			hold(t, s, c)
-			evict(t, near, c.Name)
-			arrive()
-			expect(t, "Leave of an evicted claim", s.Leave(t.Context(), c), driver.ErrGone)
-			if keys := keysOf(t, near, c.Name); len(keys) != 0 {
-				t.Errorf("in line are %q", keys)
-			}
-		},
-		"it is left, and arrives after it was forgotten": func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()) {
-			hold(t, s, c)
-			leave(t, s, c)
-			next := mutex(c.Name)
-			hold(t, s, next)
-			arrive()
-			if st := beat(t, s, next); !st.Held {
-				t.Errorf("Beat: %+v for the next claim", st)
-			}
-			if keys := keysOf(t, near, c.Name); len(keys) != 1 {
-				t.Errorf("in line are %q, not only the next claim", keys)
-			}
-		},
-		"it is forgotten, and the next claim is evicted": func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()) {
-			s.mu.Lock()
-			s.claims[c.ID].unanswered = time.Now().Add(-time.Hour) // a TTL has passed since
-			s.mu.Unlock()
-			expect(t, "Leave of a claim that has not arrived", s.Leave(t.Context(), c), driver.ErrGone)
-			next := mutex(c.Name)
-			hold(t, s, next)
-			evict(t, near, c.Name)
-			rival := open(t, near, longTTL)
-			hold(t, rival, mutex(c.Name))
-			arrive()
-			if st := beat(t, s, next); !st.Gone {
-				t.Errorf("Beat: %+v for an evicted claim, while a rival holds", st)
-			}
-			if keys := keysOf(t, near, c.Name); len(keys) != 1 {
-				t.Errorf("in line are %q, not only the rival", keys)
-			}
-		},
-		"its session has ended": func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()) {
-			hold(t, s, c)
-			if err := s.Close(t.Context()); err != nil {
+// endsBeforeArrival are the ways in which a claim can end before its first Enter arrives.
+var endsBeforeArrival = map[string]func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()){
+	"it waits, is evicted, and is read": func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()) {
+		rival := open(t, near, longTTL)
+		first := mutex(c.Name)
+		hold(t, rival, first)
+		last := wait(t, s, c)
+		for _, e := range lineOf(t, near, c.Name)[1:] {
+			if err := near.Evict(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
-			arrive()
-			if keys := keysOf(t, near, c.Name); len(keys) != 0 {
-				t.Errorf("in line are %q", keys)
-			}
-		},
-		"it is repeated once more": func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()) {
-			first := hold(t, s, c)
-			arrive() // refused: the key is there
-			if again := hold(t, s, c); again.Token != first.Token {
-				t.Errorf("token %d became %d", first.Token, again.Token)
-			}
-			if st := beat(t, s, c); !st.Held || st.Token != first.Token {
-				t.Errorf("Beat: %+v", st)
-			}
-			leave(t, s, c)
-		},
-	} {
+		}
+		arrive()
+		if st, err := s.Await(t.Context(), c, last); err != nil || !st.Gone {
+			t.Errorf("Await: %+v, %v", st, err)
+		}
+		beat(t, s, c)
+		if keys := keysOf(t, near, c.Name); len(keys) != 1 {
+			t.Errorf("in line are %q, not only the holder", keys)
+		}
+	},
+	"it is evicted, and left before the beat": func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()) {
+		hold(t, s, c)
+		evict(t, near, c.Name)
+		arrive()
+		expect(t, "Leave of an evicted claim", s.Leave(t.Context(), c), driver.ErrGone)
+		if keys := keysOf(t, near, c.Name); len(keys) != 0 {
+			t.Errorf("in line are %q", keys)
+		}
+	},
+	"it is left, and arrives after it was forgotten": func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()) {
+		hold(t, s, c)
+		leave(t, s, c)
+		next := mutex(c.Name)
+		hold(t, s, next)
+		arrive()
+		if st := beat(t, s, next); !st.Held {
+			t.Errorf("Beat: %+v for the next claim", st)
+		}
+		if keys := keysOf(t, near, c.Name); len(keys) != 1 {
+			t.Errorf("in line are %q, not only the next claim", keys)
+		}
+	},
+	"it is forgotten, and the next claim is evicted": func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()) {
+		s.mu.Lock()
+		s.claims[c.ID].unanswered = time.Now().Add(-time.Hour) // a TTL has passed since
+		s.mu.Unlock()
+		expect(t, "Leave of a claim that has not arrived", s.Leave(t.Context(), c), driver.ErrGone)
+		next := mutex(c.Name)
+		hold(t, s, next)
+		evict(t, near, c.Name)
+		rival := open(t, near, longTTL)
+		hold(t, rival, mutex(c.Name))
+		arrive()
+		if st := beat(t, s, next); !st.Gone {
+			t.Errorf("Beat: %+v for an evicted claim, while a rival holds", st)
+		}
+		if keys := keysOf(t, near, c.Name); len(keys) != 1 {
+			t.Errorf("in line are %q, not only the rival", keys)
+		}
+	},
+	"its session has ended": func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()) {
+		hold(t, s, c)
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		arrive()
+		if keys := keysOf(t, near, c.Name); len(keys) != 0 {
+			t.Errorf("in line are %q", keys)
+		}
+	},
+	"it is repeated once more": func(t *testing.T, near *Engine, s *session, c driver.Claim, arrive func()) {
+		first := hold(t, s, c)
+		arrive() // refused: the key is there
+		if again := hold(t, s, c); again.Token != first.Token {
+			t.Errorf("token %d became %d", first.Token, again.Token)
+		}
+		if st := beat(t, s, c); !st.Held || st.Token != first.Token {
+			t.Errorf("Beat: %+v", st)
+		}
+		leave(t, s, c)
+	},
+}
+
+func TestALateEnterIsNeverMistakenForTheGrant(t *testing.T) {
+	t.Parallel()
+	for name, do := range endsBeforeArrival {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			addr := []string{sharedEtcd(t).Addr()}

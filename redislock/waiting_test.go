@@ -52,7 +52,7 @@ func (p *party) beat() driver.Standing {
 	return out[0]
 }
 
-// wait awaits, in the background, until ok accepts the claim's standing.
+// wait awaits, in the background, until as accepts the claim's standing.
 func (p *party) wait(last driver.Standing, as func(driver.Standing) bool) <-chan driver.Standing {
 	back := make(chan driver.Standing, 1)
 	go func() { // ends with the test's context
@@ -214,4 +214,33 @@ func TestALeaveEndsTheAwaitOfItsClaim(t *testing.T) {
 			t.Errorf("Await of a claim that was left: %v", err)
 		}
 	})
+}
+
+// A holder loses its key, and enters again while another client holds: the claim waits now,
+// and must be notified of its next grant.
+func TestAClaimThatHeldAndWaitsAgainIsNotified(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	first, other := newParty(t, s.Addr(), "aa01", time.Minute), newParty(t, s.Addr(), "bb02", time.Minute)
+	if !first.enter().Held {
+		t.Fatal("a free name is not held")
+	}
+	newConsole(t, s.Addr()).do("DEL", "pawl:"+first.Name)
+	if !other.enter().Held {
+		t.Fatal("a free name is not held")
+	}
+	st := first.enter()
+	if st.Held {
+		t.Fatal("two claims hold")
+	}
+	back := first.wait(st, held)
+	time.Sleep(200 * time.Millisecond) // so that it waits; if not, it looks first
+	if err := other.Leave(t.Context(), other.Claim); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-back:
+	case <-time.After(20 * time.Second):
+		t.Error("it was not notified")
+	}
 }

@@ -63,7 +63,7 @@ func (c *withheld) Write(frame []byte) (int, error) {
 func withholding(t *testing.T) (*session, *withholder) {
 	t.Helper()
 	h := &withholder{}
-	return open(t, connect(t, []string{oneServer(t)}, WithPath(pathOf(t)), WithDialer(h.dial)), 10*time.Second), h
+	return open(t, connect(t, []string{oneServer(t)}, WithPath(pathOf(t)), WithDialer(h.dial)), time.Minute), h
 }
 
 func TestABeatAnswersForVerifiedClaimsAndTheNextForTheRest(t *testing.T) {

@@ -13,10 +13,10 @@ func (f Folder) Up(order []string) (up []Call) {
 }
 
 // Order returns the files in an order in which few calls go up, none where that can
-// be had: as long as it helps, it moves single files to the place that is best for them.
+// be had.
 func (f Folder) Order() []string {
-	order := slices.Clone(f.Files)
-	for best := len(f.Up(order)); ; {
+	order := f.topological()
+	for best := len(f.Up(order)); best > 0; {
 		before := best
 		for _, file := range f.Files {
 			rest := slices.DeleteFunc(slices.Clone(order), func(other string) bool { return other == file })
@@ -27,8 +27,28 @@ func (f Folder) Order() []string {
 				}
 			}
 		}
-		if best == before {
-			return order
+		if best == before { // moving a single file does not help any more
+			break
 		}
 	}
+	return order
+}
+
+// topological takes one file after the other to which no call goes from those that
+// remain, or, within a cycle, the fewest.
+func (f Folder) topological() (order []string) {
+	for left := slices.Clone(f.Files); len(left) > 0; {
+		into := func(file string) (n int) {
+			for _, c := range f.Calls {
+				if c.To == file && slices.Contains(left, c.From) {
+					n++
+				}
+			}
+			return n
+		}
+		next := slices.MinFunc(left, func(a, b string) int { return into(a) - into(b) })
+		order = append(order, next)
+		left = slices.DeleteFunc(left, func(file string) bool { return file == next })
+	}
+	return order
 }

@@ -34,21 +34,15 @@ func (c Calls) Timeout() time.Duration { return c.timeout }
 func (c Calls) Untimed() Calls { return Calls{client: c.client} }
 
 // Do carries out op once.
-func (c Calls) Do(ctx context.Context, op clientv3.Op) (reply clientv3.OpResponse, err error) {
-	err = c.once(ctx, func(call context.Context) (err error) {
-		reply, err = c.client.Do(call, op)
-		return err
-	})
-	return reply, err
+func (c Calls) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
+	return once(ctx, c, func(call context.Context) (clientv3.OpResponse, error) { return c.client.Do(call, op) })
 }
 
 // Commit sends a transaction once.
-func (c Calls) Commit(ctx context.Context, ifs []clientv3.Cmp, then, els []clientv3.Op) (reply *clientv3.TxnResponse, err error) {
-	err = c.once(ctx, func(call context.Context) (err error) {
-		reply, err = c.client.Txn(call).If(ifs...).Then(then...).Else(els...).Commit()
-		return err
+func (c Calls) Commit(ctx context.Context, ifs []clientv3.Cmp, then, els []clientv3.Op) (*clientv3.TxnResponse, error) {
+	return once(ctx, c, func(call context.Context) (*clientv3.TxnResponse, error) {
+		return c.client.Txn(call).If(ifs...).Then(then...).Else(els...).Commit()
 	})
-	return reply, err
 }
 
 // Check reports whether all conditions hold in the cluster. The read of key makes it a
@@ -66,57 +60,49 @@ func (c Calls) DeleteIf(ctx context.Context, key string, conditions ...clientv3.
 }
 
 // Get reads keys, and again where no member answered in time.
-func (c Calls) Get(ctx context.Context, keys Range, opts ...clientv3.OpOption) (reply *clientv3.GetResponse, err error) {
-	err = c.repeat(ctx, func(call context.Context) (err error) {
-		reply, err = c.client.Get(call, keys.From, keys.options(opts)...)
-		return err
+func (c Calls) Get(ctx context.Context, keys Range, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	return repeat(ctx, c, func(call context.Context) (*clientv3.GetResponse, error) {
+		return c.client.Get(call, keys.From, keys.options(opts)...)
 	})
-	return reply, err
 }
 
 // Read carries out reads as of one revision, and again where no member answered in time.
-func (c Calls) Read(ctx context.Context, reads []clientv3.Op) (reply *clientv3.TxnResponse, err error) {
-	err = c.repeat(ctx, func(call context.Context) (err error) {
-		reply, err = c.client.Txn(call).Then(reads...).Commit()
-		return err
+func (c Calls) Read(ctx context.Context, reads []clientv3.Op) (*clientv3.TxnResponse, error) {
+	return repeat(ctx, c, func(call context.Context) (*clientv3.TxnResponse, error) {
+		return c.client.Txn(call).Then(reads...).Commit()
 	})
-	return reply, err
 }
 
 // Grant asks for a lease of at least ttl, rounded up to whole seconds and to the
 // server's minimum, and returns the TTL that was granted.
 func (c Calls) Grant(ctx context.Context, ttl time.Duration) (id clientv3.LeaseID, granted time.Duration, err error) {
-	err = c.once(ctx, func(call context.Context) error {
-		reply, err := c.client.Grant(call, int64((ttl+time.Second-1)/time.Second))
-		if err == nil {
-			id, granted = reply.ID, time.Duration(reply.TTL)*time.Second
-		}
-		return err
+	reply, err := once(ctx, c, func(call context.Context) (*clientv3.LeaseGrantResponse, error) {
+		return c.client.Grant(call, int64((ttl+time.Second-1)/time.Second))
 	})
-	return id, granted, err
+	if err != nil {
+		return 0, 0, err
+	}
+	return reply.ID, time.Duration(reply.TTL) * time.Second, nil
 }
 
 // Revoke ends a lease and deletes its keys in the same step.
 func (c Calls) Revoke(ctx context.Context, id clientv3.LeaseID) error {
-	return c.once(ctx, func(call context.Context) error {
-		_, err := c.client.Revoke(call, id)
-		return err
-	})
+	_, err := once(ctx, c, func(call context.Context) (any, error) { return c.client.Revoke(call, id) })
+	return err
 }
 
 // TimeToLive reads a lease. TTL is negative where there is no such lease.
-func (c Calls) TimeToLive(ctx context.Context, id clientv3.LeaseID, opts ...clientv3.LeaseOption) (reply *clientv3.LeaseTimeToLiveResponse, err error) {
-	err = c.once(ctx, func(call context.Context) (err error) {
-		reply, err = c.client.TimeToLive(call, id, opts...)
-		return err
+func (c Calls) TimeToLive(ctx context.Context, id clientv3.LeaseID, opts ...clientv3.LeaseOption) (*clientv3.LeaseTimeToLiveResponse, error) {
+	return once(ctx, c, func(call context.Context) (*clientv3.LeaseTimeToLiveResponse, error) {
+		return c.client.TimeToLive(call, id, opts...)
 	})
-	return reply, err
 }
 
-func (c Calls) once(ctx context.Context, f func(context.Context) error) error {
+func once[R any](ctx context.Context, c Calls, f func(context.Context) (R, error)) (R, error) {
 	call, cancel := c.bound(ctx)
 	defer cancel()
-	return classify(ctx, f(call))
+	reply, err := f(call)
+	return reply, classify(ctx, err)
 }
 
 // readTries is how often a read is sent. A caller that needs three answers, from three
@@ -125,14 +111,14 @@ const readTries = 3
 
 // repeat makes a call that only reads, and again after a timeout of its own: a read has
 // no outcome that could be unknown.
-func (c Calls) repeat(ctx context.Context, f func(context.Context) error) error {
+func repeat[R any](ctx context.Context, c Calls, f func(context.Context) (R, error)) (R, error) {
 	for try := 1; ; try++ {
 		call, cancel := c.bound(ctx)
-		err := f(call)
+		reply, err := f(call)
 		timedOut := call.Err() != nil && ctx.Err() == nil
 		cancel()
 		if err == nil || !timedOut || try == readTries {
-			return classify(ctx, err)
+			return reply, classify(ctx, err)
 		}
 	}
 }

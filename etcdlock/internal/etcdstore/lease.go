@@ -21,10 +21,12 @@ type Lease struct {
 	ID  clientv3.LeaseID
 	TTL time.Duration // as granted
 
-	store   *Store
-	ctx     context.Context // ends when Close begins, also the store's
-	cancel  context.CancelFunc
-	streams keepAliveStreams
+	store  *Store
+	ctx    context.Context // ends when Close begins, also the store's
+	cancel context.CancelFunc
+
+	mu   sync.Mutex       // guards idle
+	idle *keepAliveStream // of the last keepalive, for the next; nil: none, or in use
 }
 
 // OpenLease asks for a lease.
@@ -106,14 +108,9 @@ func (l *Lease) find(ctx context.Context, opts ...clientv3.LeaseOption) (*client
 	return found, err
 }
 
-// keepAliveStreams keeps the stream of the last keepalive for the next one: under a
-// password, opening a stream costs the server a hash that is slow by design. The
-// client's own keepalive loop is not used, because it hides when a message was sent.
-type keepAliveStreams struct {
-	mu   sync.Mutex       // guards idle
-	idle *keepAliveStream // nil: none, or in use
-}
-
+// A keepAliveStream is kept for the next keepalive: under a password, opening a stream
+// costs the server a hash that is slow by design. The client's own keepalive loop is not
+// used, because it hides when a message was sent.
 type keepAliveStream struct {
 	pb.Lease_LeaseKeepAliveClient
 	cancel context.CancelFunc
@@ -130,10 +127,10 @@ func (l *Lease) renew(ctx context.Context) (ttl int64, err error) {
 		}
 		return reply.TTL, nil
 	}
-	l.streams.mu.Lock()
-	stream := l.streams.idle
-	l.streams.idle = nil
-	l.streams.mu.Unlock()
+	l.mu.Lock()
+	stream := l.idle
+	l.idle = nil
+	l.mu.Unlock()
 	if stream != nil {
 		if ttl, err = l.renewOver(ctx, stream); err == nil || ctx.Err() != nil {
 			return ttl, err
@@ -153,12 +150,12 @@ func (l *Lease) renewOver(ctx context.Context, stream *keepAliveStream) (ttl int
 		stream.cancel()
 		return 0, driver.Join(ctx.Err(), err)
 	}
-	l.streams.mu.Lock()
-	defer l.streams.mu.Unlock()
-	if l.streams.idle != nil || l.ctx.Err() != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.idle != nil || l.ctx.Err() != nil {
 		stream.cancel()
 	} else {
-		l.streams.idle = stream
+		l.idle = stream
 	}
 	return reply.TTL, nil
 }

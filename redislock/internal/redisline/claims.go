@@ -55,11 +55,12 @@ func (s *session) keysOf(c *driver.Claim) (keys keyspace.Keys, prefix string) {
 	return s.store.Keys.Of(c.Name), keyspace.HoldPrefix(c)
 }
 
-// answered notes what the server has answered for a claim that is in the line.
+// answered notes what the server has answered for a claim that is in the line. A claim
+// that held before may have lost its key and wait now.
 func (s *session) answered(c *driver.Claim, r redisclient.Reply, held bool) {
 	s.claims.With(c.ID, c.Try, func(p *claimed) {
 		p.State.expected = expectedToken(r)
-		p.State.returned = p.State.returned || held
+		p.State.returned = held
 	})
 }
 
