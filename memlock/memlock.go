@@ -149,4 +149,9 @@ func (e *Engine) Size() (lines, watched, records int) {
 }
 
 // Close ends every session with its claims.
-func (e *Engine) Close() error { return e.sessions.Close() }
+func (e *Engine) Close() error {
+	for _, s := range e.sessions.All() {
+		s.claims.Close() // all of them first: the end of one session's claim is no other session's turn
+	}
+	return e.sessions.Close()
+}
