@@ -14,7 +14,8 @@
 // A name has a line of claims in order of arrival. A claim needs Need of the
 // name's Limit units. It is held if it and all claims ahead of it fit into the
 // limit. A mutex is 1 of 1, a semaphore k of n, a reader 1 of [All], a writer
-// All of All. [Place] is that rule, and its only implementation in Go.
+// All of All. [Place] is that rule; what an engine computes
+// itself is compared with it.
 //
 // # The laws
 //

@@ -12,13 +12,14 @@
 //	Claims         a session's claims with the rule for tries, and its end
 //	Sessions       an engine's open sessions and goroutines, and Close
 //	ReadURL        hosts, parameters and TLS files, with errors that show no password
+//	Refused        marks a subscription that the store denies
 //	Pool           goroutines for calls of a client that do not end with ctx
 //	Now            a clock that goes on while the machine sleeps
 //
 // # An engine
 //
-// The example of this package is a whole engine on a store like Consul's, which compares
-// and swaps values and lets keys be watched. In outline:
+// The example of this package is a whole engine on a store that compares and swaps
+// values, lets keys be watched and has a clock. In outline:
 //
 //	type engine struct {
 //		client   *api.Client
@@ -60,6 +61,17 @@
 // What remains is the engine's own: Enter, Look, Leave, Beat, Line, List and Evict, each
 // of them a step on the line of one name, and the function that takes a notification to
 // those it concerns.
+//
+// A store whose own sessions end claims, as Consul's, etcd's and ZooKeeper's do, says
+// BySession in its Features and has less to do: no expiry per claim, and Beat prolongs
+// the session. Which engine uses what:
+//
+//	memory    Claims, Await, Watchers, Sessions
+//	Redis     Claims, Await, Subscriptions, Sessions, Recheck, Pool, ReadURL
+//	SQL       Claims, Await, Waiters, Watchers, Sessions, Recheck, Now, ReadURL
+//	etcd      Sessions, ReadURL: a waiter's state is its watches
+//	ZooKeeper Pool, Now, ReadURL: the same
+//	quorum    Sessions, Pool, ReadURL: a quorum has no line
 //
 // # What is easy to get wrong
 //

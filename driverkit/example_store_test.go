@@ -8,9 +8,11 @@ import (
 	"time"
 )
 
-// A kvStore is the store of the example engine, as a client of Consul would offer it:
-// values that are written if their version is still the one that was read, and a watch
-// on a key that sends the present value first. Versions count all writes of the store.
+// A kvStore is the store of the example engine: values that are written if their version
+// is still the one that was read, a watch on a key that sends the present value first,
+// and a clock. Versions count all writes of the store. A store without a clock that
+// clients can read, such as Consul, cannot have expiries in its values: there claims live
+// as long as a session of the store's own, as in etcdlock.
 type kvStore struct {
 	mu      sync.Mutex // guards what follows
 	values  map[string]kvValue

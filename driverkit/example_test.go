@@ -15,8 +15,9 @@ import (
 )
 
 // Example is a whole engine, on a store that compares and swaps values and lets keys be
-// watched, as Consul does: the line of a name is one value. What the store does is the
-// engine's own; the rest is driverkit's.
+// watched: the line of a name is one value. What the store does is the engine's own; the
+// rest is driverkit's. It is as short as it can be, so it has one floor, beats claim by
+// claim, and uses names as keys; a store that others use too needs encoded ones.
 func Example() {
 	client := pawl.New(newKVEngine(newKVStore()))
 	defer client.Close()
@@ -162,6 +163,9 @@ func (e *kvEngine) Watch(ctx context.Context, name string) (<-chan struct{}, err
 		return nil, err
 	}
 	sub := e.watches.Open(name, e.changed(name))
+	if sub == nil {
+		return nil, driver.ErrGone
+	}
 	if err := sub.WaitUp(ctx); err != nil {
 		sub.Release(0)
 		return nil, err

@@ -74,7 +74,8 @@ func NewSubscriptions(listen Listen) *Subscriptions {
 
 // Open returns the subscription to a topic, and begins it if there is none; it does not
 // wait until that is up. Each Open is followed by one Release. message is called for
-// each message, also between a Release and the next Open; it must not block. Open
+// each message, also between a Release and the next Open; it must not block. Of several
+// Opens of one topic the first one's message counts. Open
 // returns nil after Close.
 func (s *Subscriptions) Open(topic string, message func(string)) *Subscription {
 	s.mu.Lock()

@@ -87,7 +87,8 @@ func (s *session) awaitHint(ctx context.Context, c driver.Claim, last driver.Sta
 }
 
 // tryLeave calls Leave. ErrGone in answer to a retry means that the lost reply was
-// a success.
+// a success: no one evicts in these cases. The core cannot know that, and calls it
+// unknown.
 func (s *session) tryLeave(ctx context.Context, c driver.Claim) error {
 	lost := false
 	return s.retryLostReply(ctx, func() error {

@@ -28,8 +28,8 @@ func Matching(match func(request []byte) bool) SwallowOption {
 }
 
 // SwallowReplies drops the next n replies, counted over all connections, after
-// their requests were forwarded: the server has done the work and the client does
-// not learn it. It replaces the effect of an earlier call; 0 disables it.
+// their requests were forwarded: the server has answered and the client does not
+// learn what. The answer may be a refusal, such as that the server does not have a script. It replaces the effect of an earlier call; 0 disables it.
 //
 // A reply is everything that the server sends from a request until the next request
 // on the same connection. This fits protocols that answer one request at a time.
