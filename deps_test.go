@@ -53,7 +53,7 @@ var rows = map[string]row{
 
 	// The client's package knows no claims; the lines above it know no socket.
 	"redislock/internal/redisclient": {ours: "driver driverkit", stdOnly: true, engine: true},
-	"redislock/internal/keyspace":    {ours: "driver", stdOnly: true, engine: true},
+	"redislock/internal/keyspace":    {ours: "redislock/internal/redisclient driver", stdOnly: true, engine: true},
 	"redislock/internal/redisline":   {ours: "redislock/internal/redisclient redislock/internal/keyspace driver driverkit", stdOnly: true, engine: true},
 	"redislock/internal/scriptless":  {ours: "redislock/internal/redisclient redislock/internal/keyspace driver driverkit", stdOnly: true, engine: true},
 	"redislock/internal/redisengine": {ours: "redislock/internal/redisclient redislock/internal/keyspace redislock/internal/redisline redislock/internal/scriptless driver", stdOnly: true, engine: true},

@@ -4,75 +4,25 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/keyspace"
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
-// listPage is the number of names that are read at a time.
-const listPage = 200
+func (s *store) lister() keyspace.Lister {
+	return keyspace.Lister{Client: s.Client, Keys: s.Keys, Refuse: s.BadOption, Patterns: s.Keys.Patterns, Read: s.listNames}
+}
 
-// List yields the claims on names that begin with prefix, the name that is prefix
-// itself first. It scans all keys of the server, so with many millions of keys it takes
-// seconds; claims that come or go meanwhile may be missed.
-func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
-	return func(yield func(driver.Entry, error) bool) {
-		if err := cmp.Or(ctx.Err(), e.BadOption); err != nil {
-			yield(driver.Entry{}, err)
-			return
-		}
-		if prefix != "" && !e.listNames(ctx, []string{prefix}, yield) {
-			return
-		}
-		names, err := e.names(ctx, prefix)
-		if err != nil {
-			yield(driver.Entry{}, redisclient.Wrap(err))
-			return
-		}
-		for page := range slices.Chunk(names, listPage) {
-			if !e.listNames(ctx, page, yield) {
-				return
-			}
-		}
-	}
+// List yields the claims on names that begin with prefix, as [keyspace.Lister] does.
+func (s *store) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return s.lister().List(ctx, prefix)
 }
 
 // Line returns the claims of one name.
-func (e *Engine) Line(ctx context.Context, name string) (line []driver.Entry, err error) {
-	if err := cmp.Or(ctx.Err(), e.BadOption); err != nil {
-		return nil, err
-	}
-	e.listNames(ctx, []string{name}, func(x driver.Entry, failed error) bool {
-		line, err = append(line, x), failed
-		return true
-	})
-	if err != nil {
-		return nil, err
-	}
-	return line, nil
-}
-
-// names returns the names with a hold or a line that begin with prefix, except prefix
-// itself, sorted.
-func (s *store) names(ctx context.Context, prefix string) ([]string, error) {
-	found := map[string]struct{}{}
-	for _, pattern := range s.Keys.Patterns(prefix) {
-		err := s.Client.Scan(ctx, pattern, func(keys []string) error {
-			for _, key := range keys {
-				if name, ok := s.Keys.Name(key); ok && name != prefix {
-					found[name] = struct{}{}
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return slices.Sorted(maps.Keys(found)), nil
+func (s *store) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	return s.lister().Line(ctx, name)
 }
 
 func (s *store) listNames(ctx context.Context, names []string, yield func(driver.Entry, error) bool) bool {

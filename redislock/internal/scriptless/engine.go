@@ -4,10 +4,8 @@
 package scriptless
 
 import (
-	"cmp"
 	"context"
 	"iter"
-	"slices"
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
@@ -62,42 +60,19 @@ func (e *Engine) Ready(ctx context.Context) error {
 	return err
 }
 
-// listPage is the number of names that are read at a time.
-const listPage = 200
+func (e *Engine) lister() keyspace.Lister {
+	holds := func(prefix string) []string { return []string{e.Keys.HoldPattern(prefix)} }
+	return keyspace.Lister{Client: e.Client, Keys: e.Keys, Refuse: e.BadOption, Patterns: holds, Read: e.listNames}
+}
 
-// List yields the holds on names that begin with prefix.
+// List yields the holds on names that begin with prefix, as [keyspace.Lister] does.
 func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
-	return func(yield func(driver.Entry, error) bool) {
-		if err := cmp.Or(ctx.Err(), e.BadOption); err != nil {
-			yield(driver.Entry{}, err)
-			return
-		}
-		names, err := e.names(ctx, prefix)
-		if err != nil {
-			yield(driver.Entry{}, redisclient.Wrap(err))
-			return
-		}
-		for page := range slices.Chunk(names, listPage) {
-			if !e.listNames(ctx, page, yield) {
-				return
-			}
-		}
-	}
+	return e.lister().List(ctx, prefix)
 }
 
 // Line returns the hold of one name.
-func (e *Engine) Line(ctx context.Context, name string) (line []driver.Entry, err error) {
-	if err := cmp.Or(ctx.Err(), e.BadOption); err != nil {
-		return nil, err
-	}
-	e.listNames(ctx, []string{name}, func(x driver.Entry, failed error) bool {
-		line, err = append(line, x), failed
-		return true
-	})
-	if err != nil {
-		return nil, err
-	}
-	return line, nil
+func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
+	return e.lister().Line(ctx, name)
 }
 
 // Evict breaks exactly the hold that x shows.

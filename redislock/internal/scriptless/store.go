@@ -3,7 +3,6 @@ package scriptless
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -38,20 +37,6 @@ func (s *store) ready(ctx context.Context) (*compareCommands, error) {
 	found, err := probe(ctx, s.Client, s.Keys.Probe())
 	s.commands = found
 	return found, err
-}
-
-// names returns the names with a hold that begin with prefix, sorted.
-func (s *store) names(ctx context.Context, prefix string) (names []string, err error) {
-	err = s.Client.Scan(ctx, s.Keys.HoldPattern(prefix), func(keys []string) error {
-		for _, key := range keys {
-			if name, ok := s.Keys.Name(key); ok {
-				names = append(names, name)
-			}
-		}
-		return nil
-	})
-	slices.Sort(names)
-	return slices.Compact(names), err
 }
 
 func (s *store) listNames(ctx context.Context, names []string, yield func(driver.Entry, error) bool) bool {
