@@ -281,7 +281,7 @@ func (a *acquisition) abandon() {
 // promised returns until when the store has promised the claim; 0: it has not yet.
 func (a *acquisition) promised() instant {
 	if s := a.cl.s; s != nil {
-		return s.promised(a.cl)
+		return s.claimPromised(a.cl)
 	}
 	return 0
 }

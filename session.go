@@ -141,8 +141,15 @@ func (s *session) silent() time.Duration {
 	return s.c.now().Sub(s.set.LastAnswer())
 }
 
-// promised returns until when the store has promised cl; 0: it has not yet.
-func (s *session) promised(cl *claim) instant {
+// promised returns until when the store has promised the session.
+func (s *session) promised() instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.set.Promised()
+}
+
+// claimPromised returns until when the store has promised cl; 0: it has not yet.
+func (s *session) claimPromised(cl *claim) instant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cl.Promise()
@@ -150,6 +157,7 @@ func (s *session) promised(cl *claim) instant {
 
 // enter calls Enter for cl once, for at most limit.
 func (s *session) enter(ctx context.Context, cl *claim, limit time.Duration) (driver.Standing, error) {
+	promised := s.promised()
 	sent, at := s.c.both()
 	call := callUntil(ctx, at.Add(limit))
 	st, err := s.d.Enter(call, cl.Claim.Claim)
@@ -166,7 +174,7 @@ func (s *session) enter(ctx context.Context, cl *claim, limit time.Duration) (dr
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.set.Answered(&cl.Claim, sent, st) {
+	if !s.set.Answered(&cl.Claim, sent, promised, st) {
 		return st, driver.ErrGone
 	}
 	return st, nil
@@ -174,6 +182,7 @@ func (s *session) enter(ctx context.Context, cl *claim, limit time.Duration) (dr
 
 // enterAll calls EnterAll once, for at most limit.
 func (s *session) enterAll(ctx context.Context, m driver.Multi, cls []*claim, limit time.Duration) ([]driver.Standing, error) {
+	promised := s.promised()
 	sent, at := s.c.both()
 	asked := make([]driver.Claim, len(cls))
 	for i, cl := range cls {
@@ -195,7 +204,7 @@ func (s *session) enterAll(ctx context.Context, m driver.Multi, cls []*claim, li
 	defer s.mu.Unlock()
 	for i, cl := range cls {
 		if out[i].Held {
-			s.set.Answered(&cl.Claim, sent, out[i])
+			s.set.Answered(&cl.Claim, sent, promised, out[i])
 		}
 	}
 	return out, nil

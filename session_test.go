@@ -161,6 +161,34 @@ func TestAPlaceThatIsGonePromisesNothingToTheNext(t *testing.T) {
 	})
 }
 
+// Where claims live by their session, a beat that is answered while an Enter is under way
+// promises nothing to the claim of that Enter: it did not ask for it.
+func TestABeatBesideAnEnterPromisesItNothing(t *testing.T) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
+		must(t)(c.Mutex("other").Lock(t.Context())) // opens the session
+		began, beaten := time.Now(), make(chan struct{})
+		var once sync.Once
+		r.set(func(r *faultEngine) {
+			r.beat = func(ctx context.Context, _ []driver.Claim, _ []driver.Standing, next func(context.Context) error) error {
+				err := next(ctx)
+				once.Do(func() { close(beaten) })
+				return err
+			}
+			r.enter = func(ctx context.Context, _ driver.Claim, next enterFunc) (driver.Standing, error) {
+				st, err := next(ctx)
+				<-beaten
+				synctest.Wait() // the beat's answer is taken in
+				st.Valid = 0
+				return st, err
+			}
+		})
+		l := must(t)(c.Mutex("a").Lock(t.Context()))
+		if d := l.Deadline().Sub(began); d > 10*time.Second {
+			t.Errorf("the deadline is %v after the session was promised for 10s", d)
+		}
+	})
+}
+
 // One lease's observer makes another lease's context late.
 func TestASlowObserverMakesNoOtherContextLate(t *testing.T) {
 	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {

@@ -137,7 +137,9 @@ type Session interface {
 
 	// Enter requests c in one round trip. It is idempotent on ID and Try, and a
 	// repeated call prolongs as the first one did. Valid 0 says that the claim lives as
-	// long as the session, so that the promises of Open and Beat count.
+	// long as the session: by the promises of Open and Beat that had been answered when
+	// this call was made. Open, and a Beat that answered for every claim, promise one
+	// TTL; where that is too much for this claim, Enter answers with Valid.
 	// ErrGone says that the session has ended; the core opens a new one.
 	Enter(ctx context.Context, c Claim) (Standing, error)
 

@@ -67,7 +67,7 @@ func (s *Set) Prolonged(q Query, st driver.Standing, sent, now Instant) Outcome 
 	c.doubt = false
 	s.answered = max(s.answered, sent)
 	s.promised = max(s.promised, sent.Add(st.Valid)) // claims that live by the session live by this
-	s.prolong(c, sent, st.Valid)
+	s.prolong(c, sent.Add(st.Valid))
 	switch {
 	case held:
 		return Renewed

@@ -39,6 +39,7 @@ type history struct {
 	s       Set
 	now     Instant
 	session Instant // until when the session was promised
+	earlier Instant // until when it was promised before the last beat
 	claims  []*Claim
 	models  map[*Claim]*model
 	beats   []sentBeat
@@ -53,7 +54,7 @@ type sentBeat struct {
 
 func newHistory(t *testing.T, fixed bool) *history {
 	return &history{
-		t: t, s: New(ttl, margin, fixed, start), now: start, session: start.Add(ttl),
+		t: t, s: New(ttl, margin, fixed, start), now: start, session: start.Add(ttl), earlier: start.Add(ttl),
 		models: map[*Claim]*model{}, fence: 1,
 	}
 }
@@ -127,9 +128,9 @@ func (h *history) enter(c *Claim, m *model, op byte) {
 		st.Valid = ttl
 		m.promises = append(m.promises, sent.Add(ttl-margin))
 	} else {
-		m.promises = append(m.promises, h.session.Add(-margin))
+		m.promises = append(m.promises, h.earlier.Add(-margin))
 	}
-	h.s.Answered(c, sent, st)
+	h.s.Answered(c, sent, h.earlier, st)
 	if !st.Held {
 		m.state = Waiting
 	}
@@ -204,6 +205,7 @@ func (h *history) answer(op, which byte) {
 	}
 	i := int(which) % len(h.beats)
 	b := h.beats[i]
+	h.earlier = h.session
 	h.beats = append(h.beats[:i], h.beats[i+1:]...)
 	for j, q := range b.qs {
 		m := h.models[q.Claim]
@@ -233,6 +235,9 @@ func (h *history) answer(op, which byte) {
 	h.s.Beaten(b.sent, complete)
 	if complete {
 		h.session = max(h.session, b.sent.Add(ttl))
+	}
+	if h.s.Promised() != h.session {
+		h.t.Fatalf("the session is promised until %v, want %v", h.s.Promised(), h.session)
 	}
 	h.s.Refresh()
 }

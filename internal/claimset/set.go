@@ -54,6 +54,9 @@ func (s *Set) Next() Instant { return s.next }
 // LastAnswer returns when the last call that was answered had been sent.
 func (s *Set) LastAnswer() Instant { return s.answered }
 
+// Promised returns until when the store promised the session itself.
+func (s *Set) Promised() Instant { return s.promised }
+
 // Knows reports whether a claim with this ID is live, also one that is entering.
 func (s *Set) Knows(id string) bool {
 	for _, c := range s.live {
@@ -95,14 +98,19 @@ func (s *Set) reenter(c *Claim) {
 	}
 }
 
-// Answered takes in the answer to an Enter that was sent at the given time.
+// Answered takes in the answer to an Enter that was sent at the given time, when the
+// session was promised until promised. With Valid 0 the claim lives by that: a beat that
+// was answered since may have promised its own claims less than a TTL.
 // It reports false if the session has ended meanwhile.
-func (s *Set) Answered(c *Claim, sent Instant, st driver.Standing) bool {
+func (s *Set) Answered(c *Claim, sent, promised Instant, st driver.Standing) bool {
 	if s.closed {
 		return false
 	}
 	s.answered = max(s.answered, sent)
-	s.prolong(c, sent, st.Valid)
+	if st.Valid > 0 {
+		promised = sent.Add(st.Valid)
+	}
+	s.prolong(c, promised)
 	if !st.Held && c.state == Entering {
 		c.state = Waiting
 	}
@@ -120,19 +128,14 @@ func (s *Set) Confirmed(c *Claim, fence uint64, sent Instant, st driver.Standing
 		s.answered = max(s.answered, sent)
 		c.doubt = false
 		if c.state != Held || !s.fixed {
-			s.prolong(c, sent, st.Valid)
+			s.prolong(c, sent.Add(st.Valid))
 		}
 	}
 	return true
 }
 
-// prolong takes in what a call that was sent at the given time promised. Valid 0
-// says that the claim lives by the session's own promise.
-func (s *Set) prolong(c *Claim, sent Instant, valid time.Duration) {
-	until := s.promised
-	if valid > 0 {
-		until = sent.Add(valid)
-	}
+// prolong takes in that the store promised c until then.
+func (s *Set) prolong(c *Claim, until Instant) {
 	c.promise = max(c.promise, until.Add(-s.margin))
 	c.setDeadline()
 }

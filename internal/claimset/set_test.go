@@ -29,7 +29,7 @@ func heldSet(t *testing.T, fixed bool, maxHold time.Duration) (*Set, *Claim) {
 	s := New(ttl, margin, fixed, at(0))
 	c := queued("x")
 	c.MaxHold = maxHold
-	if !s.Join(c) || !s.Answered(c, at(0), held(7, ttl)) || !s.Grant(c, 7, at(1)) {
+	if !s.Join(c) || !s.Answered(c, at(0), s.Promised(), held(7, ttl)) || !s.Grant(c, 7, at(1)) {
 		t.Fatal("not granted")
 	}
 	return &s, c
@@ -87,29 +87,31 @@ func TestAGrantThatCameTooLateIsRefused(t *testing.T) {
 	s := New(ttl, margin, false, at(0))
 	c := queued("x")
 	s.Join(c)
-	s.Answered(c, at(0), held(7, ttl))
+	s.Answered(c, at(0), s.Promised(), held(7, ttl))
 	if s.Grant(c, 7, at(9)) {
 		t.Error("granted at its deadline")
 	}
 	s.Rename(c, "y")
-	if s.Answered(c, at(9), driver.Standing{Valid: ttl}); c.State() != Waiting {
+	if s.Answered(c, at(9), s.Promised(), driver.Standing{Valid: ttl}); c.State() != Waiting {
 		t.Error("not waiting")
 	}
 	if s.Retry(c); c.State() != Entering || c.Try != 2 || s.Grant(c, 7, at(10)) {
 		t.Error("a promise to the old place counts for the new one")
 	}
 	s.Close()
-	if s.Answered(c, at(10), held(7, ttl)) || s.Grant(c, 7, at(10)) || s.Join(queued("z")) {
+	if s.Answered(c, at(10), s.Promised(), held(7, ttl)) || s.Grant(c, 7, at(10)) || s.Join(queued("z")) {
 		t.Error("a closed set grants")
 	}
 }
 
-func TestValidZeroLivesByTheSession(t *testing.T) {
+func TestValidZeroLivesByTheSessionAsItWasPromisedBefore(t *testing.T) {
 	s := New(ttl, margin, false, at(0))
 	c := queued("x")
 	s.Join(c)
 	s.Beaten(at(3), true)
-	s.Answered(c, at(4), driver.Standing{Held: true, Token: 1})
+	promised := s.Promised()
+	s.Beaten(at(5), true)
+	s.Answered(c, at(4), promised, driver.Standing{Held: true, Token: 1})
 	if c.Promise() != at(12) {
 		t.Errorf("promised until %v", c.Promise().Sub(at(0)))
 	}
@@ -175,7 +177,7 @@ func TestWhatABeatMeansForAClaim(t *testing.T) {
 			if tc.waiting {
 				c = queued("w")
 				s.Join(c)
-				s.Answered(c, at(0), driver.Standing{Valid: ttl})
+				s.Answered(c, at(0), s.Promised(), driver.Standing{Valid: ttl})
 			}
 			q := Query{c, c.Claim, !tc.waiting}
 			if tc.asked != nil {
@@ -218,7 +220,7 @@ func TestBeatsAskForWhatTheyMayProlong(t *testing.T) {
 		entering, waiting := queued("e"), queued("w")
 		s.Join(entering)
 		s.Join(waiting)
-		s.Answered(waiting, at(0), driver.Standing{Valid: ttl})
+		s.Answered(waiting, at(0), s.Promised(), driver.Standing{Valid: ttl})
 		var ids string
 		for _, q := range s.Query(nil) {
 			ids += q.Asked.ID
