@@ -36,6 +36,16 @@ func mute(t *testing.T) string {
 	return l.Addr().String()
 }
 
+func TestAServerWithoutAPortIsAskedAt2181(t *testing.T) {
+	t.Parallel()
+	for _, hosts := range []string{"127.91.17.3", "127.91.17.3,127.91.17.3:2181", "[::ffff:127.91.17.3]"} {
+		_, err := pawl.Open(t.Context(), "zk://"+hosts) // without a listener: nothing else uses these addresses
+		if !errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), "127.91.17.3") || !strings.Contains(err.Error(), ":2181: ") {
+			t.Errorf("%s: %v, not unreachable at port 2181", hosts, err)
+		}
+	}
+}
+
 func TestAWrongEndpointFailsByItself(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()

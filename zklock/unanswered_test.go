@@ -3,7 +3,9 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,6 +68,35 @@ func TestAServerThatDoesNotAnswerIsUnreachable(t *testing.T) {
 		if !errors.Is(err, driver.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v, not ErrUnreachable by its deadline", c.name, err)
 		}
+	}
+}
+
+// More is sent than the network takes, so that callers queue for the connection too.
+func TestCallersOfAServerThatReadsNothingComeBack(t *testing.T) {
+	t.Parallel()
+	e, p := through(t, pathOf(t))
+	p.BlackHole(faultproxy.ToServer)
+	value := make([]byte, 60<<10)
+	var calls sync.WaitGroup
+	for n := range 400 {
+		calls.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := e.Store(ctx, fmt.Sprint("key", n), value, 0, 0)
+			if !errors.Is(err, driver.ErrUnreachable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, not ErrUnreachable by its deadline", err)
+			}
+		})
+	}
+	calls.Wait()
+	p.Reset() // the requests in the queue are lost, and the connection is made again
+	p.Heal()
+	err := persist(func() error {
+		_, err := e.Store(t.Context(), "key", value, 0, 0)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

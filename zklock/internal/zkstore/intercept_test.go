@@ -1,9 +1,11 @@
 package zkstore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"time"
 )
@@ -95,5 +97,38 @@ func TestAReplyIsNotHeldBackForLong(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+type headObserver struct{ heads [][4]uint32 }
+
+func (o *headObserver) sending([]byte) error { return nil }
+func (o *headObserver) closed()              {}
+func (o *headObserver) received(head []byte) {
+	var h [4]uint32
+	for i := range h {
+		h[i] = binary.BigEndian.Uint32(head[4*i:])
+	}
+	o.heads = append(o.heads, h)
+}
+
+func TestRepliesAreFoundHoweverTheLibraryReadsThem(t *testing.T) {
+	t.Parallel()
+	stream := slices.Concat(frameOf(0, 10_000, 0, 7, 8, 9), frameOf(1, 0, 5, 0), frameOf(2, 0, 6, 0, 1, 2, 3))
+	want := [][4]uint32{{0, 10_000, 0, 7}, {1, 0, 5, 0}, {2, 0, 6, 0}}
+	for size := 1; size <= len(stream); size++ {
+		o := &headObserver{}
+		tcp := newInterceptor(nil, o, time.Second, nil)
+		tcp.r.Reset(bytes.NewReader(stream))
+		var read []byte
+		for p := make([]byte, size); ; {
+			n, err := tcp.Read(p)
+			if read = append(read, p[:n]...); err != nil {
+				break
+			}
+		}
+		if !bytes.Equal(read, stream) || !slices.Equal(o.heads, want) {
+			t.Errorf("in pieces of %d bytes: %v, want %v", size, o.heads, want)
+		}
 	}
 }
