@@ -22,10 +22,11 @@ func TestManyClientsUpdateOneCellAndNoUpdateIsLost(t *testing.T) {
 }
 
 func TestSoakTenThousandUpdatesOfSixtyFourAreExact(t *testing.T) {
-	if os.Getenv("PAWL_SOAK") == "" {
+	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
+	if err != nil {
 		t.Skip("PAWL_SOAK is not set")
 	}
-	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) { count(t, open, 64, time.Hour) })
+	recipetest.EachWithRecords(t, func(t *testing.T, open recipetest.Opener) { count(t, open, 64, d) })
 }
 
 // count has 64 callers, on the given number of clients, add one to a cell, each at least
