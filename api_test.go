@@ -58,6 +58,7 @@ func TestNonsenseOptions(t *testing.T) {
 			"wait":       WithWait(-1),
 			"hold":       WithMaxHold(0),
 			"long hold":  WithMaxHold(math.MaxInt64),
+			"old hold":   WithMaxHold(250 * 365 * 24 * time.Hour),
 			"long note":  WithNote(strings.Repeat("x", driver.MaxNote+1)),
 			"wrong note": WithNote("\xff"),
 		} {

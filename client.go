@@ -99,8 +99,7 @@ func (c *Client) close() error {
 	c.calls.Wait() // no claim joins a session any more
 	all := c.allSessions()
 	for _, s := range all {
-		s.surrender()
-		s.shut()
+		s.die(ErrClosed)
 	}
 	c.keepers.Wait()
 	var errs []error

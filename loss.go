@@ -70,8 +70,12 @@ func (s *session) lose(all ...loss) {
 			l.cl.gate.vacate(l.cl)
 		}
 		if l.used { // else the observer was not told that it was acquired
-			s.c.counters.count(Lost)
-			l.cl.observe(Event{Kind: Lost, Token: l.token, Took: now.Sub(l.cl.Granted()), Err: l.why})
+			kind := Lost
+			if l.why == ErrClosed {
+				kind = Released
+			}
+			s.c.counters.count(kind)
+			l.cl.observe(Event{Kind: kind, Token: l.token, Took: now.Sub(l.cl.Granted()), Err: l.why})
 		}
 	}
 }
@@ -103,7 +107,8 @@ func (s *session) endTerms(terms []*term, why error) {
 	}
 }
 
-// die ends the session and every claim of it: the store said that it is gone.
+// die ends the session and every claim of it: the store said that it is gone, or the
+// client is being closed.
 func (s *session) die(why error) {
 	s.mu.Lock()
 	if s.set.Closed() {
@@ -121,29 +126,4 @@ func (s *session) die(why error) {
 	s.forget()
 	s.lose(lost...)
 	s.shut()
-}
-
-// surrender ends every lease because the client is being closed. Their claims in the
-// store end with the session.
-func (s *session) surrender() {
-	s.mu.Lock()
-	s.set.Close()
-	live := s.set.Live()
-	s.surrendered = len(live) > 0
-	var terms []*term
-	var events []notice
-	for i := len(live) - 1; i >= 0; i-- {
-		cl := live[i].Owner.(*claim)
-		terms = append(terms, cl.terms...)
-		if len(cl.terms) > 0 {
-			s.c.counters.count(Released)
-			events = cl.noticeLocked(events, Event{Kind: Released, Took: s.c.now().Sub(cl.Granted()), Err: ErrClosed})
-		}
-		s.endLocked(cl)
-	}
-	s.mu.Unlock()
-	s.endTerms(terms, ErrClosed)
-	for _, n := range events {
-		n.to.Observe(n.e)
-	}
 }

@@ -4,14 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
-	"math"
 	"time"
 )
 
 const (
-	defaultTTL = 10 * time.Second
-	minTTL     = 10 * time.Millisecond
-	maxTTL     = 365 * 24 * time.Hour
+	defaultTTL  = 10 * time.Second
+	minTTL      = 10 * time.Millisecond
+	maxTTL      = 365 * 24 * time.Hour
+	longestHold = 100 * 365 * 24 * time.Hour // an instant plus this is one
 )
 
 // An Option changes a client, or one lock of it.
@@ -64,8 +64,8 @@ func WithWait(d time.Duration) Option {
 // with ErrLost and the lock is given back.
 func WithMaxHold(d time.Duration) Option {
 	return func(o *options) {
-		if d <= 0 || d == math.MaxInt64 {
-			o.refuse("maximum hold of %v: more than 0; leave WithMaxHold out for none", d)
+		if d <= 0 || d > longestHold {
+			o.refuse("maximum hold of %v: more than 0, at most %v; leave WithMaxHold out for none", d, longestHold)
 			return
 		}
 		o.maxHold = d

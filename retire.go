@@ -58,7 +58,7 @@ func (s *session) finish() {
 func (s *session) mayRemain() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.surrendered || s.inUseLocked() || len(s.departures) > 0
+	return s.inUseLocked() || len(s.departures) > 0
 }
 
 // awaitUnlocks waits for the Unlocks that are under way, so that they are not

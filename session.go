@@ -30,15 +30,14 @@ type session struct {
 	unended error          // why the session may not have ended in the store; set before done is closed
 	calls   sync.WaitGroup // background calls; the keeper waits for them
 
-	mu          sync.Mutex   // guards the following, and the fields of claims that say so
-	set         claimset.Set // the state of all claims
-	surrendered bool         // claims were live when the client was closed: the session's end ends them
-	ticking     bool         // the keeper looks often enough for held claims
-	granted     bool         // a claim was granted since the keeper looked
-	departures  []*departure
-	unlocking   []*claim // being left by Unlock
-	schedule    schedule
-	spare       *beat // buffers of the last beat, for the next
+	mu         sync.Mutex   // guards the following, and the fields of claims that say so
+	set        claimset.Set // the state of all claims
+	ticking    bool         // the keeper looks often enough for held claims
+	granted    bool         // a claim was granted since the keeper looked
+	departures []*departure
+	unlocking  []*claim // being left by Unlock
+	schedule   schedule
+	spare      *beat // buffers of the last beat, for the next
 }
 
 func newSession(c *Client, d driver.Session, id string, fixed bool, sent instant) *session {

@@ -122,6 +122,16 @@ func TestEveryAcquiredIsFollowedByReleasedOrLost(t *testing.T) {
 	}, WithObserver(&seen))
 }
 
+func TestAClosedClientHasNoSessions(t *testing.T) {
+	bubble(t, func(t *testing.T, c *Client) {
+		must(t)(c.Mutex("a").Lock(t.Context()))
+		c.Close()
+		if got, want := c.Stats(), (Stats{Acquired: 1, Released: 1}); got != want {
+			t.Errorf("%+v\nwant %+v", got, want)
+		}
+	})
+}
+
 func TestStatsCountWhatHappened(t *testing.T) {
 	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		m := c.Mutex("a")
