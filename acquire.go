@@ -238,14 +238,11 @@ func (a *acquisition) trouble(ctx context.Context, err error) error {
 // pause waits a little before the next attempt, longer after each failure.
 func (a *acquisition) pause(ctx context.Context) error {
 	limit := min(time.Second, time.Millisecond<<min(a.fails+a.lateCount, 10))
-	pause := time.NewTimer(limit/2 + rand.N(limit/2))
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-		return nil
-	case <-ctx.Done():
+	pause(ctx, limit/2+rand.N(limit/2))
+	if ctx.Err() != nil {
 		return a.stop(ctx)
 	}
+	return nil
 }
 
 // stop ends the acquisition because ctx did. The place in line goes to the next

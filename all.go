@@ -30,9 +30,7 @@ func (c *Client) TryLockAll(ctx context.Context, names []string, opts ...Option)
 }
 
 func (c *Client) lockAll(ctx context.Context, names []string, opts []Option, try bool) (*Lease, error) {
-	if ctx == nil {
-		panic("pawl: nil context")
-	}
+	requireContext(ctx)
 	if len(names) == 0 {
 		return nil, c.fail("lock", "", fmt.Errorf("%w: no names", ErrInvalid))
 	}

@@ -145,16 +145,28 @@ func (c *callContext) make() context.Context {
 	return m
 }
 
+// requireContext panics where context.WithCancel would, before anything has been done.
+func requireContext(ctx context.Context) {
+	if ctx == nil {
+		panic("pawl: nil context")
+	}
+}
+
+// pause waits for d, or until ctx has ended.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 // hasEnded reports whether ctx has ended, also where its timer is only about to fire:
 // a connection with the same deadline may be the first to notice.
 func hasEnded(ctx context.Context) bool {
 	if at, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(at) {
-		late := time.NewTimer(time.Second)
-		defer late.Stop()
-		select {
-		case <-ctx.Done():
-		case <-late.C: // it keeps no deadline
-		}
+		pause(ctx, time.Second) // one that keeps no deadline does not end
 	}
 	return ctx.Err() != nil
 }

@@ -20,9 +20,7 @@ import (
 // WithoutRenewal is confirmed and not prolonged. One of several names is confirmed for
 // all of them.
 func (l *Lease) Confirm(ctx context.Context) error {
-	if ctx == nil {
-		panic("pawl: nil context")
-	}
+	requireContext(ctx)
 	parts := l.Parts()
 	errs := make([]error, len(parts))
 	var all sync.WaitGroup
@@ -78,10 +76,7 @@ func (l *Lease) askStore(ctx context.Context) error {
 	err := s.confirm(ctx, l.cl, l.fence)
 	switch {
 	case err == nil:
-		l.c.counters.count(Renewed)
-		if l.o.observer != nil {
-			l.o.observer.Observe(l.cl.event(Event{Kind: Renewed, Token: token(l.fence, l.pass), Took: l.c.now().Sub(sent)}))
-		}
+		l.tell(Renewed, sent)
 	case errors.Is(err, errDead):
 		s.die(errDead)
 	case errors.Is(err, errBroken):

@@ -163,6 +163,9 @@ func noAnswer(d time.Duration) error {
 
 // fail wraps err once; an *Error that is wrapped already keeps its own words.
 func (c *Client) fail(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if _, wrapped := errors.AsType[*Error](err); wrapped {
 		return err
 	}

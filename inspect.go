@@ -106,15 +106,7 @@ const (
 
 // String returns the step in lower case.
 func (s Step) String() string {
-	switch s {
-	case Queued:
-		return "queued"
-	case Taken:
-		return "taken"
-	case Left:
-		return "left"
-	}
-	return "unknown"
+	return word(int(s), "unknown", "queued", "taken", "left")
 }
 
 // A Change is one step of one claim.
@@ -131,9 +123,7 @@ type Change struct {
 // error is yielded and does not end the watch, but ErrClosed does. A store that does
 // not answer for ten seconds is ErrUnreachable.
 func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[Change, error] {
-	if ctx == nil {
-		panic("pawl: nil context")
-	}
+	requireContext(ctx)
 	return func(yield func(Change, error) bool) {
 		known := map[string]driver.Entry{}
 		tick := time.NewTimer(0)

@@ -202,6 +202,14 @@ func (l *Lease) Err() error {
 	return l.ended()
 }
 
+// tell counts an event of l, which took from since until now, and tells the observer.
+func (l *Lease) tell(kind Kind, since instant) {
+	l.c.counters.count(kind)
+	if l.o.observer != nil {
+		l.o.observer.Observe(l.cl.event(Event{Kind: kind, Token: l.Token(), Took: l.c.now().Sub(since)}))
+	}
+}
+
 // A leaseContext is a lease as a context. Err is computed when asked, so it is right
 // even on a machine that just woke up and whose timers have not fired yet.
 type leaseContext Lease

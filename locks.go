@@ -105,9 +105,7 @@ func (k *lock) do(ctx context.Context, op string, need int, fn func(context.Cont
 
 // take acquires need units of the lock.
 func (k *lock) take(ctx context.Context, op string, need int, try bool) (*Lease, error) {
-	if ctx == nil {
-		panic("pawl: nil context")
-	}
+	requireContext(ctx)
 	l, err := k.acquire(ctx, nil, need, try)
 	if err != nil {
 		return nil, k.c.fail(op, k.name, err)
@@ -168,10 +166,7 @@ func (l *Lease) announce(passed bool, start instant) {
 	if passed {
 		kind = HandedOver
 	}
-	l.c.counters.count(kind)
-	if l.o.observer != nil {
-		l.o.observer.Observe(l.cl.event(Event{Kind: kind, Token: l.Token(), Took: l.c.now().Sub(start)}))
-	}
+	l.tell(kind, start)
 }
 
 // waitEnded counts a wait out, and tells the observer of one that err ended.

@@ -151,12 +151,7 @@ func (a *multiAcquire) enter(ctx context.Context) (out []driver.Standing, err er
 		if !errors.Is(err, driver.ErrUnreachable) || ctx.Err() != nil || fails == maxRepeats {
 			return out, err
 		}
-		pause := time.NewTimer(time.Millisecond<<fails + rand.N(time.Millisecond))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		}
-		pause.Stop()
+		pause(ctx, time.Millisecond<<fails+rand.N(time.Millisecond))
 	}
 }
 

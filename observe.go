@@ -23,14 +23,17 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"", "waiting", "acquired", "handed over", "in doubt", "renewed", "released", "lost", "gave up"}
-
 // String returns the kind in words.
 func (k Kind) String() string {
-	if k < 0 || k >= kinds {
+	return word(int(k), "", "waiting", "acquired", "handed over", "in doubt", "renewed", "released", "lost", "gave up")
+}
+
+// word returns the text of a constant.
+func word(i int, words ...string) string {
+	if i < 0 || i >= len(words) {
 		return "unknown"
 	}
-	return kindNames[k]
+	return words[i]
 }
 
 // A Mode says how the holders of a lock exclude each other.
@@ -45,15 +48,7 @@ const (
 
 // String returns the mode in lower case.
 func (m Mode) String() string {
-	switch m {
-	case Exclusive:
-		return "exclusive"
-	case Shared:
-		return "shared"
-	case Counted:
-		return "counted"
-	}
-	return "unknown"
+	return word(int(m), "exclusive", "shared", "counted")
 }
 
 // An Event is something that happened to one lock. Events come in pairs: a Waiting is

@@ -17,9 +17,7 @@ import (
 // database/sql. Every URL takes ?ttl=, the default TTL of the client's locks.
 // No error shows a password. Close closes the engine too.
 func Open(ctx context.Context, store string, opts ...Option) (*Client, error) {
-	if ctx == nil {
-		panic("pawl: nil context")
-	}
+	requireContext(ctx)
 	u, err := parse(store)
 	if err != nil {
 		return nil, &Error{Op: "open", Err: err}
@@ -48,7 +46,7 @@ func Open(ctx context.Context, store string, opts ...Option) (*Client, error) {
 	}
 	engine, err := opener(ctx, u)
 	if errors.Is(err, driver.ErrURL) {
-		err = invalid{err}
+		err = worded{driver.Join(ErrInvalid, err), err.Error()}
 	}
 	if err != nil {
 		return fail(err)
@@ -57,12 +55,6 @@ func Open(ctx context.Context, store string, opts ...Option) (*Client, error) {
 	c.owned = true
 	return c, nil
 }
-
-// invalid is an error that is ErrInvalid too, in its own words.
-type invalid struct{ error }
-
-func (i invalid) Unwrap() error        { return i.error }
-func (i invalid) Is(target error) bool { return target == ErrInvalid }
 
 // takeTTL takes the ttl parameter out of u, so that engines see only their own.
 func takeTTL(u *url.URL) ([]Option, error) {

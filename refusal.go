@@ -11,12 +11,7 @@ import (
 
 // errNotInTime is ErrHeld to errors.Is, since WithWait promises it, where the store
 // has not said that anybody holds the lock.
-var errNotInTime error = notInTime{}
-
-type notInTime struct{}
-
-func (notInTime) Error() string        { return "not acquired in time, the store has not answered" }
-func (notInTime) Is(target error) bool { return target == ErrHeld }
+var errNotInTime = worded{ErrHeld, "not acquired in time, the store has not answered"}
 
 // stopped is the error of an acquisition that ctx ended. It says that the lock is held
 // only if the store said so, and that the store is silent where it is.

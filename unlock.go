@@ -32,10 +32,7 @@ func (l *Lease) Unlock() error {
 	if l.cl == nil {
 		return l.unlockParts()
 	}
-	if err := l.giveBack(); err != nil {
-		return l.c.fail("unlock", l.name, err)
-	}
-	return nil
+	return l.c.fail("unlock", l.name, l.giveBack())
 }
 
 // unlockParts gives back the single names, all at once so that their bounds do
@@ -70,10 +67,7 @@ func (l *Lease) giveBack() error {
 	if !last {
 		return nil
 	}
-	l.c.counters.count(Released)
-	if l.o.observer != nil {
-		l.o.observer.Observe(cl.event(Event{Kind: Released, Token: l.Token(), Took: l.c.now().Sub(l.since)}))
-	}
+	l.tell(Released, l.since)
 	return cl.giveBack()
 }
 
@@ -126,7 +120,7 @@ func (s *session) leave(cl *claim) error {
 		s.depart(cl, s.c.now())
 		return errBroken
 	}
-	pause := time.Millisecond
+	again := time.Millisecond
 	for repeated := false; ; repeated = true {
 		err := s.d.Leave(ctx, cl.Claim.Claim)
 		switch {
@@ -143,10 +137,9 @@ func (s *session) leave(cl *claim) error {
 			s.depart(cl, s.c.now())
 			return err
 		}
-		select {
-		case <-time.After(pause):
-			pause *= 2
-		case <-ctx.Done():
+		pause(ctx, again)
+		again *= 2
+		if ctx.Err() != nil {
 			s.depart(cl, s.c.now())
 			if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnreachable) {
 				err = worded{err, fmt.Sprintf("no answer for %v", bound.Round(time.Millisecond))}
