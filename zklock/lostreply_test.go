@@ -42,6 +42,26 @@ func TestAnEnterWhoseReplyIsLostStandsInLineOnce(t *testing.T) {
 	expectLine(t, e)
 }
 
+// Others stand before it and behind it, so that a second node would be another place.
+func TestAnEnterWhoseReplyIsLostKeepsItsPlaceAmongOthers(t *testing.T) {
+	t.Parallel()
+	path := pathOf(t)
+	e, p := through(t, path)
+	s, other := open(t, e, time.Minute), open(t, connect(t, []string{oneServer(t)}, WithPath(path)), time.Minute)
+	first, c, third := mutex(), mutex(), mutex()
+	hold(t, other, first)
+	p.SwallowReplies(1, faultproxy.Matching(func(b []byte) bool { return asks(opMulti)(b) || asks(opCreate)(b) }), faultproxy.ThenCut())
+	if _, err := s.Enter(t.Context(), c); !errors.Is(err, driver.ErrUnreachable) || p.Swallowed() != 1 {
+		t.Fatalf("Enter whose reply was lost: %v, %d replies were swallowed", err, p.Swallowed())
+	}
+	stand(t, other, third)
+	var st driver.Standing
+	if err := persist(func() (err error) { st, err = s.Enter(t.Context(), c); return err }); err != nil || st.Held || st.Ahead != 1 {
+		t.Fatalf("Enter again: %+v, %v", st, err)
+	}
+	expectLine(t, e, first, c, third)
+}
+
 // samuel#229, CURATOR-264: after a reply was lost the session went on with another
 // server, which had not heard of the node yet, and made a second.
 func TestAnEnterWhoseReplyIsLostIsFoundOnAnotherServer(t *testing.T) {
