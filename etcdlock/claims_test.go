@@ -292,3 +292,49 @@ func TestARepeatedEnterAllOfWhichHalfIsInLineEntersAllAgain(t *testing.T) {
 		})
 	}
 }
+
+// One claim of an EnterAll is evicted. The repeated EnterAll enters all of them again, but
+// its answer is lost: what follows finds keys that were not created when the first was
+// answered, and that an Enter without an answer has put.
+func TestAnEnterAllThatEntersAgainMayLoseItsAnswer(t *testing.T) {
+	t.Parallel()
+	again := func(t *testing.T) (n *count, s *session, kept, evicted driver.Claim) {
+		addr := []string{sharedEtcd(t).Addr()}
+		var p interceptor
+		n = &count{}
+		near, s := engine(t, addr), open(t, engine(t, addr, append(n.options(), p.option())...), longTTL)
+		kept, evicted = mutex("kept"), mutex("evicted")
+		all := []driver.Claim{kept, evicted}
+		if _, err := s.EnterAll(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		evict(t, near, evicted.Name)
+		p.next(puts, func(send func() error) error { // refused: one key is there
+			err := send()
+			p.next(puts, loseAnswer)
+			return err
+		})
+		_, err := s.EnterAll(t.Context(), all)
+		expect(t, "EnterAll whose answer is lost", err, driver.ErrUnreachable)
+		return n, s, kept, evicted
+	}
+	t.Run("and be repeated", func(t *testing.T) {
+		t.Parallel()
+		n, s, kept, evicted := again(t)
+		st, err := s.EnterAll(t.Context(), []driver.Claim{kept, evicted})
+		if err != nil || !st[0].Held || !st[1].Held {
+			t.Fatalf("EnterAll: %+v, %v", st, err)
+		}
+		n.take()
+		beat(t, s, kept)
+		n.expect(t, "a beat after both keys were seen", map[string]int{"LeaseKeepAlive": 1, "Txn": 1})
+		leave(t, s, kept)
+		leave(t, s, evicted)
+		n.expect(t, "two Leaves after both keys were seen", map[string]int{"DeleteRange": 2})
+	})
+	t.Run("and be left", func(t *testing.T) {
+		t.Parallel()
+		_, s, kept, _ := again(t)
+		leave(t, s, kept)
+	})
+}

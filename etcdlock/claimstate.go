@@ -107,10 +107,11 @@ func (s *session) setEntered(p *claimState, revision int64) {
 	p.revision, p.left = revision, false
 }
 
-// restore puts back a claim that was forgotten, to enter it again.
+// restore puts back a claim that was left, to enter it again.
 func (s *session) restore(p *claimState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p.revision = 0
 	if s.claims[p.claim.ID] == p {
 		p.left = false
 		return

@@ -118,12 +118,13 @@ func (s *session) enterUnanswered(sent time.Time, p *claimState) {
 	}
 }
 
-// enterArrived records that p's key was found, created at revision. If no Enter of p was
-// answered, one of those without an answer has put it, and cannot arrive again.
+// enterArrived records that p's key was found, created at revision. If no Enter was
+// answered with this revision, one of those without an answer has put the key, and cannot
+// arrive again.
 func (s *session) enterArrived(p *claimState, revision int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if state := s.slots[p.slot]; p.revision == 0 && state != nil && state.lateEnters > 0 {
+	if state := s.slots[p.slot]; p.revision != revision && state != nil && state.lateEnters > 0 {
 		state.lateEnters--
 		s.lateEnters--
 	}
