@@ -113,3 +113,25 @@ func TestABeatReportsNothingAboutAClaimThatWasEnteredDuringIt(t *testing.T) {
 	}
 	leave(t, s, c)
 }
+
+// Run with -race: a beat asks about the key that a claim had when the beat began.
+func TestABeatGoesOnWhileAnEnterChangesTheSlotOfAClaim(t *testing.T) {
+	t.Parallel()
+	s := open(t, engine(t, []string{sharedEtcd(t).Addr()}), longTTL)
+	c := mutex("name/" + newID())
+	hold(t, s, c)
+	out := make([]driver.Standing, 1)
+	checks := s.checks([]driver.Claim{c}, out)
+	changed := make(chan struct{})
+	go func() {
+		defer close(changed)
+		s.changeSlot(checks[0].claim)
+	}()
+	if err := s.compare(t.Context(), checks); err != nil || !checks[0].found {
+		t.Errorf("the key that the claim had: %+v, %v", checks[0], err)
+	}
+	<-changed
+	if s.conclude(checks, out); out[0].Gone || out[0].Valid != 0 {
+		t.Errorf("Beat: %+v of a claim that was entered again", out[0])
+	}
+}

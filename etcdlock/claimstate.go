@@ -30,13 +30,12 @@ type claimState struct {
 	wait       waitState  // of the last Await, for the next
 }
 
-// ownsKey holds while the key is this claim's, which was created at revision if that is
-// known.
-func (p *claimState) ownsKey(revision int64) clientv3.Cmp {
+// owns holds while key is this claim's, which was created at revision if that is known.
+func (p *claimState) owns(key string, revision int64) clientv3.Cmp {
 	if revision != 0 {
-		return etcdstore.CreatedAt(p.key, revision)
+		return etcdstore.CreatedAt(key, revision)
 	}
-	return clientv3.Compare(clientv3.Value(p.key), "=", p.value)
+	return clientv3.Compare(clientv3.Value(key), "=", p.value)
 }
 
 // A waitState is the watches of a claim that waits. Between two calls of Await it is

@@ -38,11 +38,11 @@ func (s *session) leaveKnown(ctx context.Context, p *claimState, maxTry int) err
 		return s.deleteKey(ctx, p, answered)
 	}
 	s.mu.Lock()
-	revision := p.revision
+	key, revision := p.key, p.revision
 	s.mu.Unlock()
-	condition, outcome := p.ownsKey(revision), error(nil)
+	condition, outcome := p.owns(key, revision), error(nil)
 	for {
-		deleted, err := s.lease.DeleteIf(ctx, p.key, condition)
+		deleted, err := s.lease.DeleteIf(ctx, key, condition)
 		if err != nil {
 			return err
 		}
@@ -50,14 +50,14 @@ func (s *session) leaveKnown(ctx context.Context, p *claimState, maxTry int) err
 			s.forget(p)
 			return outcome
 		}
-		found, err := s.lease.Get(ctx, etcdstore.Key(p.key))
+		found, err := s.lease.Get(ctx, etcdstore.Key(key))
 		if err != nil {
 			return err
 		}
 		if len(found.Kvs) > 0 {
 			e, err := p.line.entry(p.claim.Name, found.Kvs[0])
 			if err == nil && e.ID == p.claim.ID && e.Try <= maxTry {
-				condition = etcdstore.CreatedAt(p.key, found.Kvs[0].CreateRevision)
+				condition = etcdstore.CreatedAt(key, found.Kvs[0].CreateRevision)
 				if revision != 0 {
 					outcome = driver.ErrGone
 				}

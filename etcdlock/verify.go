@@ -68,7 +68,7 @@ func (s *session) checks(live []driver.Claim, out []driver.Standing) []check {
 func (s *session) compare(ctx context.Context, part []check) error {
 	conditions := make([]clientv3.Cmp, len(part))
 	for i, c := range part {
-		conditions[i] = c.claim.ownsKey(c.revision)
+		conditions[i] = c.claim.owns(c.key, c.revision)
 	}
 	all, err := s.lease.Untimed().Check(ctx, part[0].key, conditions...)
 	if err != nil {
