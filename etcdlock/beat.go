@@ -36,12 +36,12 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 // there can be no orphan.
 func (s *session) deleteOrphans(ctx context.Context) error {
 	s.mu.Lock()
-	if !s.orphanSeen && s.lateEnters == 0 {
+	if !s.orphanSeen && s.late != nil && len(s.late) == 0 {
 		s.mu.Unlock()
 		return nil
 	}
-	slots := s.orphanedSlotsLocked()
-	s.orphanSeen = false // an orphan that is seen from now on may be too new for this beat
+	orphaned := s.orphaned
+	s.orphaned, s.orphanSeen = nil, false // an orphan that is seen from now on may be too new for this beat
 	s.mu.Unlock()
 	keys, revision, err := s.lease.Keys(ctx)
 	if err == nil {
@@ -50,14 +50,11 @@ func (s *session) deleteOrphans(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		s.orphanSeen = true
+		s.orphaned, s.orphanSeen = append(s.orphaned, orphaned...), true
 		return err
 	}
-	for _, at := range slots {
-		if state := s.slots[at]; state != nil { // nil: another beat has freed it
-			state.orphaned = false
-			s.freeSlotLocked(at)
-		}
+	for _, at := range orphaned {
+		decrement(s.slots, at)
 	}
 	return nil
 }

@@ -95,8 +95,7 @@ func (s *session) forgetLocked(p *claimState) {
 		return
 	}
 	delete(s.claims, p.claim.ID)
-	s.slots[p.slot].taken = false
-	s.freeSlotLocked(p.slot)
+	decrement(s.slots, p.slot)
 }
 
 // setEntered records that p's key was created at revision.

@@ -140,10 +140,10 @@ func TestSlotsWithLateEntersAreRememberedUpToALimit(t *testing.T) {
 		s.forget(p)
 	}
 	s.mu.Lock()
-	slots := len(s.slots)
+	slots, late := len(s.slots), len(s.late)
 	s.mu.Unlock()
-	if slots > maxLateSlots {
-		t.Errorf("%d slots are remembered, at most %d", slots, maxLateSlots)
+	if slots != 0 || late > maxLateSlots {
+		t.Errorf("%d slots are in use, not 0, and %d have late Enters, at most %d", slots, late, maxLateSlots)
 	}
 	c := mutex("name/0")
 	hold(t, s, c)

@@ -18,14 +18,14 @@ type session struct {
 	holders *holderCache
 	onClose func(id string, s *session) // called when the lease has ended
 
-	mu           sync.Mutex             // guards what follows, and the claims
-	claims       map[string]*claimState // by claim ID
-	slots        map[slot]*slotState    // in use
-	contended    map[string]bool        // names on which the last Enter met others
-	lateEnters   int                    // Enters that had no answer, and may arrive at any time
-	lateAnywhere bool                   // they were too many to remember the slot of each
-	orphanSeen   bool                   // a key of no claim was seen, and no beat has looked for orphans since
-	closed       bool
+	mu         sync.Mutex             // guards what follows, and the claims
+	claims     map[string]*claimState // by claim ID
+	slots      map[slot]int           // in use, and by how many: claims, deletes without an answer, orphans
+	late       map[slot]int           // Enters that had no answer, and may arrive as long as the lease lives; nil: too many to remember
+	contended  map[string]bool        // names on which the last Enter met others
+	orphaned   []slot                 // in use by an orphan until a beat has looked for orphans
+	orphanSeen bool                   // a key of no claim was seen, and no beat has looked for orphans since
+	closed     bool
 }
 
 var _ driver.Multi = (*session)(nil)

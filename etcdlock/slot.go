@@ -5,44 +5,32 @@ import "time"
 // A slot is a number that a session uses under one name, for one claim at a time. Slots
 // are used again, the lowest first: every key that ever existed slows the ranges over
 // it until the next compaction.
+//
+// A slot is in use while it has a claim. It stays in use after a delete without an answer,
+// which may still arrive, and would end whatever claim had the key by then; and after a key
+// of no claim was met there, until a beat has looked for orphans. A put without an answer
+// may still arrive too, and if a later claim of the slot was evicted, the late key would be
+// in its place: the slot is used again, but its key is never deleted unconditionally.
 type slot struct {
 	name   string
 	number int
 }
 
-// A slotState is what is in flight in a slot.
-//
-// A delete without an answer may still arrive, and would end whatever claim had the key
-// by then: its slot is never used again. A put without an answer may still arrive too,
-// and if a later claim of the slot was evicted, the late key would be in its place: the
-// slot is used again, but its key is never deleted unconditionally.
-type slotState struct {
-	taken      bool // by a claim
-	orphaned   bool // it had a key of no claim; it is used again after a beat has looked for orphans
-	deletes    int  // unconditional deletes without an answer
-	lateEnters int  // Enters without an answer, which may arrive as long as the lease lives
-}
-
-// free reports whether a claim may use the slot.
-func (s *slotState) free() bool { return s == nil || !s.taken && !s.orphaned && s.deletes == 0 }
-
 // assignSlotLocked gives p a slot, and with it a key.
 func (s *session) assignSlotLocked(p *claimState) {
 	p.slot = slot{name: p.claim.Name}
-	state := s.slots[p.slot]
-	for ; !state.free(); state = s.slots[p.slot] {
+	for s.slots[p.slot] > 0 {
 		p.slot.number++
 	}
-	s.slotLocked(p.slot).taken = true
+	s.slots[p.slot]++
 	p.key = p.line.key(p.claim, s.lease.ID, p.slot.number)
 }
 
-// slotLocked returns the state of a slot.
-func (s *session) slotLocked(at slot) *slotState {
-	if s.slots[at] == nil {
-		s.slots[at] = &slotState{}
+// decrement counts one less in a slot, and forgets the slot at 0.
+func decrement(counts map[slot]int, at slot) {
+	if counts[at]--; counts[at] == 0 {
+		delete(counts, at)
 	}
-	return s.slots[at]
 }
 
 // changeSlot gives p another key, because a late Enter of a claim that was left has put a
@@ -50,28 +38,10 @@ func (s *session) slotLocked(at slot) *slotState {
 func (s *session) changeSlot(p *claimState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.slots[p.slot]
+	old := p.slot
 	s.assignSlotLocked(p)
 	if s.claims[p.claim.ID] == p { // else a beat has forgotten p, and the old slot may be another claim's
-		old.taken, old.orphaned, s.orphanSeen = false, true, true
-	}
-}
-
-// orphanedSlotsLocked returns the slots that are used again when the orphans that are there
-// now have been deleted.
-func (s *session) orphanedSlotsLocked() (slots []slot) {
-	for at, state := range s.slots {
-		if state.orphaned {
-			slots = append(slots, at)
-		}
-	}
-	return slots
-}
-
-// freeSlotLocked drops the state of a slot in which nothing is in flight.
-func (s *session) freeSlotLocked(at slot) {
-	if state := s.slots[at]; *state == (slotState{}) {
-		delete(s.slots, at)
+		s.orphaned, s.orphanSeen = append(s.orphaned, old), true
 	}
 }
 
@@ -82,16 +52,15 @@ func (s *session) startDelete(p *claimState) (answered func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// A beat that found the key gone may have forgotten p, and its slot, in the meantime.
-	if p.revision == 0 || s.claims[p.claim.ID] != p || s.lateAnywhere || s.slots[p.slot].lateEnters > 0 {
+	if p.revision == 0 || s.claims[p.claim.ID] != p || s.late == nil || s.late[p.slot] > 0 {
 		return nil, false
 	}
 	at := p.slot
-	s.slots[at].deletes++
+	s.slots[at]++
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.slots[at].deletes--
-		s.freeSlotLocked(at)
+		decrement(s.slots, at)
 	}, true
 }
 
@@ -104,17 +73,11 @@ func (s *session) enterUnanswered(sent time.Time, p *claimState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.unanswered, p.left = sent, false
-	s.lateEnters++
-	switch {
-	case s.lateAnywhere:
-	case s.lateEnters > maxLateSlots:
-		s.lateAnywhere = true
-		for at, state := range s.slots {
-			state.lateEnters = 0
-			s.freeSlotLocked(at)
-		}
-	default:
-		s.slotLocked(p.slot).lateEnters++ // the slot may have no state: p was left during the call
+	if len(s.late) == maxLateSlots {
+		s.late = nil
+	}
+	if s.late != nil {
+		s.late[p.slot]++
 	}
 }
 
@@ -124,9 +87,8 @@ func (s *session) enterUnanswered(sent time.Time, p *claimState) {
 func (s *session) enterArrived(p *claimState, revision int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if state := s.slots[p.slot]; p.revision != revision && state != nil && state.lateEnters > 0 {
-		state.lateEnters--
-		s.lateEnters--
+	if p.revision != revision && s.late[p.slot] > 0 {
+		decrement(s.late, p.slot)
 	}
 	p.revision, p.left = revision, false
 }
