@@ -1,8 +1,6 @@
 package etcdlock
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -100,9 +98,7 @@ func (l lineKeys) key(c driver.Claim, lease clientv3.LeaseID, slot int) string {
 	if !c.Exclusive() {
 		start = l.sharedKey(c.Limit, c.Need)
 	}
-	key := make([]byte, 0, len(start)+20)
-	key = hex.AppendEncode(append(key, start...), binary.BigEndian.AppendUint64(nil, uint64(lease)))
-	return string(strconv.AppendInt(append(key, '.'), int64(slot), 10))
+	return fmt.Sprintf("%s%016x.%d", start, uint64(lease), slot)
 }
 
 // A claimKey is a claim as far as its key describes it.

@@ -2,10 +2,7 @@ package etcdlock
 
 import (
 	"encoding/json"
-	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
@@ -27,30 +24,10 @@ type claimValue struct {
 // encodeValue returns the value of a claim. The session keeps these bytes: while the
 // key has the same value, it is still this claim's.
 func encodeValue(c driver.Claim, session string) string {
-	b := make([]byte, 0, 256)
-	b = appendJSON(append(b, `{"id":`...), c.ID)
-	b = strconv.AppendInt(append(b, `,"try":`...), int64(c.Try), 10)
-	b = appendJSON(append(b, `,"session":`...), session)
-	b = appendJSON(append(b, `,"note":`...), c.Note)
-	b = strconv.AppendInt(append(b, `,"need":`...), int64(c.Need), 10)
-	b = strconv.AppendInt(append(b, `,"limit":`...), int64(c.Limit), 10)
-	b = strconv.AppendBool(append(b, `,"queue":`...), c.Queue)
-	b = strconv.AppendInt(append(b, `,"at":`...), time.Now().UnixMilli(), 10)
-	return string(append(b, '}'))
-}
-
-// appendJSON appends a string as JSON. Nearly all strings have nothing to escape, and a
-// value is made for every claim.
-func appendJSON(b []byte, s string) []byte {
-	plain := func(r rune) bool { return r >= ' ' && r < utf8.RuneSelf && r != '"' && r != '\\' }
-	if !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
-		return append(append(append(b, '"'), s...), '"')
-	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // a string can always be marshalled
-	}
-	return append(b, text...)
+	value, _ := json.Marshal(claimValue{ // never fails on strings and numbers
+		ID: c.ID, Try: c.Try, Session: session, Note: c.Note, Need: c.Need, Limit: c.Limit, Queue: c.Queue, At: time.Now().UnixMilli(),
+	})
+	return string(value)
 }
 
 // entry reads one claim in the line of name. Held and Fence are left to the caller.
