@@ -174,7 +174,7 @@ type Session interface {
 
 // Multi is an optional interface of a Session: EnterAll enters all claims or none, in
 // one atomic step, so that two callers that want the same names in opposite orders
-// cannot block each other.
+// cannot block each other. The claims are on different names.
 type Multi interface {
 	EnterAll(ctx context.Context, cs []Claim) ([]Standing, error)
 }

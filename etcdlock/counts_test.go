@@ -211,8 +211,6 @@ func TestTooManyNamesAtOnceAreRefused(t *testing.T) {
 	}
 	_, err := s.EnterAll(t.Context(), names(200))
 	expect(t, "200 names", err, driver.ErrUnsupported)
-	_, err = s.EnterAll(t.Context(), []driver.Claim{mutex("twice"), mutex("twice")})
-	expect(t, "one name twice", err, driver.ErrUnsupported)
 	n := 0
 	for _, err := range e.List(t.Context(), "") {
 		if err != nil {

@@ -17,10 +17,7 @@ import (
 // transaction. It promises no time: a key lives as long as the session's lease, which
 // a put does not prolong.
 func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
-	if err := s.ready(ctx); err != nil {
-		return driver.Standing{}, err
-	}
-	out, err := s.enterAll(ctx, []driver.Claim{c})
+	out, err := s.EnterAll(ctx, []driver.Claim{c})
 	if err != nil {
 		return driver.Standing{}, err
 	}
@@ -33,39 +30,26 @@ func (s *session) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Sta
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	names := map[string]bool{}
-	for _, c := range cs {
-		if names[c.Name] {
-			return nil, fmt.Errorf("%w: two claims on %q in one step", driver.ErrUnsupported, c.Name)
-		}
-		names[c.Name] = true
-	}
-	return s.enterAll(ctx, cs)
-}
-
-func (s *session) enterAll(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
 	attempts := make([]*attempt, len(cs))
 	for i, c := range cs {
 		p, err := s.stateOf(ctx, c)
-		if errors.Is(err, errLowerTry) {
+		if err != nil {
+			return nil, err
+		}
+		if p == nil {
 			out := make([]driver.Standing, len(cs))
 			out[i].Gone = true // the call was delivered late; its answer is not used
 			return out, nil
-		}
-		if err != nil {
-			return nil, err
 		}
 		attempts[i] = &attempt{claimState: p}
 	}
 	return s.commit(ctx, attempts)
 }
 
-// errLowerTry says that a later try of the claim is known.
-var errLowerTry = errors.New("a later try is in line")
-
 // stateOf returns the state of c, the same one if c is known, and ends a lower try of
 // it. The session knows the lower tries it has entered itself; if it knows none, an
-// earlier try may be in line under another session.
+// earlier try may be in line under another session. Where a later try is known, stateOf
+// returns nil.
 func (s *session) stateOf(ctx context.Context, c driver.Claim) (*claimState, error) {
 	s.mu.Lock()
 	known := s.claims[c.ID]
@@ -88,7 +72,7 @@ func (s *session) stateOf(ctx context.Context, c driver.Claim) (*claimState, err
 	case known.claim.Try == c.Try:
 		return known, nil
 	case known.claim.Try > c.Try:
-		return nil, errLowerTry
+		return nil, nil
 	default:
 		if err := s.leaveKnown(ctx, known, c.Try-1); err != nil && !errors.Is(err, driver.ErrGone) {
 			return nil, err
@@ -132,7 +116,10 @@ func (s *session) commit(ctx context.Context, attempts []*attempt) ([]driver.Sta
 		}
 		if !explain {
 			if reply, err = s.lease.Read(ctx, refusalReads(attempts)); err != nil {
-				return nil, s.readFailed(err, attempts)
+				if etcdstore.Untouched(err) { // else an earlier Enter may have put a key: the claims stay known until they are left
+					s.abandon(attempts)
+				}
+				return nil, err
 			}
 		}
 		out, err := s.refused(ctx, attempts, reply)
@@ -170,15 +157,6 @@ func (s *session) commitFailed(err error, sent time.Time, attempts []*attempt) e
 		for _, a := range attempts {
 			s.enterUnanswered(sent, a.claimState)
 		}
-	}
-	return err
-}
-
-// readFailed records that the reason of a refusal could not be read. The transaction put
-// nothing, but an earlier Enter may have: the claims stay known until they are left.
-func (s *session) readFailed(err error, attempts []*attempt) error {
-	if etcdstore.Untouched(err) {
-		s.abandon(attempts)
 	}
 	return err
 }
