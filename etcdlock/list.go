@@ -29,13 +29,13 @@ func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			yield(driver.Entry{}, err)
 			return
 		}
-		b := entryBuilder{store: e.store, keys: e.keys, left: map[int64]time.Duration{}, maxLeases: math.MaxInt}
+		left := map[int64]time.Duration{}
 		for kvs, err := range e.lines(ctx, prefix) {
 			if err != nil {
 				yield(driver.Entry{}, err)
 				return
 			}
-			for _, entry := range b.line(ctx, kvs) {
+			for _, entry := range e.entries(ctx, kvs, left, math.MaxInt) {
 				if !yield(entry, nil) {
 					return
 				}
@@ -100,28 +100,21 @@ func (e *Engine) scan(ctx context.Context, prefix string) iter.Seq2[*mvccpb.KeyV
 	}
 }
 
-// An entryBuilder makes entries of keys.
-type entryBuilder struct {
-	store     *etcdstore.Store
-	keys      keyspace
-	left      map[int64]time.Duration // by lease
-	maxLeases int                     // how many leases it asks for at most
-}
-
-// line makes entries of the keys of one name, in the line's order.
-func (b *entryBuilder) line(ctx context.Context, kvs []*mvccpb.KeyValue) []driver.Entry {
+// entries makes entries of the keys of one name, in the line's order. left has the time
+// that leases have left; entries adds to it, and asks for no more than maxLeases.
+func (e *Engine) entries(ctx context.Context, kvs []*mvccpb.KeyValue, left map[int64]time.Duration, maxLeases int) []driver.Entry {
 	slices.SortFunc(kvs, byRevision)
 	path, _, _ := strings.Cut(string(kvs[0].Key), nameEnds)
-	name := strings.TrimPrefix(path, b.keys.names(""))
+	name := strings.TrimPrefix(path, e.keys.names(""))
 	all, ours := make([]driver.Entry, len(kvs)), make([]driver.Entry, 0, len(kvs))
-	line := b.keys.line(name)
+	line := e.keys.line(name)
 	for i, kv := range kvs {
 		entry, err := line.entry(name, kv)
 		if err != nil {
 			all[i] = driver.Entry{Claim: driver.Claim{Name: name, Note: strings.ToValidUTF8(string(kv.Key), "?")}, Held: true, Foreign: true}
 			continue
 		}
-		entry.Left = b.timeLeft(ctx, kv.Lease)
+		entry.Left = e.timeLeft(ctx, kv.Lease, left, maxLeases)
 		all[i], ours = entry, append(ours, entry)
 	}
 	for i := range all {
@@ -138,16 +131,15 @@ func (b *entryBuilder) line(ctx context.Context, kvs []*mvccpb.KeyValue) []drive
 func byRevision(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) }
 
 // timeLeft asks how long a lease has left; 0 if it cannot be learnt.
-func (b *entryBuilder) timeLeft(ctx context.Context, lease int64) time.Duration {
-	if left, asked := b.left[lease]; asked || len(b.left) >= b.maxLeases {
-		return left
+func (e *Engine) timeLeft(ctx context.Context, lease int64, left map[int64]time.Duration, maxLeases int) time.Duration {
+	if _, asked := left[lease]; asked || len(left) >= maxLeases {
+		return left[lease]
 	}
-	var left time.Duration
-	if got, err := b.store.TimeToLive(ctx, clientv3.LeaseID(lease)); err == nil {
-		left = max(0, time.Duration(got.TTL)*time.Second)
+	left[lease] = 0
+	if got, err := e.store.TimeToLive(ctx, clientv3.LeaseID(lease)); err == nil {
+		left[lease] = max(0, time.Duration(got.TTL)*time.Second)
 	}
-	b.left[lease] = left
-	return left
+	return left[lease]
 }
 
 // lineLeases is how many leases Line asks for: those of the first claims in line, which
@@ -164,6 +156,5 @@ func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) 
 	if err != nil || len(reply.Kvs) == 0 {
 		return nil, err
 	}
-	b := entryBuilder{store: e.store, keys: e.keys, left: map[int64]time.Duration{}, maxLeases: lineLeases}
-	return b.line(ctx, reply.Kvs), nil
+	return e.entries(ctx, reply.Kvs, map[int64]time.Duration{}, lineLeases), nil
 }
