@@ -113,14 +113,14 @@ func (w *waiter) awaitStart(ctx context.Context, blockers []claimKey) (over bool
 		return false, nil
 	}
 	select {
-	case <-w.blockers.Started():
+	case <-w.blockers.Started:
 	case <-w.round.Done():
 		return true, nil
 	}
-	if err := w.blockers.Err(); err != nil {
+	if err := w.blockers.Err; err != nil {
 		return false, err
 	}
-	w.since, w.checkedAt = w.blockers.Revision(), time.Now()
+	w.since, w.checkedAt = w.blockers.Revision, time.Now()
 	w.blockersChecked = len(blockers) == 1 && w.inLine(ctx, blockers[0], w.since)
 	return false, nil
 }
@@ -137,7 +137,7 @@ func (w *waiter) awaitChange(ctx context.Context, blockers []claimKey) (over boo
 	for {
 		ownStarted, ownDeleted := w.ownEvents()
 		select {
-		case r, open := <-w.blockers.Responses():
+		case r, open := <-w.blockers.Responses:
 			if err := w.blockers.Accept(r, open); err != nil {
 				return false, err
 			}
@@ -148,10 +148,10 @@ func (w *waiter) awaitChange(ctx context.Context, blockers []claimKey) (over boo
 		case <-waitedLong:
 			w.own, waitedLong = w.s.lease.Watch(etcdstore.Key(w.ownKey().key)), nil
 		case <-ownStarted:
-			if err := w.own.Err(); err != nil {
+			if err := w.own.Err; err != nil {
 				return false, err
 			}
-			if w.ownChecked = w.inLine(ctx, w.ownKey(), w.own.Revision()); !w.ownChecked {
+			if w.ownChecked = w.inLine(ctx, w.ownKey(), w.own.Revision); !w.ownChecked {
 				w.since, w.blockersChecked = 0, false
 				return false, nil
 			}
@@ -171,9 +171,9 @@ func (w *waiter) ownEvents() (started <-chan struct{}, deleted clientv3.WatchCha
 	case w.own == nil:
 		return nil, nil
 	case w.ownChecked:
-		return nil, w.own.Responses()
+		return nil, w.own.Responses
 	}
-	return w.own.Started(), nil
+	return w.own.Started, nil
 }
 
 func coversAll(w *etcdstore.Watch, keys []claimKey) bool {

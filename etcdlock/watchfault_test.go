@@ -114,7 +114,7 @@ func TestAWaiterNoticesAnotherCluster(t *testing.T) {
 	wait(t, b, cb)
 	awaitOwnWatch(t, b, cb)
 	b.mu.Lock()
-	watched := b.claims[cb.ID].wait.blockers.Revision()
+	watched := b.claims[cb.ID].wait.blockers.Revision
 	b.mu.Unlock()
 	for now := int64(0); now <= watched; {
 		put, err := clientOf(direct).Put(t.Context(), string(direct.keys)+"other", "")

@@ -43,7 +43,7 @@ func (s *Store) Notify(ctx context.Context, keys Range) (<-chan struct{}, error)
 func (w *Watch) relay(ctx context.Context, deleted chan<- struct{}) {
 	for {
 		select {
-		case r, open := <-w.responses:
+		case r, open := <-w.Responses:
 			if w.Accept(r, open) != nil {
 				return
 			}

@@ -17,7 +17,7 @@ func (w *Watch) Verify(ctx context.Context, limit time.Duration) bool {
 	s := w.store.streams
 	oldest := time.Now().Add(-VerifiedFor)
 	s.mu.Lock()
-	if last := s.present.last; s.present.number == w.stream && (last.at.Before(oldest) || last.revision < w.revision) {
+	if last := s.present.last; s.present.number == w.stream && (last.at.Before(oldest) || last.revision < w.Revision) {
 		probed := s.present.probe.start(w.store.tasks, func(ctx context.Context) { w.store.probe(ctx, w.keys.From, limit) })
 		s.mu.Unlock()
 		select {
@@ -29,7 +29,7 @@ func (w *Watch) Verify(ctx context.Context, limit time.Duration) bool {
 	}
 	defer s.mu.Unlock()
 	last := s.present.last
-	return s.present.number == w.stream && !last.at.Before(oldest) && last.cluster == w.cluster && last.revision >= w.revision
+	return s.present.number == w.stream && !last.at.Before(oldest) && last.cluster == w.cluster && last.revision >= w.Revision
 }
 
 // probe starts a watch over the present stream and ends it again. The key is one that

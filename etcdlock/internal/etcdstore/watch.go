@@ -23,13 +23,13 @@ type Watch struct {
 	store   *Store
 	keys    Range
 	cancel  context.CancelFunc
-	started chan struct{} // closed when the watch has started or failed to; what follows is known then
+	Started chan struct{} // closed when the watch has started or failed to; what follows is known then
 
-	err       error // why it failed to start
+	Err       error              // why it failed to start
+	Responses clientv3.WatchChan // what it reports; each response is given to Accept
+	Revision  int64              // nothing up to this revision will be reported any more
+	cluster   uint64             // the cluster that counted it
 	stream    int
-	responses clientv3.WatchChan
-	revision  int64  // nothing up to this revision will be reported any more
-	cluster   uint64 // the cluster that counted it
 }
 
 // Watch starts a watch in the background and returns at once. The watch ends with ctx.
@@ -37,12 +37,12 @@ type Watch struct {
 // after the other, so that many at once may take long.
 func (s *Store) Watch(ctx context.Context, keys Range, limit time.Duration) *Watch {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &Watch{store: s, keys: keys, cancel: cancel, started: make(chan struct{})}
+	w := &Watch{store: s, keys: keys, cancel: cancel, Started: make(chan struct{})}
 	// The task ends when the watch has started or failed to, or when Close no longer waits for that.
 	if !s.tasks.start(func() { w.start(ctx, limit) }) {
 		cancel()
-		w.err = errWatchEnded
-		close(w.started)
+		w.Err = errWatchEnded
+		close(w.Started)
 	}
 	return w
 }
@@ -51,8 +51,8 @@ func (s *Store) Watch(ctx context.Context, keys Range, limit time.Duration) *Wat
 func (s *Store) WatchStarted(ctx context.Context, keys Range, limit time.Duration) (*Watch, error) {
 	w := s.Watch(ctx, keys, limit)
 	select {
-	case <-w.started:
-		return w, w.err
+	case <-w.Started:
+		return w, w.Err
 	case <-ctx.Done():
 		w.cancel()
 		return w, driver.Join(errWatchEnded, ctx.Err())
@@ -63,11 +63,11 @@ func (s *Store) WatchStarted(ctx context.Context, keys Range, limit time.Duratio
 // has expired, the server refuses every further watch over the stream, though it still
 // serves the others; so a refusal counts only over a new stream.
 func (w *Watch) start(ctx context.Context, limit time.Duration) {
-	defer close(w.started)
+	defer close(w.Started)
 	if w.tryStart(ctx, limit) && w.store.streams.replaceRefusing(w.stream) {
 		w.tryStart(ctx, limit)
 	}
-	if w.err != nil {
+	if w.Err != nil {
 		w.cancel()
 	}
 }
@@ -82,38 +82,24 @@ func (w *Watch) tryStart(ctx context.Context, limit time.Duration) (refused bool
 	streams := w.store.streams
 	over, number, started := streams.join(own)
 	defer started()
-	w.stream, w.err = number, nil
+	w.stream, w.Err = number, nil
 	silence := startSilenceTimer(limit, func() bool { return streams.silent(number, limit) }, end)
-	w.responses = w.store.client.Watch(over, w.keys.From, opts...)
-	r, open := <-w.responses
+	w.Responses = w.store.client.Watch(over, w.keys.From, opts...)
+	r, open := <-w.Responses
 	context.AfterFunc(ctx, end)
 	if silence.stop() {
 		w.Distrust()
-		w.err = errWatchEnded
+		w.Err = errWatchEnded
 		return false
 	}
 	if err := w.Accept(r, open); err != nil {
-		w.err = driver.Join(err, ctx.Err())
+		w.Err = driver.Join(err, ctx.Err())
 		return open && r.Canceled && r.CompactRevision == 0
 	}
-	w.revision, w.cluster = r.Header.Revision, r.Header.ClusterId
-	streams.responded(number, response{at: time.Now(), revision: w.revision, cluster: w.cluster})
+	w.Revision, w.cluster = r.Header.Revision, r.Header.ClusterId
+	streams.responded(number, response{at: time.Now(), revision: w.Revision, cluster: w.cluster})
 	return false
 }
-
-// Started is closed when the watch has started or failed to.
-func (w *Watch) Started() <-chan struct{} { return w.started }
-
-// Err returns why the watch failed to start. It may be called after Started.
-func (w *Watch) Err() error { return w.err }
-
-// Revision is the revision up to which nothing more will be reported. It may be called
-// after Started.
-func (w *Watch) Revision() int64 { return w.revision }
-
-// Responses is what the watch reports. Each response is given to Accept. It may be
-// called after Started.
-func (w *Watch) Responses() clientv3.WatchChan { return w.responses }
 
 // Accept records a response, and returns what is wrong with it.
 func (w *Watch) Accept(r clientv3.WatchResponse, open bool) error {
@@ -121,7 +107,7 @@ func (w *Watch) Accept(r clientv3.WatchResponse, open bool) error {
 		return errWatchEnded
 	}
 	if n := len(r.Events); n > 0 {
-		w.revision = max(w.revision, r.Events[n-1].Kv.ModRevision)
+		w.Revision = max(w.Revision, r.Events[n-1].Kv.ModRevision)
 	}
 	return classify(context.Background(), r.Err())
 }
@@ -139,8 +125,8 @@ func (w *Watch) Ready() bool {
 		return false
 	}
 	select {
-	case <-w.started:
-		return w.err == nil
+	case <-w.Started:
+		return w.Err == nil
 	default:
 		return false
 	}
