@@ -152,6 +152,24 @@ func (s *streams) silent(number int, d time.Duration) bool {
 	return s.present.number != number || time.Since(s.present.last.at) >= d
 }
 
+// endIfSilent waits until answered is closed. If the stream falls silent for limit before
+// that, it calls end and returns true.
+func (s *streams) endIfSilent(number int, limit time.Duration, answered <-chan struct{}, end func()) bool {
+	ticker := time.NewTicker(limit)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-answered:
+			return false
+		case <-ticker.C:
+			if s.silent(number, limit) {
+				end()
+				return true
+			}
+		}
+	}
+}
+
 // close releases the last stream, after tasks were closed so that no other follows.
 func (s *streams) close() {
 	s.mu.Lock()

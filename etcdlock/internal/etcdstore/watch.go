@@ -83,11 +83,13 @@ func (w *Watch) tryStart(ctx context.Context, limit time.Duration) (refused bool
 	over, number, started := streams.join(own)
 	defer started()
 	w.stream, w.Err = number, nil
-	silence := startSilenceTimer(limit, func() bool { return streams.silent(number, limit) }, end)
-	w.Responses = w.store.client.Watch(over, w.keys.From, opts...)
+	answered, silent := make(chan struct{}), make(chan bool, 1)
+	go func() { silent <- streams.endIfSilent(number, limit, answered, end) }() // waited for below
+	w.Responses = w.store.client.Watch(over, w.keys.From, opts...)              // returns when the server has answered, or after end
 	r, open := <-w.Responses
+	close(answered)
 	context.AfterFunc(ctx, end)
-	if silence.stop() {
+	if <-silent {
 		w.Distrust()
 		w.Err = errWatchEnded
 		return false
