@@ -15,6 +15,7 @@
 //	Refused        marks a subscription that the store denies
 //	Pool           goroutines for calls of a client that do not end with ctx
 //	Now            a clock that goes on while the machine sleeps
+//	Pause, Signal  wait for a time or ctx; send to a channel of one unless it is full
 //
 // # An engine
 //
@@ -67,11 +68,11 @@
 // the session. Which engine uses what:
 //
 //	memory    Claims, Await, Watchers, Sessions
-//	Redis     Claims, Await, Subscriptions, Sessions, Recheck, Pool, ReadURL
+//	Redis     Claims, Await, Subscriptions, Sessions, Recheck, Pool, ReadURL, Signal
 //	SQL       Claims, Await, Waiters, Watchers, Sessions, Recheck, Now, ReadURL
-//	etcd      Sessions, ReadURL: a waiter's state is its watches
+//	etcd      Sessions, ReadURL, Pause, Signal: a waiter's state is its watches
 //	ZooKeeper Pool, Now, ReadURL: the same
-//	quorum    Sessions, Pool, ReadURL: a quorum has no line
+//	quorum    Sessions, Pool, ReadURL, Pause, Signal: a quorum has no line
 //
 // # What is easy to get wrong
 //

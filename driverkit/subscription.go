@@ -179,17 +179,10 @@ func (sub *Subscription) keepUp(ctx context.Context) {
 			pause = shortest
 		}
 		sub.set(0, err)
-		if ctx.Err() != nil {
+		if !Pause(ctx, pause) {
 			return
 		}
-		wait := time.NewTimer(pause)
 		pause = min(2*pause, longest)
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-			wait.Stop()
-			return
-		}
 	}
 }
 

@@ -17,7 +17,7 @@ const InProcess = 1
 // the claim has to wait.
 type Waiter struct {
 	mu      sync.Mutex    // guards what follows
-	wake    chan struct{} // made by the first Await, buffered by one, never closed
+	wake    chan struct{} // nil until the first Await, which looks at current; buffered by one, never closed
 	current uint64        // the generation of the subscription in which no notification was missed; 0: none
 	stale   bool          // Await has to look, whatever the generation
 	woken   bool          // Wake was called
@@ -38,7 +38,7 @@ func (w *Waiter) Wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stale, w.woken = true, true
-	w.signalLocked()
+	Signal(w.wake)
 }
 
 // Woken reports whether Wake was ever called. An engine whose Awaits have a Waiter each
@@ -54,7 +54,7 @@ func (w *Waiter) Woken() bool {
 func (w *Waiter) Notify() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.signalLocked()
+	Signal(w.wake)
 }
 
 // Beaten applies what a beat has reported of the line, as [Recheck.Beaten] does.
@@ -62,7 +62,7 @@ func (w *Waiter) Beaten(sent time.Time, pause time.Duration, blocker string, eve
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.recheck.Beaten(sent, pause, blocker, every) {
-		w.signalLocked()
+		Signal(w.wake)
 	}
 }
 
@@ -71,17 +71,7 @@ func (w *Waiter) Suspect(every time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.recheck.Suspect(every) {
-		w.signalLocked()
-	}
-}
-
-func (w *Waiter) signalLocked() {
-	if w.wake == nil { // no Await so far; the first one looks at current
-		return
-	}
-	select {
-	case w.wake <- struct{}{}:
-	default: // a signal is pending
+		Signal(w.wake)
 	}
 }
 

@@ -62,7 +62,7 @@ func (w *Watchers) Notify(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range w.byName[name] {
-		o.notify()
+		Signal(o.departures)
 	}
 }
 
@@ -74,15 +74,8 @@ func (w *Watchers) Departed(name string, n uint64) {
 	for _, o := range w.byName[name] {
 		if o.seen != n {
 			o.seen = n
-			o.notify()
+			Signal(o.departures)
 		}
-	}
-}
-
-func (o *watcher) notify() {
-	select {
-	case o.departures <- struct{}{}:
-	default: // a notification is pending
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
@@ -57,12 +58,7 @@ func (w *waiter) watchFailed(ctx context.Context, reason error) (driver.Standing
 	if errors.Is(reason, driver.ErrDenied) {
 		return driver.Standing{}, reason
 	}
-	timer := time.NewTimer(100 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-w.round.Done():
-	}
+	driverkit.Pause(w.round, 100*time.Millisecond)
 	if err := ctx.Err(); err != nil {
 		return driver.Standing{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // Await waits until a majority of the nodes has reported a departure since the claim
@@ -92,10 +93,7 @@ func (w *watch) forward(ctx context.Context, seen []uint64, departures chan<- st
 		risen, changed := w.risen(seen)
 		if risen {
 			seen = w.snapshot()
-			select {
-			case departures <- struct{}{}:
-			default: // the receiver has one to read
-			}
+			driverkit.Signal(departures)
 			continue
 		}
 		select {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
 
@@ -32,9 +33,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 		if len(failed)+len(e.set.Nodes)-len(lines) >= e.set.Majority { // nodes that did not answer may hold it
 			return fmt.Errorf("%w: quorum: not evicted at enough nodes: %w", driver.ErrUnreachable, driver.Join(failed...))
 		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
+		if !driverkit.Pause(ctx, time.Millisecond) {
 			return nil // it was broken
 		}
 		if lines, err = e.requireMajority(ctx, e.NodeLines(ctx, x.Name)); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
 
@@ -131,10 +132,7 @@ func (w *watch) follow(i int, name string, source driver.Watcher) {
 			}
 			w.setWatched(i, false)
 		}
-		select {
-		case <-time.After(maxPause):
-		case <-w.ctx.Done():
-		}
+		driverkit.Pause(w.ctx, maxPause)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // An Authenticator adds a token to the calls of a client, and gets another token when
@@ -64,7 +66,7 @@ func (a *Authenticator) unary(ctx context.Context, method string, request, reply
 			return err
 		}
 		if current == refused {
-			pause(ctx, 25*time.Millisecond<<try)
+			driverkit.Pause(ctx, 25*time.Millisecond<<try)
 		}
 		err = invoke(current.addTo(ctx), method, request, reply, cc, opts...)
 		if !tokenRefused(err) || try == tokenTries {

@@ -139,13 +139,3 @@ type hiddenDeadline struct{ context.Context }
 
 // Deadline reports that there is none.
 func (hiddenDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // Notify sends to the channel after keys of a range were deleted; several deletions may
@@ -30,7 +31,7 @@ func (s *Store) Notify(ctx context.Context, keys Range) (<-chan struct{}, error)
 			if w = s.watchAgain(ctx, keys); w == nil {
 				return
 			}
-			notify(deleted)
+			driverkit.Signal(deleted)
 		}
 	}) {
 		end()
@@ -47,7 +48,7 @@ func (w *Watch) relay(ctx context.Context, deleted chan<- struct{}) {
 			if w.Accept(r, open) != nil {
 				return
 			}
-			notify(deleted)
+			driverkit.Signal(deleted)
 		case <-ctx.Done():
 			return
 		}
@@ -65,14 +66,7 @@ func (s *Store) watchAgain(ctx context.Context, keys Range) *Watch {
 		if errors.Is(err, driver.ErrDenied) {
 			return nil
 		}
-		pause(ctx, retryPause)
+		driverkit.Pause(ctx, retryPause)
 	}
 	return nil
-}
-
-func notify(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // a notice is pending
-	}
 }

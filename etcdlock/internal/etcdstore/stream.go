@@ -8,6 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // A stream carries the watches of a store. The client has one stream for all watches
@@ -86,7 +88,7 @@ func (s *streams) anchorLocked() bool {
 		for ctx.Err() == nil {
 			for range s.client.Watch(over, s.anchorKey) {
 			}
-			pause(ctx, retryPause)
+			driverkit.Pause(ctx, retryPause)
 		}
 	}) {
 		cancel()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // joinWait is how long Join waits while another client starts the quorum.
@@ -34,9 +35,7 @@ func (s *Sessions) Join(ctx context.Context) error {
 		if time.Since(start) > joinWait || !m.repairable() {
 			return m.err()
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !driverkit.Pause(ctx, wait) {
 			return ctx.Err()
 		}
 	}

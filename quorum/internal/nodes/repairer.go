@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // A Repairer lets nodes vote again, on one goroutine that runs while there are nodes
@@ -43,13 +44,8 @@ func (r *Repairer) run(ctx context.Context) {
 	s := Open(r.set, driver.SessionOptions{ID: hex.EncodeToString(id), TTL: r.set.MaxTTL, Note: "repairs the quorum"}, func() {})
 	defer s.Close(ctx, nil)
 	for r.more(ctx) {
-		pause := r.repair(ctx, s)
-		if pause == 0 {
-			continue
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if pause := r.repair(ctx, s); pause > 0 {
+			driverkit.Pause(ctx, pause)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // A line publishes departures for watchFor after a request, which is renewed every
@@ -147,10 +149,7 @@ func (ws *watches) notify(name string) {
 		return
 	}
 	for out := range w.watchers {
-		select {
-		case out <- struct{}{}:
-		default: // a notification is pending
-		}
+		driverkit.Signal(out)
 	}
 }
 
