@@ -143,6 +143,25 @@ func TestALongerTTLThanTheConnectionHasIsRefused(t *testing.T) {
 	}
 }
 
+// Servers under load may need a while to begin a session, and the user's timeout allows it.
+func TestTheFirstHandshakeOnTheUsersConnectionMayTakeAWhile(t *testing.T) {
+	t.Parallel()
+	p := faultproxy.New(t, oneServer(t))
+	p.Delay(faultproxy.ToClient, 1500*time.Millisecond)
+	hook := NewHook()
+	e, err := New(user(t, p.Addr(), 10*time.Second, hook), hook, WithPath(pathOf(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	defer p.Heal()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := e.Open(ctx, driver.SessionOptions{ID: newID(), TTL: time.Second}); err != nil {
+		t.Error(err)
+	}
+}
+
 // The connection's ZooKeeper session ends and the library begins a new one by itself: claims
 // of the old are lost, and new sessions live in the new.
 func TestANewZooKeeperSessionOnTheUsersConnectionEndsTheOldSessions(t *testing.T) {

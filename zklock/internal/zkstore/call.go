@@ -143,17 +143,6 @@ func (c *Conn) readyLocked(ctx context.Context, s *Session, waited bool) (bool, 
 	return false, nil
 }
 
-// timeoutLocked is the session's timeout, or the one to ask for.
-func (c *Conn) timeoutLocked() time.Duration {
-	switch {
-	case c.session != nil:
-		return c.session.Timeout
-	case c.requested > 0:
-		return c.requested
-	}
-	return 10 * time.Second
-}
-
 // WaitRetry waits a moment after a failed call, and then until the servers can be asked
 // again, the session has ended, or ctx has.
 func (s *Session) WaitRetry(ctx context.Context) {

@@ -67,6 +67,17 @@ func (c *Conn) changeLocked() {
 	c.changed = make(chan struct{})
 }
 
+// timeoutLocked is the session's timeout, or the one to ask for. What a user asks for is not known.
+func (c *Conn) timeoutLocked() time.Duration {
+	switch {
+	case c.session != nil:
+		return c.session.Timeout
+	case c.requested > 0:
+		return c.requested
+	}
+	return 10 * time.Second
+}
+
 func (c *Conn) failLocked(err error) {
 	c.failures++
 	c.failure = err

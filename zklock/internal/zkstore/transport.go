@@ -49,15 +49,11 @@ func (c *Conn) dial(network, addr string, timeout time.Duration) (net.Conn, erro
 		conn.Close()
 		return nil, net.ErrClosed
 	}
-	timeout = c.requested
-	if c.session != nil {
-		timeout = c.session.Timeout
-	}
 	t := &transport{c: c}
 	if len(c.watches.inLibrary) > 0 {
 		t.restored = make(chan struct{})
 	}
-	t.tcp = newInterceptor(conn, t, min(max(timeout/3, time.Second), 5*time.Second), t.restored)
+	t.tcp = newInterceptor(conn, t, min(max(c.timeoutLocked()/3, time.Second), 5*time.Second), t.restored)
 	c.transport = t
 	return t.tcp, nil
 }
