@@ -22,9 +22,10 @@ type Engine struct {
 	borrowed bool          // main is the user's
 	servers  []string
 
-	ctx    context.Context // ends when Close begins
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup // goroutines of the engine; Close waits for them
+	ctx       context.Context // ends when Close begins
+	cancel    context.CancelFunc
+	tasks     sync.WaitGroup // goroutines of the engine; Close waits for them
+	closeOnce sync.Once
 
 	mu         sync.Mutex // guards what follows
 	closed     bool

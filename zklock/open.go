@@ -34,6 +34,7 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Engine, er
 	}
 	e.servers = servers
 	if e.main, err = e.connect(ctx, mainTimeout, false); err != nil {
+		e.tasks.Wait() // for closeLater: there is no engine whose Close could
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
 	if err := e.prepare(ctx); err != nil {
@@ -167,13 +168,13 @@ const closeTimeout = 2 * time.Second
 // goroutines. It takes a bounded time: where the servers do not answer, the claims stay
 // until their ZooKeeper sessions end, on a connection of the user's as long as that lives.
 // The error says so.
-func (e *Engine) Close() error {
+func (e *Engine) Close() (err error) {
+	e.closeOnce.Do(func() { err = e.close() }) // later calls wait for the first
+	return err
+}
+
+func (e *Engine) close() error {
 	e.mu.Lock()
-	if e.closed {
-		e.mu.Unlock()
-		e.tasks.Wait()
-		return nil
-	}
 	e.closed = true
 	open := make([]*session, 0, len(e.sessions))
 	for s := range e.sessions {
