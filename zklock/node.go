@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -14,7 +16,6 @@ import (
 // encode makes a node's name of any text. Every byte but letters, digits, - _ and . is
 // written as %XX, and so is a leading dot: "." and ".." are no names in ZooKeeper.
 func encode(text string) string {
-	const hex = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := range len(text) {
 		c := text[i]
@@ -22,9 +23,7 @@ func encode(text string) string {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.' && i > 0:
 			b.WriteByte(c)
 		default:
-			b.WriteByte('%')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
+			fmt.Fprintf(&b, "%%%02X", c)
 		}
 	}
 	return b.String()
@@ -32,24 +31,8 @@ func encode(text string) string {
 
 // decode is the inverse of encode; ok is false for a name that encode never returns.
 func decode(name string) (text string, ok bool) {
-	var b strings.Builder
-	for i := 0; i < len(name); i++ {
-		if name[i] != '%' {
-			b.WriteByte(name[i])
-			continue
-		}
-		if i+2 >= len(name) {
-			return "", false
-		}
-		c, err := strconv.ParseUint(name[i+1:i+3], 16, 8)
-		if err != nil {
-			return "", false
-		}
-		b.WriteByte(byte(c))
-		i += 2
-	}
-	text = b.String()
-	return text, encode(text) == name
+	text, err := url.PathUnescape(name)
+	return text, err == nil && encode(text) == name
 }
 
 // A node is one claim as its node's name shows it: what driver.Place asks, and a tag.
@@ -121,26 +104,15 @@ func parseNode(name string) (n node, ours bool, err error) {
 			return node{name, need, limit, int32(seq), tag}, true, nil
 		}
 	}
-	if isSequential(name) {
+	if sequential.MatchString(name) {
 		return node{}, false, fmt.Errorf("%w: node %q", errForeign, name)
 	}
 	return node{}, false, nil
 }
 
-// isSequential reports whether a name ends as ZooKeeper's sequential nodes do: in ten
-// digits, or a minus and nine or ten once the number has become negative.
-func isSequential(name string) bool {
-	if len(name) < 10 {
-		return false
-	}
-	for _, c := range name[len(name)-9:] {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	c := name[len(name)-10]
-	return c == '-' || c >= '0' && c <= '9'
-}
+// sequential matches names that end as ZooKeeper's sequential nodes do: in ten digits, or a
+// minus and nine or ten once the number has become negative.
+var sequential = regexp.MustCompile(`[-0-9][0-9]{9}$`)
 
 // A nodeData is what a claim's node says in its data, for operators and for a session that
 // looks for its own nodes:
