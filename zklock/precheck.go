@@ -14,7 +14,6 @@ import (
 // may be in line already, and for one that does not queue. It returns standings where no
 // claim is to be inserted.
 func (s *session) precheck(ctx context.Context, all, fresh []*entering) ([]driver.Standing, error) {
-	lines := map[string]*line{}
 	for _, a := range fresh {
 		s.mu.Lock()
 		mayExist := a.state.mayExist
@@ -22,10 +21,10 @@ func (s *session) precheck(ctx context.Context, all, fresh []*entering) ([]drive
 		var st *driver.Standing
 		var err error
 		if mayExist {
-			st, err = s.findOwn(ctx, a, lines)
+			st, err = s.findOwn(ctx, a)
 		}
 		if st == nil && err == nil && !a.inLine && !a.Queue {
-			st, err = s.checkRoom(ctx, a, lines)
+			st, err = s.checkRoom(ctx, a)
 		}
 		if err != nil {
 			return nil, err
@@ -48,7 +47,7 @@ func (s *session) precheck(ctx context.Context, all, fresh []*entering) ([]drive
 // findOwn looks for a claim's node after an Enter without an answer, and for those of its
 // lower tries. A node of another ZooKeeper session is not used, even with the same ID: it
 // will be gone with that session. A standing says that a higher try has come.
-func (s *session) findOwn(ctx context.Context, a *entering, lines map[string]*line) (*driver.Standing, error) {
+func (s *session) findOwn(ctx context.Context, a *entering) (*driver.Standing, error) {
 	if err := s.barrier(ctx); err != nil {
 		return nil, err
 	}
@@ -56,7 +55,6 @@ func (s *session) findOwn(ctx context.Context, a *entering, lines map[string]*li
 	if err != nil {
 		return nil, err
 	}
-	lines[a.Name] = n
 	a.lower = nil
 	var own *nodeInfo
 	for _, x := range all {
@@ -81,21 +79,16 @@ func (s *session) findOwn(ctx context.Context, a *entering, lines map[string]*li
 // checkRoom says whether a claim that does not queue could be held now. If it could, it
 // enters on the condition that no other has come since; if not, it returns the standing. A
 // line that seems busy is read again from a server that has caught up.
-func (s *session) checkRoom(ctx context.Context, a *entering, lines map[string]*line) (*driver.Standing, error) {
+func (s *session) checkRoom(ctx context.Context, a *entering) (*driver.Standing, error) {
 	for synced := false; ; synced = true {
-		n := lines[a.Name]
-		if n == nil {
-			var err error
-			if synced {
-				err = s.sync(ctx, a.Name)
-			}
-			if err == nil {
-				n, err = s.e.read(ctx, s.zs, a.Name)
-			}
-			if err != nil {
+		if synced {
+			if err := s.sync(ctx, a.Name); err != nil {
 				return nil, err
 			}
-			lines[a.Name] = n
+		}
+		n, err := s.e.read(ctx, s.zs, a.Name)
+		if err != nil {
+			return nil, err
 		}
 		n.nodes = slices.DeleteFunc(n.nodes, func(x node) bool { return slices.Contains(a.lower, n.path+"/"+x.name) })
 		n.nodes = append(n.nodes, candidate(a.Claim))
@@ -103,11 +96,9 @@ func (s *session) checkRoom(ctx context.Context, a *entering, lines map[string]*
 		p := n.place(last)
 		if p.held && !n.limitConflicts(last) {
 			a.version, a.container, a.creations = n.version, n.container, n.creations
-			n.version, n.creations = n.version+1, n.creations+2 // for a second claim of this call on the same name
 			return nil, nil
 		}
 		if !synced {
-			delete(lines, a.Name)
 			continue
 		}
 		if n.limitConflicts(last) {
