@@ -94,9 +94,13 @@ func (e *Engine) catchUp(ctx context.Context) error {
 
 // list reads one line with the data of its nodes.
 func (e *Engine) list(ctx context.Context, name string) ([]driver.Entry, error) {
-	n, all, err := e.readAll(ctx, e.main, name)
+	n, all, err := e.readOf(ctx, e.main, name, "")
 	if err != nil {
 		return nil, err
+	}
+	n.nodes = n.nodes[:0] // without those that have gone
+	for _, x := range all {
+		n.nodes = append(n.nodes, x.node)
 	}
 	entries := make([]driver.Entry, len(all))
 	for i, x := range all {

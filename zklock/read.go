@@ -72,25 +72,8 @@ type nodeInfo struct {
 	foreign bool // its data is not pawl's
 }
 
-// readAll reads a line and the data of its nodes, in its order. Nodes that go while it is
-// read are left out.
-func (e *Engine) readAll(ctx context.Context, caller zkstore.Caller, name string) (*line, []*nodeInfo, error) {
-	n, err := e.read(ctx, caller, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	all, err := fetchAll(ctx, caller, n.path, n.nodes)
-	if err != nil {
-		return nil, nil, err
-	}
-	n.nodes = n.nodes[:0]
-	for _, x := range all {
-		n.nodes = append(n.nodes, x.node)
-	}
-	return n, all, nil
-}
-
-// readOf reads a line, and the data of the nodes of the claim with this ID.
+// readOf reads a line, and the data of the nodes of the claim with this ID, or of all if it
+// is empty, in the line's order. It has no data of nodes that go while they are read.
 func (e *Engine) readOf(ctx context.Context, caller zkstore.Caller, name, id string) (*line, []*nodeInfo, error) {
 	n, err := e.read(ctx, caller, name)
 	if err != nil {
@@ -98,7 +81,7 @@ func (e *Engine) readOf(ctx context.Context, caller zkstore.Caller, name, id str
 	}
 	candidates := slices.DeleteFunc(slices.Clone(n.nodes), func(x node) bool { return !x.mayBeOf(id) })
 	all, err := fetchAll(ctx, caller, n.path, candidates)
-	return n, slices.DeleteFunc(all, func(x *nodeInfo) bool { return x.ID != id }), err
+	return n, slices.DeleteFunc(all, func(x *nodeInfo) bool { return id != "" && x.ID != id }), err
 }
 
 // fetchAll reads the data of nodes, and leaves out those that have gone.
