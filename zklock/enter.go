@@ -90,7 +90,7 @@ func (s *session) attempt(ctx context.Context, all []*entering) (out []driver.St
 		if a.inLine {
 			// A repeated Enter is answered with the present standing, not with that of a
 			// server which is behind: its caller may know of a claim that has left.
-			err = s.catchUp(ctx)
+			err = s.barrier(ctx)
 		}
 		if err != nil {
 			break

@@ -78,11 +78,3 @@ func (s *session) watchBlocker(ctx context.Context, cs *claimState, evictWatch *
 		sole: p.ahead == 1 && !p.wholeLine, adjacent: p.adjacent,
 	}, p.ahead), nil
 }
-
-// catchUp has the connected server catch up for certain; see Engine.catchUp.
-func (s *session) catchUp(ctx context.Context) error {
-	return s.zs.Call(ctx, func(c *zk.Conn) error {
-		_, err := c.Set(s.e.lines, nil, -1)
-		return err
-	})
-}
