@@ -36,8 +36,4 @@
 // So only a committed write counts: Beat is one, and only Beat prolongs. What it promises is
 // counted from the last moment at which the leader has certainly heard of the session, see
 // package zkstore. A session that is not beaten is ended by the engine itself after its TTL.
-//
-// # Mutexes
-//
-// They nest in this order: session.mu, Engine.mu, that of zkstore.Conn.
 package zklock

@@ -82,6 +82,7 @@ func (s *session) attempt(ctx context.Context, all []*entering) (out []driver.St
 		}
 	}
 	out = make([]driver.Standing, len(all))
+	refused := false
 	for i, a := range all {
 		if j := slices.Index(fresh, a); j >= 0 && s.isHeldByReply(a, containers[j]) {
 			out[i] = s.heldStanding(a.state)
@@ -102,11 +103,12 @@ func (s *session) attempt(ctx context.Context, all []*entering) (out []driver.St
 			s.forget(a.state)
 			return nil, true, nil
 		}
+		refused = refused || !a.Queue && !out[i].Held
 	}
 	if errors.Is(err, driver.ErrUnreachable) || err != nil && ctx.Err() != nil {
 		return nil, false, err // they keep their places, where the same Enter or a Leave finds them
 	}
-	if err != nil || slices.ContainsFunc(all, func(a *entering) bool { return !a.Queue && !s.isHeld(a.state) }) {
+	if err != nil || refused {
 		if err := s.rollback(ctx, all, err); err != nil {
 			return nil, false, err
 		}

@@ -30,8 +30,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 		}
 		path := n.path + "/" + c.name
 		if held {
-			_, err := e.multi(ctx, &zk.DeleteRequest{Path: path, Version: -1})
-			return goneIfNoNode(err)
+			return deleteNode(ctx, e.main, path)
 		}
 		return e.evictWaiter(ctx, path, uint64(c.stat.EphemeralOwner))
 	}

@@ -133,7 +133,7 @@ func (s *session) removeEvictNode(ctx context.Context) error {
 			return zkstore.ContextError(ctx)
 		}
 	}
-	err := s.deleteNode(ctx, s.evictNode.path)
+	err := deleteNode(ctx, s.zs, s.evictNode.path)
 	if errors.Is(err, driver.ErrGone) {
 		return nil
 	}

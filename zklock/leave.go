@@ -56,7 +56,7 @@ func (s *session) leave(ctx context.Context, cs *claimState) error {
 	case handsOver:
 		err = s.markAndDelete(ctx, path)
 	default:
-		err = s.deleteNode(ctx, path)
+		err = deleteNode(ctx, s.zs, path)
 	}
 	if err == nil || errors.Is(err, driver.ErrGone) && !s.zs.Ended() {
 		s.forget(cs)
@@ -65,8 +65,8 @@ func (s *session) leave(ctx context.Context, cs *claimState) error {
 }
 
 // deleteNode deletes a node; ErrGone says that it was not there.
-func (s *session) deleteNode(ctx context.Context, path string) error {
-	return goneIfNoNode(s.zs.Call(ctx, func(c *zk.Conn) error { return c.Delete(path, -1) }))
+func deleteNode(ctx context.Context, caller zkstore.Caller, path string) error {
+	return goneIfNoNode(caller.Call(ctx, func(c *zk.Conn) error { return c.Delete(path, -1) }))
 }
 
 // markAndDelete writes to a holder's node and deletes it, in one Multi: the waiter behind is
@@ -100,7 +100,7 @@ func (s *session) removeStrays(ctx context.Context, c driver.Claim) error {
 		if x.zkSession != s.zs.ID || x.Try > c.Try {
 			continue
 		}
-		err := s.deleteNode(ctx, n.path+"/"+x.name)
+		err := deleteNode(ctx, s.zs, n.path+"/"+x.name)
 		if err != nil && !errors.Is(err, driver.ErrGone) {
 			return err
 		}

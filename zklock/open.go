@@ -90,7 +90,7 @@ func (e *Engine) Features() driver.Features {
 
 // connect makes a connection of the engine's own and waits until the servers can be asked.
 func (e *Engine) connect(ctx context.Context, timeout time.Duration, singleSession bool) (*zkstore.Conn, error) {
-	conn, err := zkstore.Connect(zkstore.Config{Servers: e.servers, Timeout: timeout, SingleSession: singleSession, Dial: e.dial})
+	conn, err := zkstore.Connect(e.servers, timeout, singleSession, e.dial)
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,7 @@ func forEach(ctx context.Context, n int, call func(ctx context.Context, i int) e
 		next   atomic.Int64
 		failed atomic.Bool
 		wg     sync.WaitGroup
-		mu     sync.Mutex // guards errs
-		errs   []error
+		errs   = make([]error, n)
 	)
 	for range min(n, maxParallel) {
 		wg.Go(func() {
@@ -31,11 +30,8 @@ func forEach(ctx context.Context, n int, call func(ctx context.Context, i int) e
 				if i >= n {
 					return
 				}
-				if err := call(ctx, i); err != nil {
+				if errs[i] = call(ctx, i); errs[i] != nil {
 					failed.Store(true)
-					mu.Lock()
-					errs = append(errs, err)
-					mu.Unlock()
 				}
 			}
 		})

@@ -87,12 +87,6 @@ func (s *session) heldStanding(cs *claimState) driver.Standing {
 	return driver.Standing{Held: true, Token: cs.token, Ahead: cs.ahead}
 }
 
-func (s *session) isHeld(cs *claimState) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return cs.held
-}
-
 // forget removes a claim of which nothing is in a line.
 func (s *session) forget(cs *claimState) {
 	s.mu.Lock()

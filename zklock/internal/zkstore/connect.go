@@ -8,24 +8,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A Config says how to connect.
-type Config struct {
-	Servers       []string // host:port each
-	Timeout       time.Duration
-	SingleSession bool      // no reconnect once the ZooKeeper session has ended
-	Dial          zk.Dialer // nil: TCP
-}
-
 // maxFrame is the largest request and reply: a record with room to spare. The library
 // allocates its default of a megabyte and a half at once.
 const maxFrame = 512 << 10
 
-// Connect begins to connect. Ready waits for it.
-func Connect(config Config) (*Conn, error) {
-	c := newConn(config.Dial, len(config.Servers))
-	c.singleSession, c.requested = config.SingleSession, config.Timeout
+// Connect begins to connect to servers, each host:port; Ready waits for it. A connection of
+// a single session does not reconnect once that has ended. A nil dial is TCP.
+func Connect(servers []string, timeout time.Duration, singleSession bool, dial zk.Dialer) (*Conn, error) {
+	c := newConn(dial, len(servers))
+	c.singleSession, c.requested = singleSession, timeout
 	var err error
-	_, c.events, err = zk.Connect(config.Servers, config.Timeout, c.Option,
+	_, c.events, err = zk.Connect(servers, timeout, c.Option,
 		zk.WithHostProvider(&hosts{}), zk.WithLogger(discard{}), zk.WithLogInfo(false), zk.WithMaxConnBufferSize(maxFrame))
 	if err != nil {
 		return nil, err
