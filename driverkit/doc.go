@@ -71,7 +71,7 @@
 //	Redis     Claims, Await, Subscriptions, Sessions, Recheck, Pool, ReadURL, Signal
 //	SQL       Claims, Await, Waiters, Watchers, Sessions, Recheck, Now, ReadURL
 //	etcd      Sessions, ReadURL, Pause, Signal: a waiter's state is its watches
-//	ZooKeeper Pool, Now, ReadURL: the same
+//	ZooKeeper Sessions, Pool, Now, ReadURL: the same
 //	quorum    Sessions, Pool, ReadURL, Pause, Signal: a quorum has no line
 //
 // # What is easy to get wrong

@@ -95,12 +95,12 @@ func (r *Sessions[S]) All() []S {
 }
 
 // Go starts a goroutine of the engine's, whose ctx ends when Close has ended the
-// sessions; Close waits for it. Go returns that the engine is closed, and then has
-// started nothing.
+// sessions; Close waits for it. From then on Go returns that the engine is closed, and
+// starts nothing: before, the Close of a session may still start one.
 func (r *Sessions[S]) Go(task func(ctx context.Context)) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	if r.closed {
+	if r.begun.Err() != nil {
 		return r.errClosed
 	}
 	r.tasks.Go(func() { task(r.begun) })
@@ -129,7 +129,9 @@ func (r *Sessions[S]) Close() error {
 		closing.Go(func() { errs[i] = s.Close(ctx) })
 	}
 	closing.Wait()
+	r.mu.Lock() // Go starts none after this
 	r.finish()
+	r.mu.Unlock()
 	r.tasks.Wait()
 	return driver.Join(errs...)
 }

@@ -118,3 +118,25 @@ func TestRemoveKeepsALaterSessionOfTheSameID(t *testing.T) {
 		t.Error("the later one is not found")
 	}
 }
+
+type starter struct {
+	r       *driverkit.Sessions[*starter]
+	started error
+}
+
+func (s *starter) Close(context.Context) error {
+	s.started = s.r.Go(func(ctx context.Context) { <-ctx.Done() })
+	return nil
+}
+
+func TestASessionMayStartAGoroutineAsItIsClosed(t *testing.T) {
+	t.Parallel()
+	r := driverkit.NewSessions[*starter]("engine")
+	s := &starter{r: r}
+	if err := r.Add("a", s); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil || s.started != nil {
+		t.Errorf("Close: %v, Go: %v", err, s.started)
+	}
+}

@@ -13,26 +13,24 @@ import (
 // Watch tells of departures from name's line. Where the servers could not be asked for a
 // while it tells once, since a claim may have left.
 func (e *Engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	if err := e.check(ctx); err != nil {
+	if err := e.sessions.Begin(ctx); err != nil {
 		return nil, err
 	}
 	seen, w, err := e.countDepartures(ctx, e.linePath(name))
 	if err != nil {
 		return nil, err
 	}
-	if !e.begin() {
-		return nil, errClosed
-	}
-	departed := make(chan struct{}, 1) // closed by the goroutine below
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(e.ctx, cancel)
-	go func() { // ends with ctx or the engine, whose Close waits for it
-		defer e.tasks.Done()
+	departed := make(chan struct{}, 1)                  // closed by the goroutine below
+	err = e.sessions.Go(func(closing context.Context) { // ends with ctx or the engine
 		defer close(departed)
+		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer stop()
+		defer context.AfterFunc(closing, cancel)()
 		e.followDepartures(ctx, e.linePath(name), seen, w, departed)
-	}()
+	})
+	if err != nil {
+		return nil, err
+	}
 	return departed, nil
 }
 

@@ -22,14 +22,12 @@ type Engine struct {
 	borrowed bool          // main is the user's
 	servers  []string
 
+	sessions  *driverkit.Sessions[*session]
 	ctx       context.Context // ends when Close begins
 	cancel    context.CancelFunc
-	tasks     sync.WaitGroup // goroutines of the engine; Close waits for them
 	closeOnce sync.Once
 
 	mu         sync.Mutex // guards what follows
-	closed     bool
-	sessions   map[*session]struct{}
 	evictNodes map[*zkstore.Session]*evictNode
 	leftovers  []error // why claims of sessions that have ended are still in line
 	server     serverTime
@@ -41,32 +39,6 @@ var (
 	_ driver.Records = (*Engine)(nil)
 	_ driver.Watcher = (*Engine)(nil)
 )
-
-var errClosed = errors.New("zklock: engine is closed")
-
-// begin registers a goroutine, unless the engine is closed. The goroutine calls tasks.Done.
-func (e *Engine) begin() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return false
-	}
-	e.tasks.Add(1)
-	return true
-}
-
-// check returns an error where no call may be sent.
-func (e *Engine) check(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return errClosed
-	}
-	return nil
-}
 
 // linePath is the container of a name's line.
 func (e *Engine) linePath(name string) string { return e.lines + "/" + encode(name) }

@@ -13,7 +13,7 @@ import (
 // Evict breaks exactly the claim that x shows. A waiting one is told by its evict node, in
 // the same Multi: it must not take the next event for its turn.
 func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
-	if err := e.check(ctx); err != nil {
+	if err := e.sessions.Begin(ctx); err != nil {
 		return err
 	}
 	if err := e.barrier(ctx, e.main); err != nil {

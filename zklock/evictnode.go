@@ -30,8 +30,10 @@ func (e *Engine) evictNodePath(zkSession uint64) string {
 	return fmt.Sprintf("%s/%016x", e.evictions, zkSession)
 }
 
-// useEvictNodeLocked adds a session to the users of the evict node of zs.
-func (e *Engine) useEvictNodeLocked(zs *zkstore.Session) *evictNode {
+// useEvictNode adds a session to the users of the evict node of zs.
+func (e *Engine) useEvictNode(zs *zkstore.Session) *evictNode {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	n := e.evictNodes[zs]
 	if n == nil {
 		n = &evictNode{zs: zs, path: e.evictNodePath(zs.ID)}
@@ -41,7 +43,9 @@ func (e *Engine) useEvictNodeLocked(zs *zkstore.Session) *evictNode {
 	return n
 }
 
-func (e *Engine) dropEvictNodeLocked(n *evictNode) {
+func (e *Engine) dropEvictNode(n *evictNode) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if n.users--; n.users == 0 {
 		delete(e.evictNodes, n.zs)
 	}

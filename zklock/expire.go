@@ -20,23 +20,21 @@ const (
 // expireRecords deletes expired records from time to time, beside the caller. ZooKeeper
 // deletes nodes by itself only where its servers were configured to.
 func (e *Engine) expireRecords() {
-	e.mu.Lock()
 	now := driverkit.Now()
-	begin := !e.closed && (e.expiredAt == 0 || now.Sub(e.expiredAt) >= expireInterval)
-	if begin {
+	e.mu.Lock()
+	due := e.expiredAt == 0 || now.Sub(e.expiredAt) >= expireInterval
+	if due {
 		e.expiredAt = now
-		e.tasks.Add(1)
 	}
 	e.mu.Unlock()
-	if !begin {
+	if !due {
 		return
 	}
-	go func() { // Close ends it and waits for it
-		defer e.tasks.Done()
-		ctx, cancel := context.WithTimeout(e.ctx, expireTimeout)
+	_ = e.sessions.Go(func(ctx context.Context) { // a closed engine deletes none
+		ctx, cancel := context.WithTimeout(ctx, expireTimeout)
 		defer cancel()
 		_ = e.expireSome(ctx) // the next run tries again
-	}()
+	})
 }
 
 // expireSome deletes the expired ones among some of the records.

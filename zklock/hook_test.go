@@ -257,11 +257,7 @@ func TestTheUsersOwnCloseIsToldBeforeAnotherHolds(t *testing.T) {
 	rival := open(t, direct, time.Minute)
 	next := mutex()
 	stand(t, rival, next)
-	e.mu.Lock()
-	var s *session // the client's
-	for s = range e.sessions {
-	}
-	e.mu.Unlock()
+	s := e.sessions.All()[0] // the client's
 	go conn.Close()
 	turn(t, rival, next)
 	select {

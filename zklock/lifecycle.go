@@ -10,6 +10,9 @@ import (
 	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
+// closeTimeout bounds the last attempts to end claims.
+const closeTimeout = 2 * time.Second
+
 // attach binds s to the connection's present ZooKeeper session and registers it.
 func (s *session) attach(ctx context.Context) error {
 	zs, err := s.conn.Present()
@@ -25,14 +28,13 @@ func (s *session) attach(ctx context.Context) error {
 			return err
 		}
 	}
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	if s.e.closed {
+	s.mu.Lock() // Close begins when the session is complete
+	defer s.mu.Unlock()
+	if err := s.e.sessions.Add(s.id, s); err != nil {
 		s.stopOnLost()
-		return errClosed
+		return err
 	}
-	s.e.sessions[s] = struct{}{}
-	s.evictNode = s.e.useEvictNodeLocked(zs)
+	s.evictNode = s.e.useEvictNode(zs)
 	s.expiryTimer = time.AfterFunc(s.ttl, s.expire)
 	return nil
 }
@@ -40,14 +42,12 @@ func (s *session) attach(ctx context.Context) error {
 // expire ends a session whose TTL has passed without a beat: the library keeps its
 // ZooKeeper session alive with pings as long as the process lives.
 func (s *session) expire() {
-	if !s.e.begin() {
-		return // Close ends the session
-	}
-	defer s.e.tasks.Done()
-	s.notifyLost()
-	ctx, cancel := context.WithTimeout(s.e.ctx, closeTimeout)
-	defer cancel()
-	_ = s.Close(ctx) // what remains ends with the ZooKeeper session, or by removeClaims
+	_ = s.e.sessions.Go(func(ctx context.Context) { // a closed engine has ended the session
+		s.notifyLost()
+		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+		defer cancel()
+		_ = s.Close(ctx) // what remains ends with the ZooKeeper session, or by removeClaims
+	})
 }
 
 // Close ends the session and whatever it still has in line. Only the first call reports
@@ -77,28 +77,29 @@ func (s *session) startClose() {
 	s.expiryTimer.Stop()
 	s.notifyLost()
 	s.stopOnLost()
-	s.e.mu.Lock()
-	delete(s.e.sessions, s)
-	s.e.dropEvictNodeLocked(s.evictNode)
-	s.e.tasks.Add(1) // Engine.Close calls Close before it waits for tasks
-	s.e.mu.Unlock()
-	go func() {
-		defer s.e.tasks.Done()
-		var err error
-		if !s.ownConn {
-			if err = s.removeClaims(); err != nil {
-				s.e.mu.Lock()
-				s.e.leftovers = append(s.e.leftovers, err)
-				s.e.mu.Unlock()
-			}
-		} else if !s.conn.Close() {
-			err = zkstore.Unreachable(errors.New("the servers did not confirm the end of the session"))
+	s.e.dropEvictNode(s.evictNode)
+	s.e.sessions.Remove(s.id, s)
+	if s.e.sessions.Go(s.finishClose) != nil { // Engine.Close has not waited for this call
+		s.finishClose(s.e.ctx)
+	}
+}
+
+// finishClose ends what the session has in line.
+func (s *session) finishClose(context.Context) {
+	var err error
+	if !s.ownConn {
+		if err = s.removeClaims(); err != nil {
+			s.e.mu.Lock()
+			s.e.leftovers = append(s.e.leftovers, err)
+			s.e.mu.Unlock()
 		}
-		s.mu.Lock()
-		s.closeErr = err
-		s.mu.Unlock()
-		close(s.ended)
-	}()
+	} else if !s.conn.Close() {
+		err = zkstore.Unreachable(errors.New("the servers did not confirm the end of the session"))
+	}
+	s.mu.Lock()
+	s.closeErr = err
+	s.mu.Unlock()
+	close(s.ended)
 }
 
 // removeClaims ends the claims of a session on the user's connection, whose ZooKeeper

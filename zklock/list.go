@@ -80,7 +80,7 @@ func (e *Engine) names(ctx context.Context, prefix string) ([]string, error) {
 // server is the leader, which may answer one before it has applied what its followers have
 // applied and answered already. A user who may only read has nothing better.
 func (e *Engine) catchUp(ctx context.Context) error {
-	if err := e.check(ctx); err != nil {
+	if err := e.sessions.Begin(ctx); err != nil {
 		return err
 	}
 	if _, err := e.fetchTime(ctx, e.lines); err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrUnreachable) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -34,7 +33,7 @@ func Connect(ctx context.Context, servers []string, opts ...Option) (*Engine, er
 	}
 	e.servers = servers
 	if e.main, err = e.connect(ctx, mainTimeout, false); err != nil {
-		e.tasks.Wait() // for closeLater: there is no engine whose Close could
+		_ = e.sessions.Close() // waits for closeLater: there is no engine whose Close could
 		return nil, fmt.Errorf("zklock: %w", err)
 	}
 	if err := e.prepare(ctx); err != nil {
@@ -66,7 +65,7 @@ func New(conn *zk.Conn, hook *Hook, opts ...Option) (*Engine, error) {
 func newEngine(opts []Option) (*Engine, error) {
 	e := &Engine{
 		options:  options{path: "/pawl"},
-		sessions: map[*session]struct{}{}, evictNodes: map[*zkstore.Session]*evictNode{},
+		sessions: driverkit.NewSessions[*session]("zklock"), evictNodes: map[*zkstore.Session]*evictNode{},
 	}
 	for _, o := range opts {
 		o(&e.options)
@@ -107,14 +106,9 @@ func (e *Engine) connect(ctx context.Context, timeout time.Duration, singleSessi
 
 // closeLater closes a connection without keeping the caller waiting; Close waits for it.
 func (e *Engine) closeLater(conn *zkstore.Conn) {
-	if !e.begin() {
+	if e.sessions.Go(func(context.Context) { conn.Close() }) != nil {
 		conn.Close()
-		return
 	}
-	go func() {
-		defer e.tasks.Done()
-		conn.Close()
-	}()
 }
 
 // prepare creates the nodes that all names share, where they are missing.
@@ -137,7 +131,7 @@ func (e *Engine) prepare(ctx context.Context) error {
 // Open starts a session: on a connection of its own, with the TTL asked for as nearly as
 // the servers allow, or on the user's connection, with the TTL that it has.
 func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
-	if err := e.check(ctx); err != nil {
+	if err := e.sessions.Begin(ctx); err != nil {
 		return nil, err
 	}
 	s := &session{
@@ -162,8 +156,6 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	return s, nil
 }
 
-const closeTimeout = 2 * time.Second
-
 // Close ends the sessions that are still open with all their claims, and the engine's
 // goroutines. It takes a bounded time: where the servers do not answer, the claims stay
 // until their ZooKeeper sessions end, on a connection of the user's as long as that lives.
@@ -174,26 +166,11 @@ func (e *Engine) Close() (err error) {
 }
 
 func (e *Engine) close() error {
-	e.mu.Lock()
-	e.closed = true
-	open := make([]*session, 0, len(e.sessions))
-	for s := range e.sessions {
-		open = append(open, s)
-	}
-	e.mu.Unlock()
 	e.cancel()
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	errs := make([]error, len(open))
-	var wg sync.WaitGroup
-	for i, s := range open {
-		wg.Go(func() { errs[i] = s.Close(ctx) })
-	}
-	wg.Wait()
-	e.tasks.Wait()
+	err := e.sessions.Close()
 	if !e.borrowed {
 		e.main.Close()
-		return driver.Join(errs...)
+		return err
 	}
 	e.main.Release()
 	e.mu.Lock()

@@ -53,7 +53,7 @@ func (r *record) version() uint64 {
 
 // fetchRecord reads a record as it is now, by the leader's clock.
 func (e *Engine) fetchRecord(ctx context.Context, key string) (*record, error) {
-	if err := e.check(ctx); err != nil {
+	if err := e.sessions.Begin(ctx); err != nil {
 		return nil, err
 	}
 	millis, err := e.fetchTime(ctx, e.records)

@@ -73,17 +73,16 @@ func (s *session) joinVerification(all []*claimState) (v *verification, begun bo
 	if s.round != nil {
 		return s.round, false, nil
 	}
-	if !s.e.begin() {
-		return nil, false, errClosed
+	v = &verification{size: len(rest), done: make(chan struct{})}
+	if err := s.e.sessions.Go(func(ctx context.Context) { s.runVerification(ctx, v, rest) }); err != nil {
+		return nil, false, err
 	}
-	s.round = &verification{size: len(rest), done: make(chan struct{})}
-	go s.runVerification(s.round, rest) // ends with the connection or the engine, whose Close waits for it
-	return s.round, true, nil
+	s.round = v
+	return v, true, nil
 }
 
-func (s *session) runVerification(v *verification, rest []*claimState) {
-	defer s.e.tasks.Done()
-	v.err = forEach(s.e.ctx, len(rest), func(ctx context.Context, i int) error {
+func (s *session) runVerification(ctx context.Context, v *verification, rest []*claimState) {
+	v.err = forEach(ctx, len(rest), func(ctx context.Context, i int) error {
 		if err := s.begin(ctx); err != nil {
 			return err
 		}
