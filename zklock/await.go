@@ -98,7 +98,7 @@ func (s *session) waitForEvent(ctx context.Context, w *waitState, timer *time.Ti
 	case <-fired:
 	case <-timer.C:
 		timedOut = true
-	case <-s.lost:
+	case <-s.ctx.Done():
 		return false, driver.ErrGone
 	case <-ctx.Done():
 		return false, ctx.Err()

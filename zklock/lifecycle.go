@@ -20,18 +20,18 @@ func (s *session) attach(ctx context.Context) error {
 		return err
 	}
 	s.zs, s.ttl = zs, zs.TTL
-	s.stopOnLost = zs.OnLost(s.notifyLost)
+	s.ctx, s.lose = context.WithCancel(zs.Context())
 	if !s.ownConn {
 		// The earlier writes of the user's connection promise nothing from now on.
 		if err := s.barrier(ctx); err != nil {
-			s.stopOnLost()
+			s.lose()
 			return err
 		}
 	}
 	s.mu.Lock() // Close begins when the session is complete
 	defer s.mu.Unlock()
 	if err := s.e.sessions.Add(s.id, s); err != nil {
-		s.stopOnLost()
+		s.lose()
 		return err
 	}
 	s.evictNode = s.e.useEvictNode(zs)
@@ -43,7 +43,7 @@ func (s *session) attach(ctx context.Context) error {
 // ZooKeeper session alive with pings as long as the process lives.
 func (s *session) expire() {
 	_ = s.e.sessions.Go(func(ctx context.Context) { // a closed engine has ended the session
-		s.notifyLost()
+		s.lose()
 		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 		defer cancel()
 		_ = s.Close(ctx) // what remains ends with the ZooKeeper session, or by removeClaims
@@ -75,8 +75,7 @@ func (s *session) Close(ctx context.Context) error {
 // startClose begins to end the session.
 func (s *session) startClose() {
 	s.expiryTimer.Stop()
-	s.notifyLost()
-	s.stopOnLost()
+	s.lose()
 	s.e.dropEvictNode(s.evictNode)
 	s.e.sessions.Remove(s.id, s)
 	if s.e.sessions.Go(s.finishClose) != nil { // Engine.Close has not waited for this call

@@ -136,7 +136,7 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	}
 	s := &session{
 		e: e, id: o.ID, conn: e.main, ownConn: !e.borrowed, assumedFrom: driverkit.Now(), recheck: recheckInterval,
-		lost: make(chan struct{}), ended: make(chan struct{}), claims: map[string]*claimState{},
+		ended: make(chan struct{}), claims: map[string]*claimState{},
 	}
 	var err error
 	if s.ownConn {

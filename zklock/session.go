@@ -21,11 +21,10 @@ type session struct {
 	ttl     time.Duration
 	recheck time.Duration // how long Await trusts watches that do not fire
 
-	lost        chan struct{} // closed by notifyLost
-	notified    sync.Once
-	stopOnLost  func()
-	ended       chan struct{} // closed when Close has done its work
-	expiryTimer *time.Timer   // ends a session that is not beaten
+	ctx         context.Context    // ends with zs, or earlier: see lose
+	lose        context.CancelFunc // reports that the session has ended
+	ended       chan struct{}      // closed when Close has done its work
+	expiryTimer *time.Timer        // ends a session that is not beaten
 	evictNode   *evictNode
 
 	mu          sync.Mutex // guards what follows
@@ -56,10 +55,7 @@ type claimState struct {
 var _ driver.Multi = (*session)(nil)
 
 func (s *session) TTL() time.Duration    { return s.ttl }
-func (s *session) Lost() <-chan struct{} { return s.lost }
-
-// notifyLost reports that the session has ended. zkstore calls it with its mutex held.
-func (s *session) notifyLost() { s.notified.Do(func() { close(s.lost) }) }
+func (s *session) Lost() <-chan struct{} { return s.ctx.Done() }
 
 // begin returns an error where no call may be sent.
 func (s *session) begin(ctx context.Context) error {

@@ -149,7 +149,7 @@ func (s *Session) WaitRetry(ctx context.Context) {
 	select {
 	case <-time.After(100 * time.Millisecond):
 	case <-ctx.Done():
-	case <-s.lost:
+	case <-s.ctx.Done():
 	}
 	for s.Ready(ctx) != nil && ctx.Err() == nil && !s.Ended() {
 		s.conn.mu.Lock()
@@ -158,7 +158,7 @@ func (s *Session) WaitRetry(ctx context.Context) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-		case <-s.lost:
+		case <-s.ctx.Done():
 		}
 	}
 }

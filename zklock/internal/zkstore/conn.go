@@ -127,10 +127,7 @@ func (c *Conn) endSessionLocked() {
 	if s == nil || s.Ended() {
 		return
 	}
-	close(s.lost)
-	for _, f := range s.onLost {
-		f()
-	}
+	s.end() // and all contexts made of it, before it returns
 	c.noReconnect = c.noReconnect || c.singleSession
 	clear(c.watches.inLibrary) // the library drops its watches too
 	maps.Copy(c.staleWrites, c.sessionWrites)

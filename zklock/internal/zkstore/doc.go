@@ -10,8 +10,8 @@
 //     connection, if it names a guard; without one, it is not begun there.
 //   - [Session.ValidUntil] is a moment before which the servers do not expire the session.
 //     Only writes that a majority has committed move it.
-//   - OnLost functions are called before anyone else can see that the session has ended,
-//     also where the process itself ends it.
+//   - [Session.Context] has ended, with every context made of it, before anyone else can
+//     see that the session has ended, also where the process itself ends it.
 //   - A [Watch] that was returned fires at the first change after the read that it was
 //     returned with, and also when the TCP connection is replaced or the session ends.
 //

@@ -1,6 +1,7 @@
 package zkstore
 
 import (
+	"context"
 	"time"
 
 	"github.com/pawl-go/pawl/driverkit"
@@ -16,19 +17,18 @@ type Session struct {
 
 	conn      *Conn
 	leaderLag time.Duration // after which the leader has heard of an exchange
-	lost      chan struct{} // closed by Conn.endSessionLocked
+	ctx       context.Context
+	end       context.CancelFunc // called by Conn.endSessionLocked
 
-	// guarded by conn.mu
-	validUntil driverkit.Instant
-	onLost     map[int]func()
-	lastOnLost int
+	validUntil driverkit.Instant // guarded by conn.mu
 }
 
 // newSession returns the session of a handshake that was sent at a moment. wanted is the
 // TTL that the connection was made for if the servers negotiated a longer timeout, and 0
 // otherwise.
 func newSession(c *Conn, id uint64, timeout, wanted time.Duration, sent driverkit.Instant) *Session {
-	s := &Session{ID: id, Timeout: timeout, conn: c, lost: make(chan struct{}), onLost: map[int]func(){}}
+	s := &Session{ID: id, Timeout: timeout, conn: c}
+	s.ctx, s.end = context.WithCancel(context.Background())
 	s.TTL, s.leaderLag = reliable(timeout, wanted)
 	s.validUntil = sent.Add(timeout) // a majority has committed the session
 	return s
@@ -51,38 +51,16 @@ func TimeoutFor(ttl time.Duration) time.Duration {
 	return (ttl*4/3 + time.Millisecond).Truncate(time.Millisecond)
 }
 
+// Context ends with the session, as far as is known here: before this process sends a
+// request that ends it.
+func (s *Session) Context() context.Context { return s.ctx }
+
 // Ended reports whether the session has ended, as far as is known here.
-func (s *Session) Ended() bool {
-	select {
-	case <-s.lost:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Session) Ended() bool { return s.ctx.Err() != nil }
 
 // ValidUntil is a moment before which the servers do not expire the session.
 func (s *Session) ValidUntil() driverkit.Instant {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
 	return s.validUntil
-}
-
-// OnLost has f called when the session ends, at once if it has ended. f must not block nor
-// call this package. Stop takes it back.
-func (s *Session) OnLost(f func()) (stop func()) {
-	s.conn.mu.Lock()
-	defer s.conn.mu.Unlock()
-	if s.Ended() {
-		f()
-		return func() {}
-	}
-	s.lastOnLost++
-	id := s.lastOnLost
-	s.onLost[id] = f
-	return func() {
-		s.conn.mu.Lock()
-		defer s.conn.mu.Unlock()
-		delete(s.onLost, id)
-	}
 }
