@@ -3,16 +3,9 @@ package zkstore
 import "time"
 
 // Close ends the session, if the servers can be reached, and the connection, and waits for
-// all goroutines. It reports whether the servers confirmed the end.
+// all goroutines. It reports whether the servers confirmed the end. It is called once.
 func (c *Conn) Close() bool {
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		c.pool.Wait()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.closeConfirmed
-	}
 	c.closed, c.noReconnect = true, true
 	connected := c.connected
 	c.endSessionLocked()
