@@ -336,3 +336,20 @@ func TestTablesOfAnEarlierProgramGetTheRowThatRecordsSweptTokens(t *testing.T) {
 		t.Errorf("%d such rows, %v", n, err)
 	}
 }
+
+// The first call of an engine is not Open, and has read what is known of the server.
+func TestTablesOfAnotherVersionAreRefusedWhateverWasCalledBefore(t *testing.T) {
+	t.Parallel()
+	addr, base := database(t)
+	if _, err := openDB(t, addr, base, "").Exec("UPDATE pawl_meta SET version = version + 1"); err != nil {
+		t.Fatal(err)
+	}
+	e := openStore(t, addr+"/"+base, nil)
+	defer e.Close()
+	if _, err := e.Line(t.Context(), "m"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Open(t.Context(), driver.SessionOptions{ID: "s", TTL: time.Second}); err == nil || !strings.Contains(err.Error(), "version") {
+		t.Errorf("%v", err)
+	}
+}

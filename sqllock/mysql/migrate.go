@@ -34,7 +34,7 @@ func (s *store) migrate(ctx context.Context) error {
 // ready checks once whether the database can be used: a server that accepts writes, with
 // tables of the version that this program knows.
 func (s *store) ready(ctx context.Context) error {
-	if s.known.Load() != nil {
+	if s.checked.Load() {
 		return nil
 	}
 	if err := s.from.usable(); err != nil {
@@ -62,7 +62,11 @@ func (s *store) ready(ctx context.Context) error {
 		return err
 	}
 	// The connection for beats is taken now, before the user's work has them all.
-	return s.withCtxErr(ctx, s.from.with(ctx, beats, func(*sql.Conn) error { return nil }))
+	if err = s.from.with(ctx, beats, func(*sql.Conn) error { return nil }); err != nil {
+		return s.withCtxErr(ctx, err)
+	}
+	s.checked.Store(true)
+	return nil
 }
 
 // makeFenceRow makes the row that records the tokens of deleted head rows, in tables of

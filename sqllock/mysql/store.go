@@ -21,6 +21,7 @@ type store struct {
 	multiPrimary bool
 
 	known   atomic.Pointer[server] // nil: not read yet
+	checked atomic.Bool            // the tables were found to be of this version
 	retries atomic.Int64           // batches that the server rolled back and that were sent again
 }
 
