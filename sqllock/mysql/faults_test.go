@@ -1,11 +1,13 @@
 package mysql
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -94,6 +96,62 @@ func TestAKilledBeatConnectionIsReplaced(t *testing.T) {
 	}
 	if err := l.Unlock(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The server's answer to one session's beat is lost, so that it has the kept connection
+// until its time is over. Another session's beat goes out on another connection, or, if
+// the pool has none, returns when its own time is over.
+func TestABeatIsNotStuckBehindThatOfAnotherSession(t *testing.T) {
+	t.Parallel()
+	const stuckFor, patience = 8 * time.Second, 2 * time.Second
+	addr, base := database(t)
+	link := faultproxy.New(t, addr)
+	db := openDB(t, link.Addr(), base, "")
+	e, err := New(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	beat := func(s driver.Session, c driver.Claim, within time.Duration) (driver.Standing, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		out := make([]driver.Standing, 1)
+		err := s.Beat(ctx, []driver.Claim{c}, out)
+		return out[0], err
+	}
+	enter := func(id string) (driver.Session, driver.Claim) {
+		s, err := e.Open(t.Context(), driver.SessionOptions{ID: id, TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := driver.Claim{ID: id, Try: 1, Name: id, Need: 1, Limit: 1}
+		if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+		return s, c
+	}
+	stuck, stuckClaim := enter("stuck")
+	other, claim := enter("other")
+	for _, full := range []bool{false, true} {
+		before := link.Swallowed()
+		link.SwallowReplies(1)
+		var ended sync.WaitGroup
+		ended.Go(func() { _, _ = beat(stuck, stuckClaim, stuckFor) })
+		await(t, "the reply that is lost", func() bool { return link.Swallowed() > before })
+		if full {
+			db.SetMaxOpenConns(db.Stats().InUse)
+		}
+		begun := time.Now()
+		st, err := beat(other, claim, patience)
+		if took := time.Since(begun); took > stuckFor/2 {
+			t.Errorf("full pool %v: it returned after %v", full, took)
+		}
+		if full && err == nil || !full && (err != nil || st.Valid == 0) {
+			t.Errorf("full pool %v: %+v, %v", full, st, err)
+		}
+		ended.Wait()
+		db.SetMaxOpenConns(0)
 	}
 }
 

@@ -5,14 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
 // migrate makes the tables where they are missing.
 func (s *store) migrate(ctx context.Context) error {
-	if err := s.from.usable(); err != nil {
-		return err
-	}
-	err := s.from.with(ctx, work, func(c *sql.Conn) error {
+	err := s.from.with(ctx, &sqlstore.Batch{}, func(c *sql.Conn) error {
 		if err := s.inspect(ctx, c); err != nil {
 			return err
 		}
@@ -37,11 +36,9 @@ func (s *store) ready(ctx context.Context) error {
 	if s.checked.Load() {
 		return nil
 	}
-	if err := s.from.usable(); err != nil {
-		return err
-	}
 	var version int
-	err := s.from.with(ctx, work, func(c *sql.Conn) error {
+	// On the connection for beats, so that it is taken before the user's work has them all.
+	err := s.from.with(ctx, &sqlstore.Batch{Beat: true}, func(c *sql.Conn) error {
 		err := c.QueryRowContext(ctx, "SELECT version FROM "+s.tables.meta+" WHERE one = 1").Scan(&version)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -58,15 +55,10 @@ func (s *store) ready(ctx context.Context) error {
 		return fmt.Errorf("mysql: the tables %s are of version %d, this program knows version %d: run pawl migrate of the newer one",
 			s.tables.shown, version, schemaVersion)
 	}
-	if _, err = s.server(ctx); err != nil {
-		return err
+	if _, err = s.server(ctx); err == nil {
+		s.checked.Store(true)
 	}
-	// The connection for beats is taken now, before the user's work has them all.
-	if err = s.from.with(ctx, beats, func(*sql.Conn) error { return nil }); err != nil {
-		return s.withCtxErr(ctx, err)
-	}
-	s.checked.Store(true)
-	return nil
+	return err
 }
 
 // makeFenceRow makes the row that records the tokens of deleted head rows, in tables of

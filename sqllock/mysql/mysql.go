@@ -36,6 +36,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlline"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
 // line is what the engines of all dialects share.
@@ -76,7 +77,7 @@ func WithMultiPrimary() Option { return func(o *options) { o.multiPrimary = true
 // connections for beats, so that they never queue behind the user's own work; a db that
 // is limited to one connection is refused.
 func New(db *sql.DB, opts ...Option) (*Engine, error) {
-	return newEngine(&userSource{db: db}, opts)
+	return newEngine(&userSource{db: db, kept: sqlstore.NewKeptConn(db)}, opts)
 }
 
 func newEngine(from source, opts []Option) (*Engine, error) {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
 // server is what is read of the server once.
@@ -21,11 +22,8 @@ func (s *store) server(ctx context.Context) (*server, error) {
 	if k := s.known.Load(); k != nil {
 		return k, nil
 	}
-	if err := s.from.usable(); err != nil {
-		return nil, err
-	}
 	k := &server{}
-	err := s.from.with(ctx, work, func(c *sql.Conn) error {
+	err := s.from.with(ctx, &sqlstore.Batch{}, func(c *sql.Conn) error {
 		if err := s.inspect(ctx, c); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
 // settings are what administrators set for all sessions of a server.
@@ -190,7 +191,7 @@ func exercise(t *testing.T, open func() *Engine, how string) error {
 // swept has a name that was idle for long and a record that has ended swept.
 func swept(ctx context.Context, e *Engine, name string) error {
 	t, left := e.store.tables, 2
-	run := func(fn func(c *sql.Conn) error) error { return e.store.from.with(ctx, work, fn) }
+	run := func(fn func(c *sql.Conn) error) error { return e.store.from.with(ctx, &sqlstore.Batch{}, fn) }
 	err := run(func(c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, fmt.Sprintf(`INSERT INTO %s (name, fence, x_id, x_try, x_token, x_session, x_live, x_note,
 			x_need, x_limit, x_queue, x_since, x_until, used, waiting, departed)

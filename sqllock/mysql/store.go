@@ -71,7 +71,7 @@ func (s *store) send(ctx context.Context, b *sqlstore.Batch, k *server) (got []r
 			}
 		}
 	}
-	err = s.from.with(ctx, useOf(b), func(c *sql.Conn) (err error) {
+	err = s.from.with(ctx, b, func(c *sql.Conn) (err error) {
 		got, err = sendOn(ctx, c, b, k)
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
 // Error codes of PostgreSQL.
@@ -82,6 +83,6 @@ func isCode(err error, codes ...string) bool {
 
 // isNotConnected reports that there was no connection.
 func isNotConnected(err error) bool {
-	_, ok := errors.AsType[*connectError](err)
+	_, ok := errors.AsType[*sqlstore.ConnectError](err)
 	return ok
 }

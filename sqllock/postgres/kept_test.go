@@ -165,7 +165,7 @@ func TestAConnectionIsNotUsedAgainAfterACancelledCall(t *testing.T) {
 	err := s.oneConn(t.Context(), func(ctx context.Context) {
 		var first *pgx.Conn
 		brief, cancel := context.WithCancel(ctx)
-		err := s.with(brief, s.from, func(c *pgx.Conn) error {
+		err := s.with(brief, s.from.with, func(c *pgx.Conn) error {
 			first = c
 			cancel()
 			return nil
@@ -173,7 +173,7 @@ func TestAConnectionIsNotUsedAgainAfterACancelledCall(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		err = s.with(ctx, s.from, func(c *pgx.Conn) error {
+		err = s.with(ctx, s.from.with, func(c *pgx.Conn) error {
 			if c == first {
 				t.Error("it is used again")
 			}

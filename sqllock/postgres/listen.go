@@ -72,7 +72,7 @@ func (s *store) connectListener(ctx context.Context, w sqlline.Waiters) (c *pgx.
 func (s *store) listener(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	cfg, err := s.beatSource(ctx).config(ctx) // which does not queue behind the user's work
+	cfg, err := s.beats.config(ctx) // which does not queue behind the user's work
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (s *store) notifyClaims(ctx context.Context, ids []string) error {
 
 // notify sends a notice, on a connection that does not queue behind the user's work.
 func (s *store) notify(ctx context.Context, text string) error {
-	return s.with(ctx, s.beatSource(ctx), func(c *pgx.Conn) error {
+	return s.with(ctx, s.onBeats, func(c *pgx.Conn) error {
 		_, err := c.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", s.tables.channel, text)
 		return err
 	})

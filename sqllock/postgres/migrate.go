@@ -33,7 +33,8 @@ func (s *store) ready(ctx context.Context) error {
 		return nil
 	}
 	var version int
-	err := s.from.with(ctx, func(c *pgx.Conn) error {
+	// On a connection for beats, so that it is taken before the user's work has them all.
+	err := s.onBeats(ctx, func(c *pgx.Conn) error {
 		err := c.QueryRow(ctx, "SELECT schema FROM "+s.tables.meta+" WHERE one = 1", pgx.QueryExecModeExec).Scan(&version)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -46,10 +47,6 @@ func (s *store) ready(ctx context.Context) error {
 	case version != schemaVersion:
 		return fmt.Errorf("postgres: the tables %s are of version %d, this program knows version %d: run pawl migrate of the newer one",
 			s.tables.shown, version, schemaVersion)
-	}
-	// The connections for beats are taken now, before the user's work has them all.
-	if err := s.keepConns(ctx); err != nil {
-		return s.withCtxErr(ctx, err)
 	}
 	if _, err = s.envelope(ctx); err == nil {
 		s.checked.Store(true)

@@ -112,11 +112,6 @@ type deaf struct {
 	addr string
 }
 
-func (d *deaf) keep(ctx context.Context) (source, error) {
-	s, err := d.source.keep(ctx)
-	return &deaf{s, d.addr}, err
-}
-
 func (d *deaf) config(ctx context.Context) (*pgx.ConnConfig, error) {
 	cfg, err := d.source.config(ctx)
 	if err != nil {
@@ -140,7 +135,7 @@ func TestAListenerThatDiedSilentlyIsReplaced(t *testing.T) {
 	store := urlOf(shared.server.Addr())
 	p := faultproxy.New(t, shared.server.Addr())
 	e := openStore(t, store)
-	e.store.from = &deaf{e.store.from, p.Addr()}
+	e.store.beats = &deaf{e.store.beats, p.Addr()}
 	a, b := openClient(t, store, pawl.WithTTL(ttl)), pawl.New(e, pawl.WithTTL(ttl))
 	t.Cleanup(func() { b.Close() })
 	nothing := func() {}

@@ -69,7 +69,7 @@ func (s *store) isTransactionPooled(ctx context.Context, c *pgx.Conn) (bool, err
 		if err != nil || again != first {
 			return true, err
 		}
-		err = s.with(ctx, s.beatSource(ctx), func(other *pgx.Conn) (err error) {
+		err = s.with(ctx, s.onBeats, func(other *pgx.Conn) (err error) {
 			again, err = serverPID(ctx, other)
 			return err
 		})

@@ -94,6 +94,9 @@ func newEngine(from source, opts []Option) (*Engine, error) {
 	if e.line, err = sqlline.New(d, o.prefix); err != nil {
 		return nil, err
 	}
+	if e.store.beats, err = from.keep(); err != nil {
+		return nil, err
+	}
 	return e, nil
 }
 

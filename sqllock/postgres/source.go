@@ -6,7 +6,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
+
+// beatConns is how many connections are kept for beats. With three, neither a beat that
+// is stuck on a dead connection nor one that waits for a row delays the next.
+const beatConns = 3
 
 // A source is where connections come from.
 type source interface {
@@ -15,8 +21,9 @@ type source interface {
 	with(ctx context.Context, fn func(*pgx.Conn) error) error
 
 	// keep returns a source of connections for beats, so that they do not queue behind
-	// the user's own work. They are configured as all of the source are.
-	keep(ctx context.Context) (source, error)
+	// the user's own work. They are configured as all of the source are. It does not
+	// connect.
+	keep() (source, error)
 
 	// config returns the configuration of a connection to the same server.
 	config(ctx context.Context) (*pgx.ConnConfig, error)
@@ -33,18 +40,18 @@ type poolSource struct {
 func (p *poolSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
 	c, err := p.pool.Acquire(ctx)
 	if err != nil {
-		return &connectError{err}
+		return &sqlstore.ConnectError{Err: err}
 	}
 	defer c.Release()
 	defer closeCancelled(ctx, c.Conn())
 	return fn(c.Conn())
 }
 
-// keep makes a pool of our own, with all hooks of the user's. It does not connect.
-func (p *poolSource) keep(ctx context.Context) (source, error) {
+// keep makes a pool of our own, with all hooks of the user's.
+func (p *poolSource) keep() (source, error) {
 	cfg := p.pool.Config()
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = beatConns, 0, 0
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), cfg)
+	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +89,3 @@ func closeConn(c *pgx.Conn) {
 	defer cancel()
 	_ = c.Close(ctx)
 }
-
-// A connectError says that there was no connection, so that nothing was sent.
-type connectError struct{ err error }
-
-func (e *connectError) Error() string { return e.err.Error() }
-func (e *connectError) Unwrap() error { return e.err }

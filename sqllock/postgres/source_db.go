@@ -6,28 +6,24 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
 // dbSource is a *sql.DB on pgx. A batch needs the pgx connection beneath it.
 type dbSource struct{ db *sql.DB }
 
-var (
-	errNotPGX = fmt.Errorf("%w: the *sql.DB is not of pgx's stdlib driver, and another cannot send the statements of a batch together",
-		driver.ErrUnsupported)
-	errOneConn = fmt.Errorf("%w: postgres: the *sql.DB is limited to one connection, and one is kept for beats: allow at least two",
-		driver.ErrUnsupported)
-)
+var errNotPGX = fmt.Errorf("%w: the *sql.DB is not of pgx's stdlib driver, and another cannot send the statements of a batch together",
+	driver.ErrUnsupported)
 
 func (d *dbSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
 	c, err := d.db.Conn(ctx)
 	if err != nil {
-		return &connectError{err}
+		return &sqlstore.ConnectError{Err: err}
 	}
 	defer c.Close()
 	_, err = onConn(ctx, c, fn)
@@ -84,52 +80,21 @@ func configOf(ctx context.Context, from source) (own *pgx.ConnConfig, err error)
 
 func (*dbSource) close() {}
 
-// keep takes a connection of the user's. The user's hooks have run on it: without them
-// it might have another search path, and so other tables.
-func (d *dbSource) keep(ctx context.Context) (source, error) {
-	if d.db.Stats().MaxOpenConnections == 1 {
-		return nil, errOneConn
-	}
-	k := &keptSource{dbSource: d}
-	return k, k.with(ctx, func(*pgx.Conn) error { return nil })
+func (d *dbSource) keep() (source, error) {
+	return &keptSource{d, sqlstore.NewKeptConn(d.db)}, nil
 }
 
 // keptSource is one connection of the user's pool that is kept, and other connections of
-// the pool while that one is in use.
+// the pool while that one is in use. The user's hooks have run on them: without these
+// they might have another search path, and so other tables.
 type keptSource struct {
 	*dbSource
-
-	mu   sync.Mutex // held while the kept connection is in use
-	kept *sql.Conn  // nil until it is first needed, and after it broke
+	conn *sqlstore.KeptConn
 }
 
 func (k *keptSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
-	if !k.mu.TryLock() {
-		return k.dbSource.with(ctx, fn)
-	}
-	defer k.mu.Unlock()
-	if k.kept == nil {
-		c, err := k.db.Conn(ctx)
-		if err != nil {
-			return &connectError{err}
-		}
-		k.kept = c
-	}
-	usable, err := onConn(ctx, k.kept, fn)
-	if !usable {
-		_ = k.kept.Close() // it is broken, so this only drops it
-		k.kept = nil
-	}
-	return err
+	return k.conn.With(ctx, func(c *sql.Conn) (usable bool, err error) { return onConn(ctx, c, fn) })
 }
 
 func (k *keptSource) config(ctx context.Context) (*pgx.ConnConfig, error) { return configOf(ctx, k) }
-
-func (k *keptSource) close() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.kept != nil {
-		_ = k.kept.Close() // returns it to the pool
-		k.kept = nil
-	}
-}
+func (k *keptSource) close()                                              { k.conn.Close() }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -16,15 +15,12 @@ import (
 // is put between BEGIN and COMMIT.
 type store struct {
 	from   source
+	beats  source // connections that do not queue behind the user's work
 	tables tables
 
 	around  atomic.Pointer[envelope] // nil: not read yet
 	checked atomic.Bool              // the tables were found to be of this version
 	retries atomic.Int64             // batches that the server refused and that were sent again
-
-	mu     sync.Mutex // guards what follows
-	beats  source     // connections of our own, made when they are first needed
-	closed bool
 }
 
 var _ sqlstore.Store = (*store)(nil)
@@ -36,13 +32,13 @@ func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
 	if err != nil {
 		return err
 	}
-	from := s.from
+	with := s.from.with
 	if b.Beat {
-		from = s.beatSource(ctx)
+		with = s.onBeats
 	}
 	for n := 0; ; n++ {
 		var got []rows
-		err := s.with(ctx, from, func(c *pgx.Conn) (err error) {
+		err := s.with(ctx, with, func(c *pgx.Conn) (err error) {
 			got, err = send(ctx, c, b, around)
 			return err
 		})
@@ -53,8 +49,6 @@ func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
 			return s.classify(deliver(b, got))
 		case isRefused(err) && sqlstore.Backoff(ctx, n):
 			s.retries.Add(1)
-		case b.Beat && from != s.from && isNotConnected(err) && ctx.Err() == nil:
-			from = s.from // the user's pool may be able to log in where ours is not
 		default:
 			return s.withCtxErr(ctx, err)
 		}
@@ -67,7 +61,7 @@ func (s *store) Read(ctx context.Context, step *sqlstore.Step) error {
 }
 
 func (s *store) close() error {
-	s.closeBeats()
+	s.beats.close()
 	s.from.close()
 	return nil
 }

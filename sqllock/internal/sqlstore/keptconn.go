@@ -1,0 +1,90 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var errOneConn = fmt.Errorf("%w: the *sql.DB is limited to one connection, and one is kept for beats: allow at least two",
+	driver.ErrUnsupported)
+
+// A ConnectError says that there was no connection, so that nothing was sent.
+type ConnectError struct{ Err error }
+
+func (e *ConnectError) Error() string { return e.Err.Error() }
+func (e *ConnectError) Unwrap() error { return e.Err }
+
+// A KeptConn is one connection of the user's pool that is kept for beats, so that they
+// do not queue behind the user's own work. The user's hooks have run on it.
+type KeptConn struct {
+	db    *sql.DB
+	inUse chan struct{} // has room for the one caller that may use kept; stays full after Close
+	kept  *sql.Conn     // nil until it is first needed, and after it broke
+}
+
+// NewKeptConn returns a KeptConn that takes its connection when it is first used.
+func NewKeptConn(db *sql.DB) *KeptConn {
+	return &KeptConn{db: db, inUse: make(chan struct{}, 1)}
+}
+
+// With runs fn on the kept connection. While another caller uses it, fn gets another
+// connection of the pool, or waits if the pool has none: the other caller may be stuck.
+// fn reports whether its connection can be used again.
+func (k *KeptConn) With(ctx context.Context, fn func(*sql.Conn) (usable bool, err error)) error {
+	select {
+	case k.inUse <- struct{}{}:
+	default:
+		if k.HasSpare() {
+			return k.onOther(ctx, fn)
+		}
+		select {
+		case k.inUse <- struct{}{}:
+		case <-ctx.Done():
+			return &ConnectError{ctx.Err()}
+		}
+	}
+	defer func() { <-k.inUse }()
+	if k.kept == nil {
+		if k.db.Stats().MaxOpenConnections == 1 {
+			return errOneConn
+		}
+		c, err := k.db.Conn(ctx)
+		if err != nil {
+			return &ConnectError{err}
+		}
+		k.kept = c
+	}
+	usable, err := fn(k.kept)
+	if !usable {
+		_ = k.kept.Close() // it is broken, so this only drops it
+		k.kept = nil
+	}
+	return err
+}
+
+func (k *KeptConn) onOther(ctx context.Context, fn func(*sql.Conn) (bool, error)) error {
+	c, err := k.db.Conn(ctx)
+	if err != nil {
+		return &ConnectError{err}
+	}
+	defer c.Close()
+	_, err = fn(c)
+	return err
+}
+
+// HasSpare reports whether the pool has a connection that nobody uses, or may open one.
+func (k *KeptConn) HasSpare() bool {
+	s := k.db.Stats()
+	return s.MaxOpenConnections == 0 || s.InUse < s.MaxOpenConnections
+}
+
+// Close returns the connection to the pool, once. None is kept after that.
+func (k *KeptConn) Close() {
+	k.inUse <- struct{}{}
+	if k.kept != nil {
+		_ = k.kept.Close()
+	}
+}
