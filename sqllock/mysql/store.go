@@ -34,31 +34,19 @@ func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
 	if err != nil {
 		return err
 	}
-	for n := 0; ; n++ {
-		got, err := s.send(ctx, b, k)
-		switch {
-		case b.Missing:
-			return nil
-		case err == nil || b.Aborted:
-			return s.withCtxErr(ctx, deliver(b, got))
-		case isRefused(err) && sqlstore.Backoff(ctx, n):
+	return s.withCtxErr(ctx, b.Repeat(ctx, func() ([]sqlstore.Rows, error) { return s.send(ctx, b, k) }, func(err error) bool {
+		if isRefused(err) {
 			s.retries.Add(1)
-		case isCode(err, lockWaitTimeout) && !b.NoWait && sqlstore.Backoff(ctx, n):
-		default:
-			return s.withCtxErr(ctx, err)
+			return true
 		}
-	}
-}
-
-// Read executes a statement that only reads.
-func (s *store) Read(ctx context.Context, step *sqlstore.Step) error {
-	return s.Run(ctx, &sqlstore.Batch{Steps: []sqlstore.Step{*step}, ReadOnly: true})
+		return isCode(err, lockWaitTimeout) && !b.NoWait
+	}))
 }
 
 // send sends a batch once. The statements that take and release a free name are
 // prepared where that is possible: parsing them costs the server as much as executing
 // them.
-func (s *store) send(ctx context.Context, b *sqlstore.Batch, k *server) (got []rows, err error) {
+func (s *store) send(ctx context.Context, b *sqlstore.Batch, k *server) (got []sqlstore.Rows, err error) {
 	if len(b.Steps) == 1 && !b.Beat {
 		if part := k.resultInOK(&b.Steps[0]); part != nil {
 			st, err := s.from.stmt(ctx, b.Steps[0].Statement, strings.Join(part.pieces, "?"))
@@ -67,7 +55,7 @@ func (s *store) send(ctx context.Context, b *sqlstore.Batch, k *server) (got []r
 			}
 			if st != nil {
 				one, err := lastInsertID(st.ExecContext(ctx, part.args(b.Steps[0].Args)...))
-				return []rows{one}, err
+				return []sqlstore.Rows{one}, err
 			}
 		}
 	}
@@ -80,15 +68,15 @@ func (s *store) send(ctx context.Context, b *sqlstore.Batch, k *server) (got []r
 
 // sendOn sends a batch on a connection and returns its rows. They are delivered only
 // when the batch is known to be committed.
-func sendOn(ctx context.Context, c *sql.Conn, b *sqlstore.Batch, k *server) ([]rows, error) {
+func sendOn(ctx context.Context, c *sql.Conn, b *sqlstore.Batch, k *server) ([]sqlstore.Rows, error) {
 	if len(b.Steps) == 1 {
 		if part := k.resultInOK(&b.Steps[0]); part != nil {
 			one, err := lastInsertID(c.ExecContext(ctx, string(part.append(nil, b.Steps[0].Args))))
-			return []rows{one}, err
+			return []sqlstore.Rows{one}, err
 		}
 		if t := k.template(b.Steps[0].Statement); len(t.parts) == 1 && !b.Steps[0].Required {
 			one, err := query(ctx, c, string(t.append(nil, b.Steps[0].Args)))
-			return []rows{one}, err
+			return []sqlstore.Rows{one}, err
 		}
 	}
 	if !k.multi {
@@ -123,9 +111,9 @@ const (
 )
 
 // sendAll sends all steps as one text.
-func (k *server) sendAll(ctx context.Context, c *sql.Conn, b *sqlstore.Batch) ([]rows, error) {
+func (k *server) sendAll(ctx context.Context, c *sql.Conn, b *sqlstore.Batch) ([]sqlstore.Rows, error) {
 	text, returning := k.join(b)
-	got := make([]rows, len(b.Steps))
+	got := make([]sqlstore.Rows, len(b.Steps))
 	r, err := c.QueryContext(ctx, string(text))
 	if err != nil {
 		if len(returning) == 0 {
@@ -169,17 +157,16 @@ var errShort = errors.New("mysql: the server sent fewer results than statements 
 
 // onPurpose distinguishes a batch that failed on purpose, at a required step or at a
 // missing row, from one that failed otherwise.
-func onPurpose(b *sqlstore.Batch, got []rows, at int, err error) ([]rows, error) {
+func onPurpose(b *sqlstore.Batch, got []sqlstore.Rows, at int, err error) ([]sqlstore.Rows, error) {
 	if err == nil {
 		return nil, errShort
 	}
-	meant := isCode(err, outOfRange)
-	b.Aborted, b.Missing = b.Steps[at].Required && meant, b.Steps[at].LocksHead && meant
+	b.FailedAt(at, isCode(err, outOfRange))
 	return got, err
 }
 
 // sendEach sends the statements one by one, for a client that cannot send several.
-func (k *server) sendEach(ctx context.Context, c *sql.Conn, b *sqlstore.Batch) (got []rows, err error) {
+func (k *server) sendEach(ctx context.Context, c *sql.Conn, b *sqlstore.Batch) (got []sqlstore.Rows, err error) {
 	run := func(text string) error {
 		_, err := c.ExecContext(ctx, text)
 		return err
@@ -194,7 +181,7 @@ func (k *server) sendEach(ctx context.Context, c *sql.Conn, b *sqlstore.Batch) (
 			return nil, err
 		}
 	}
-	got = make([]rows, len(b.Steps))
+	got = make([]sqlstore.Rows, len(b.Steps))
 	for i := range b.Steps {
 		if got[i], err = k.sendStep(ctx, c, &b.Steps[i]); err != nil {
 			return onPurpose(b, got, i, err)
@@ -206,7 +193,7 @@ func (k *server) sendEach(ctx context.Context, c *sql.Conn, b *sqlstore.Batch) (
 	return got, err
 }
 
-func (k *server) sendStep(ctx context.Context, c *sql.Conn, s *sqlstore.Step) (got rows, err error) {
+func (k *server) sendStep(ctx context.Context, c *sql.Conn, s *sqlstore.Step) (got sqlstore.Rows, err error) {
 	for _, t := range k.template(s.Statement).parts {
 		text := string(t.append(nil, s.Args))
 		if !t.returns {
@@ -222,24 +209,11 @@ func (k *server) sendStep(ctx context.Context, c *sql.Conn, s *sqlstore.Step) (g
 }
 
 // query runs one statement that returns rows.
-func query(ctx context.Context, c *sql.Conn, text string) (rows, error) {
+func query(ctx context.Context, c *sql.Conn, text string) (sqlstore.Rows, error) {
 	r, err := c.QueryContext(ctx, text)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
 	return collect(r)
-}
-
-// lastInsertID returns the value that a statement put into LAST_INSERT_ID, plus one; 0 is
-// no row.
-func lastInsertID(res sql.Result, err error) (rows, error) {
-	if err != nil {
-		return nil, err
-	}
-	id, err := res.LastInsertId()
-	if err != nil || id == 0 {
-		return nil, err
-	}
-	return rows{{number(id - 1)}}, nil
 }

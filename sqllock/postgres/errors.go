@@ -35,14 +35,9 @@ func isRefused(err error) bool {
 	return isCode(err, serializationFailed, deadlockDetected, lockNotAvailable)
 }
 
-// withCtxErr is classify for a call whose ctx may have ended, which pgx reports like any
-// other broken connection.
+// withCtxErr is classify for a call whose ctx may have ended.
 func (s *store) withCtxErr(ctx context.Context, err error) error {
-	err = s.classify(err)
-	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		return fmt.Errorf("%w: %w", ctx.Err(), err)
-	}
-	return err
+	return sqlstore.WithCtxErr(ctx, s.classify(err))
 }
 
 // classify wraps errors in the driver's sentinels where one fits, and says what the

@@ -9,24 +9,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// An envelope is what a batch is sent in on connections whose defaults would not do.
-type envelope struct {
-	begin string // "": nothing is needed
-	set   []string
-}
-
-func (e *envelope) isEmpty() bool { return e.begin == "" }
-
-// envelope reads the settings of server and connections, once.
+// envelope returns the statements that have to go before a batch on connections whose
+// defaults would not do: the beginning of a transaction. It reads the settings of server
+// and connections once.
 //
 // Batches must run at READ COMMITTED: they wait for the head row first and read the line
 // then. And a grant must survive a crash of the server. Connections may differ, as they
 // do when a setting was left behind in a pooler's connection: under another level the
 // server refuses a batch instead of letting it read an old snapshot, and it is sent
 // again.
-func (s *store) envelope(ctx context.Context) (*envelope, error) {
-	if e := s.around.Load(); e != nil {
-		return e, nil
+func (s *store) envelope(ctx context.Context) ([]string, error) {
+	if before := s.before.Load(); before != nil {
+		return *before, nil
 	}
 	var level, commit, readOnly string
 	var replica bool
@@ -45,13 +39,13 @@ func (s *store) envelope(ctx context.Context) (*envelope, error) {
 		return nil, fmt.Errorf("%w: postgres: default_transaction_read_only is on for these connections, and locks are written: "+
 			"set it off for this role or database", driver.ErrDenied)
 	}
-	e := &envelope{}
+	var before []string
 	if level != "read committed" || commit == "off" {
-		e.begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+		before = append(before, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 	}
 	if commit == "off" {
-		e.set = append(e.set, "SET LOCAL synchronous_commit = on")
+		before = append(before, "SET LOCAL synchronous_commit = on")
 	}
-	s.around.Store(e)
-	return e, nil
+	s.before.Store(&before)
+	return before, nil
 }

@@ -18,7 +18,7 @@ type store struct {
 	beats  source // connections that do not queue behind the user's work
 	tables tables
 
-	around  atomic.Pointer[envelope] // nil: not read yet
+	before  atomic.Pointer[[]string] // what envelope returns; nil: not read yet
 	checked atomic.Bool              // the tables were found to be of this version
 	retries atomic.Int64             // batches that the server refused and that were sent again
 }
@@ -28,7 +28,7 @@ var _ sqlstore.Store = (*store)(nil)
 // Run executes a batch. A batch that the server refused because of concurrent
 // transactions is sent again until ctx ends.
 func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
-	around, err := s.envelope(ctx)
+	before, err := s.envelope(ctx)
 	if err != nil {
 		return err
 	}
@@ -36,28 +36,19 @@ func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
 	if b.Beat {
 		with = s.onBeats
 	}
-	for n := 0; ; n++ {
-		var got []rows
-		err := s.with(ctx, with, func(c *pgx.Conn) (err error) {
-			got, err = send(ctx, c, b, around)
+	return s.withCtxErr(ctx, b.Repeat(ctx, func() (got []sqlstore.Rows, err error) {
+		err = s.with(ctx, with, func(c *pgx.Conn) (err error) {
+			got, err = send(ctx, c, b, before)
 			return err
 		})
-		switch {
-		case b.Missing:
-			return nil
-		case err == nil || b.Aborted:
-			return s.classify(deliver(b, got))
-		case isRefused(err) && sqlstore.Backoff(ctx, n):
+		return got, err
+	}, func(err error) bool {
+		if isRefused(err) {
 			s.retries.Add(1)
-		default:
-			return s.withCtxErr(ctx, err)
+			return true
 		}
-	}
-}
-
-// Read executes a statement that only reads.
-func (s *store) Read(ctx context.Context, step *sqlstore.Step) error {
-	return s.Run(ctx, &sqlstore.Batch{Steps: []sqlstore.Step{*step}, ReadOnly: true})
+		return false
+	}))
 }
 
 func (s *store) close() error {
@@ -66,83 +57,62 @@ func (s *store) close() error {
 	return nil
 }
 
-// send sends a batch in one go and returns its rows. They are delivered only when the
-// batch is known to be committed: a server sends them before it commits.
-func send(ctx context.Context, c *pgx.Conn, b *sqlstore.Batch, around *envelope) ([]rows, error) {
-	if len(b.Steps) == 1 && (b.ReadOnly || around.isEmpty()) {
+// send sends a batch in one go and returns its rows. If statements have to go before it,
+// it is in a transaction that they begin.
+func send(ctx context.Context, c *pgx.Conn, b *sqlstore.Batch, before []string) ([]sqlstore.Rows, error) {
+	if b.ReadOnly {
+		before = nil
+	}
+	if len(b.Steps) == 1 && len(before) == 0 {
 		r, err := c.Query(ctx, b.Steps[0].Statement.Text, args(&b.Steps[0])...)
 		if err != nil {
 			return nil, err
 		}
 		one, err := collect(r)
-		return []rows{one}, err
+		return []sqlstore.Rows{one}, err
 	}
 	batch := &pgx.Batch{}
-	wrapped := !b.ReadOnly && !around.isEmpty()
-	if wrapped {
-		batch.Queue(around.begin)
-		for _, set := range around.set {
-			batch.Queue(set)
-		}
+	for _, text := range before {
+		batch.Queue(text)
 	}
 	for i := range b.Steps {
 		batch.Queue(b.Steps[i].Statement.Text, args(&b.Steps[i])...)
 	}
-	if wrapped {
+	if len(before) > 0 {
 		batch.Queue("COMMIT")
 	}
 	res := c.SendBatch(ctx, batch)
-	got, err := collectAll(res, b, wrapped, len(around.set))
+	got, err := collectAll(res, b, len(before))
 	err = driver.Join(err, res.Close())
-	if err != nil && wrapped && !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
+	if err != nil && len(before) > 0 && !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
 		_, _ = c.Exec(ctx, "ROLLBACK") // if that fails too, the connection is not used again
 	}
 	return got, err
 }
 
-func collectAll(res pgx.BatchResults, b *sqlstore.Batch, wrapped bool, sets int) ([]rows, error) {
-	if wrapped {
-		for range sets + 1 {
-			if _, err := res.Exec(); err != nil {
-				return nil, err
-			}
+func collectAll(res pgx.BatchResults, b *sqlstore.Batch, before int) ([]sqlstore.Rows, error) {
+	for range before {
+		if _, err := res.Exec(); err != nil {
+			return nil, err
 		}
 	}
-	got := make([]rows, 0, len(b.Steps))
+	got := make([]sqlstore.Rows, len(b.Steps))
 	for i := range b.Steps {
 		r, err := res.Query()
 		if err == nil {
-			var one rows
-			one, err = collect(r)
-			got = append(got, one)
+			got[i], err = collect(r)
 		}
 		if err != nil {
-			onPurpose := isCode(err, divisionByZero)
-			b.Aborted, b.Missing = b.Steps[i].Required && onPurpose, b.Steps[i].LocksHead && onPurpose
+			b.FailedAt(i, isCode(err, divisionByZero))
 			return got, err
 		}
 	}
-	if wrapped {
+	if before > 0 {
 		if _, err := res.Exec(); err != nil {
 			return nil, err
 		}
 	}
 	return got, nil
-}
-
-// deliver passes rows to the steps that want them.
-func deliver(b *sqlstore.Batch, got []rows) error {
-	for i := range got {
-		if b.Steps[i].Row == nil {
-			continue
-		}
-		for _, r := range got[i].all {
-			if err := b.Steps[i].Row(row{got[i].fields, r}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // args returns the values of a step's parameters. Notes are bytes here: unlike a text of

@@ -12,18 +12,25 @@ import (
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
-// run executes a batch: one statement by itself, several in a transaction.
+// run executes a batch: a statement that is alone, or only reads, by itself, others in a
+// transaction.
 func (c *conn) run(ctx context.Context, b *sqlstore.Batch) error {
 	switch {
 	case b.Durable:
 		return c.runDurably(ctx, b)
-	case len(b.Steps) == 1 && !b.Steps[0].Required:
-		return c.retry(ctx, func() error {
-			_, err := c.step(&b.Steps[0], c.now())
+	case len(b.Steps) > 1 && !b.ReadOnly || b.Steps[0].Required:
+		return c.runTx(ctx, b)
+	}
+	for i := range b.Steps {
+		err := c.retry(ctx, func() error {
+			_, err := c.step(&b.Steps[i], c.now())
 			return err
 		})
+		if err != nil {
+			return err
+		}
 	}
-	return c.runTx(ctx, b)
+	return nil
 }
 
 // runDurably runs a batch and syncs the log before it returns, which also writes earlier

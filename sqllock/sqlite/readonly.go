@@ -45,11 +45,11 @@ func newReadOnly(path string, ck clock, l *liveness) *readOnly {
 
 var errReadOnly = fmt.Errorf("%w: sqlite: the file was opened to be read only", driver.ErrDenied)
 
-// Run refuses every batch.
-func (r *readOnly) Run(context.Context, *sqlstore.Batch) error { return errReadOnly }
-
-// Read executes a statement.
-func (r *readOnly) Read(ctx context.Context, step *sqlstore.Step) error {
+// Run executes a batch that only reads, and refuses every other.
+func (r *readOnly) Run(ctx context.Context, b *sqlstore.Batch) error {
+	if !b.ReadOnly {
+		return errReadOnly
+	}
 	select {
 	case r.inUse <- struct{}{}:
 	case <-ctx.Done():
@@ -61,10 +61,10 @@ func (r *readOnly) Read(ctx context.Context, step *sqlstore.Step) error {
 		return errClosed
 	default:
 	}
-	return classify(r.read(ctx, step))
+	return classify(r.read(ctx, b))
 }
 
-func (r *readOnly) read(ctx context.Context, step *sqlstore.Step) error {
+func (r *readOnly) read(ctx context.Context, b *sqlstore.Batch) error {
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
@@ -81,8 +81,13 @@ func (r *readOnly) read(ctx context.Context, step *sqlstore.Step) error {
 		}
 		r.stale = match == goneClock
 		clear(r.dead)
-		_, err = r.c.step(step, r.c.now())
-		return err
+		at := r.c.now()
+		for i := range b.Steps {
+			if _, err := r.c.step(&b.Steps[i], at); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

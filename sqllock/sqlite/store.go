@@ -34,6 +34,9 @@ func (s *store) open(ctx context.Context, path string, ck clock, l *liveness) (e
 // Run executes a batch. SQLite permits one writing transaction at a time, so a batch that
 // has begun is alone on the file, and the clock is read after that.
 func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
+	if b.ReadOnly {
+		return s.read(ctx, b)
+	}
 	if err := s.writer.acquire(ctx); err != nil {
 		return err
 	}
@@ -48,18 +51,15 @@ func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
 	return classify(err)
 }
 
-// Read executes a statement on the connection that reads: it sees every batch that this
+// read executes statements on the connection that reads: they see every batch that this
 // process has committed.
-func (s *store) Read(ctx context.Context, step *sqlstore.Step) error {
+func (s *store) read(ctx context.Context, b *sqlstore.Batch) error {
 	r, err := s.acquireReader(ctx)
 	if err != nil {
 		return err
 	}
 	defer r.release()
-	return classify(r.retry(ctx, func() error {
-		_, err := r.step(step, r.now())
-		return err
-	}))
+	return classify(r.run(ctx, b))
 }
 
 // version changes whenever another connection has committed.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
-	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
 // Await looks, waits for a notice or for the time to recheck, and looks again.
@@ -29,7 +28,7 @@ func (s *session) Look(ctx context.Context, c driver.Claim) (driver.Standing, er
 	a := s.args(c)
 	for again := false; ; again = true {
 		r := claimReading{name: c.Name}
-		if err := s.e.d.Store.Read(ctx, &sqlstore.Step{Statement: s.e.q.Standing, Args: a, Row: r.scan}); err != nil {
+		if err := s.e.read(ctx, s.e.q.Standing, a, r.scan); err != nil {
 			return driver.Standing{}, err
 		}
 		if !r.known || r.try != c.Try || r.until <= r.now {

@@ -91,7 +91,7 @@ func (s *session) take(ctx context.Context, a *sqlstore.Args, noWait bool) (toke
 // dead processes skip this, since the batch finds their claims.
 func (s *session) blocked(ctx context.Context, c driver.Claim, a *sqlstore.Args) (st driver.Standing, blocked bool, err error) {
 	r := claimReading{name: c.Name}
-	if err := s.e.d.Store.Read(ctx, &sqlstore.Step{Statement: s.e.q.Standing, Args: a, Row: r.scan}); err != nil {
+	if err := s.e.read(ctx, s.e.q.Standing, a, r.scan); err != nil {
 		return driver.Standing{}, false, err
 	}
 	excluded := c.Exclusive() || r.first.need >= r.first.limit

@@ -2,7 +2,6 @@ package sqlline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -60,13 +59,10 @@ func (s *session) enterInflight(ctx context.Context, args []*sqlstore.Args, run 
 	err := run(life)
 	unknown := life.Err() != nil && err != nil
 	s.returned(x, unknown)
-	switch {
-	case unknown && s.life.Err() != nil:
+	if unknown && s.life.Err() != nil {
 		return fmt.Errorf("%w: %w", driver.ErrGone, err)
-	case unknown && !errors.Is(err, ctx.Err()):
-		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
-	return err
+	return sqlstore.WithCtxErr(ctx, err)
 }
 
 // addInflight adds a batch that is about to be sent.

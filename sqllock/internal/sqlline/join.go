@@ -164,7 +164,7 @@ func (s *session) reapAhead(ctx context.Context, args []*sqlstore.Args, readings
 func (s *session) leaveAll(ctx context.Context, args []*sqlstore.Args) error {
 	for _, a := range args {
 		var r claimReading
-		if err := s.e.d.Store.Read(ctx, &sqlstore.Step{Statement: s.e.q.Standing, Args: a, Row: r.scan}); err != nil {
+		if err := s.e.read(ctx, s.e.q.Standing, a, r.scan); err != nil {
 			return err
 		}
 		if !r.known {

@@ -71,13 +71,13 @@ func (e *Engine) readClaims(ctx context.Context, q *sqlstore.Statement, a *sqlst
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	err = e.readBounded(ctx, &sqlstore.Step{Statement: q, Args: a, Row: func(row sqlstore.Row) error {
+	err = e.readBounded(ctx, q, a, func(row sqlstore.Row) error {
 		var r listRow
 		err := row.Scan(&r.now, &r.key, &r.id, &r.try, &r.token, &r.session, &r.need, &r.limit,
 			&r.queue, &r.note, &r.held, &r.since, &r.until)
 		all = append(all, r)
 		return err
-	}})
+	})
 	return all, err
 }
 

@@ -118,8 +118,7 @@ func (o *Once) makeRow(ctx context.Context) (made bool, err error) {
 		within, cancel = context.WithTimeout(ctx, rowTimeout)
 	}
 	defer cancel()
-	look := sqlstore.Step{Statement: o.e.q.OnceRow, Args: o.args, Row: func(sqlstore.Row) error { made = true; return nil }}
-	err = o.e.d.Store.Read(within, &look)
+	err = o.e.read(within, o.e.q.OnceRow, o.args, func(sqlstore.Row) error { made = true; return nil })
 	if err == nil && !made {
 		err = o.e.d.Store.Run(within, &sqlstore.Batch{Steps: []sqlstore.Step{{Statement: o.e.q.MakeHead, Args: o.args}}})
 		made = err == nil

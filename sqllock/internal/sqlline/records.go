@@ -14,9 +14,7 @@ func (e *Engine) Load(ctx context.Context, key string) (value []byte, version ui
 		return nil, 0, err
 	}
 	var n int64
-	err = e.readBounded(ctx, &sqlstore.Step{Statement: e.q.LoadRecord, Args: e.named(key), Row: func(r sqlstore.Row) error {
-		return r.Scan(&n, &value)
-	}})
+	err = e.readBounded(ctx, e.q.LoadRecord, e.named(key), func(r sqlstore.Row) error { return r.Scan(&n, &value) })
 	if err != nil {
 		return nil, 0, err
 	}

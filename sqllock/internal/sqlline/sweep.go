@@ -106,13 +106,13 @@ func (e *Engine) readPage(ctx context.Context, q *sqlstore.Statement, a *sqlstor
 	found = map[int64][]string{}
 	n := 0
 	var last string
-	err := e.d.Store.Read(ctx, &sqlstore.Step{Statement: q, Args: a, Row: func(r sqlstore.Row) error {
+	err := e.read(ctx, q, a, func(r sqlstore.Row) error {
 		var kind int64
 		err := r.Scan(&last, &kind)
 		found[kind] = append(found[kind], last)
 		n++
 		return err
-	}})
+	})
 	switch {
 	case err != nil:
 		return nil, ""

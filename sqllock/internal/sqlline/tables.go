@@ -50,14 +50,19 @@ func (e *Engine) claimArgs(c driver.Claim) *sqlstore.Args {
 	return a
 }
 
+// read runs a statement that only reads.
+func (e *Engine) read(ctx context.Context, q *sqlstore.Statement, a *sqlstore.Args, row func(sqlstore.Row) error) error {
+	return e.d.Store.Run(ctx, &sqlstore.Batch{ReadOnly: true, Steps: []sqlstore.Step{{Statement: q, Args: a, Row: row}}})
+}
+
 // readTexts runs a statement that returns one text a row.
 func (e *Engine) readTexts(ctx context.Context, q *sqlstore.Statement, a *sqlstore.Args) (texts []string, err error) {
-	err = e.d.Store.Read(ctx, &sqlstore.Step{Statement: q, Args: a, Row: func(r sqlstore.Row) error {
+	err = e.read(ctx, q, a, func(r sqlstore.Row) error {
 		var s string
 		err := r.Scan(&s)
 		texts = append(texts, s)
 		return err
-	}})
+	})
 	return texts, err
 }
 
@@ -66,10 +71,10 @@ func (e *Engine) readTexts(ctx context.Context, q *sqlstore.Statement, a *sqlsto
 const readTimeout = 10 * time.Second
 
 // readBounded reads with readTimeout.
-func (e *Engine) readBounded(ctx context.Context, s *sqlstore.Step) error {
+func (e *Engine) readBounded(ctx context.Context, q *sqlstore.Statement, a *sqlstore.Args, row func(sqlstore.Row) error) error {
 	call, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	err := e.d.Store.Read(call, s)
+	err := e.read(call, q, a, row)
 	if err != nil && call.Err() != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%w: no answer for %v", driver.ErrUnreachable, readTimeout)
 	}
@@ -79,7 +84,7 @@ func (e *Engine) readBounded(ctx context.Context, s *sqlstore.Step) error {
 // departures reads the number of departures; it is 0 for a name without a head row.
 func (e *Engine) departures(ctx context.Context, name string) (uint64, error) {
 	var n int64
-	err := e.d.Store.Read(ctx, &sqlstore.Step{Statement: e.q.Departures, Args: e.named(name), Row: func(r sqlstore.Row) error { return r.Scan(&n) }})
+	err := e.read(ctx, e.q.Departures, e.named(name), func(r sqlstore.Row) error { return r.Scan(&n) })
 	return uint64(n), err
 }
 

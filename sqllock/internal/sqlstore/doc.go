@@ -9,6 +9,7 @@
 //   - Rows reach their step only if the transaction was committed, or rolled back on
 //     purpose. If Run returns an error, the batch had no effect; if the outcome was not
 //     learnt, the error is driver.ErrUnreachable or a raw one.
-//   - Read sees every batch that had ended when it began, and waits for none.
+//   - A batch that is ReadOnly sees every batch that had ended when it began, and waits
+//     for none.
 //   - Every call returns soon after its ctx has ended.
 package sqlstore

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -16,9 +17,6 @@ var ErrLocked = errors.New("row is held by an open transaction")
 type Store interface {
 	// Run executes a batch. A batch of one step is that statement alone.
 	Run(ctx context.Context, b *Batch) error
-
-	// Read executes one statement that only reads.
-	Read(ctx context.Context, s *Step) error
 }
 
 // A Batch is a list of statements that are executed as one transaction.
@@ -27,7 +25,7 @@ type Batch struct {
 	Durable  bool // survives a power cut once Run has returned
 	Beat     bool // prolongs claims, so it must not queue behind the user's own work
 	MayBlock bool // a beat that waits for a locked row: no other beat may queue behind it. There is one at a time
-	ReadOnly bool // changes nothing, and needs no transaction
+	ReadOnly bool // changes nothing, needs no transaction, and sees every batch that had ended when it began
 	NoWait   bool // fails with ErrLocked instead of waiting for a row that is locked for long
 
 	Aborted bool // set by Run: a required step rolled everything back
@@ -55,9 +53,40 @@ type Row interface {
 	Scan(dest ...any) error
 }
 
-// Backoff sleeps before attempt n+1 of a batch that the server refused, longer with
+// Repeat sends a batch and delivers its rows. It sends the batch again, until ctx ends, if
+// refused recognises the error with which the server rolled it back.
+func (b *Batch) Repeat(ctx context.Context, send func() ([]Rows, error), refused func(error) bool) error {
+	for n := 0; ; n++ {
+		got, err := send()
+		switch {
+		case b.Missing:
+			return nil
+		case err == nil || b.Aborted:
+			return b.deliver(got)
+		case !refused(err) || !backoff(ctx, n):
+			return err
+		}
+	}
+}
+
+// FailedAt notes that step i failed, and that this rolled the batch back on purpose if the
+// error is the one with which its statement does so.
+func (b *Batch) FailedAt(i int, onPurpose bool) {
+	b.Aborted, b.Missing = b.Steps[i].Required && onPurpose, b.Steps[i].LocksHead && onPurpose
+}
+
+// WithCtxErr adds ctx's error to err if ctx has ended: a client may report that like any
+// other broken connection.
+func WithCtxErr(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return err
+}
+
+// backoff sleeps before attempt n+1 of a batch that the server refused, longer with
 // each attempt and with jitter. It reports false if ctx ended first.
-func Backoff(ctx context.Context, n int) bool {
+func backoff(ctx context.Context, n int) bool {
 	most := min(time.Duration(n+1)*time.Millisecond, 20*time.Millisecond)
 	return Sleep(ctx, rand.N(most)+100*time.Microsecond)
 }
