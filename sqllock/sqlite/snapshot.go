@@ -1,7 +1,8 @@
 package sqlite
 
 import (
-	"bufio"
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -21,6 +22,9 @@ type snapshot struct {
 	infos [2]os.FileInfo // of file and log when they were copied; nil: there was none
 }
 
+// suffixes are what the names of file and log end in.
+var suffixes = [2]string{"", "-wal"}
+
 // path returns the path of the copy.
 func (r *snapshot) path() string { return filepath.Join(r.dir, "copy.db") }
 
@@ -36,14 +40,15 @@ func takeSnapshot(path string, file os.FileInfo) (_ *snapshot, err error) {
 			os.RemoveAll(r.dir)
 		}
 	}()
-	for _, suffix := range []string{"", "-wal"} {
-		if err := copyTo(file, path+suffix, r.path()+suffix); err != nil {
+	var sums [2][]byte
+	for i, suffix := range suffixes {
+		if sums[i], err = copyTo(file, path+suffix, r.path()+suffix); err != nil {
 			return nil, err
 		}
 	}
 	// If both files are unchanged when they are read again, the copies are of one moment.
-	for _, suffix := range []string{"", "-wal"} {
-		if same, err := sameBytes(file, path+suffix, r.path()+suffix); err != nil || !same {
+	for i, suffix := range suffixes {
+		if again, err := copyTo(file, path+suffix, ""); err != nil || !bytes.Equal(again, sums[i]) {
 			return nil, driver.Join(sqlite3.BUSY, err)
 		}
 	}
@@ -81,7 +86,7 @@ func (r *snapshot) isCurrent() bool {
 }
 
 func infos(path string) (m [2]os.FileInfo) {
-	for i, suffix := range []string{"", "-wal"} {
+	for i, suffix := range suffixes {
 		if info, err := os.Stat(path + suffix); err == nil {
 			m[i] = info
 		}
@@ -89,54 +94,26 @@ func infos(path string) (m [2]os.FileInfo) {
 	return m
 }
 
-// copyTo copies a file of a database, if it exists.
-func copyTo(file os.FileInfo, from, to string) error {
+// copyTo copies a file of a database, if it exists, and returns a hash of its bytes. If
+// to is "" it only reads the file.
+func copyTo(file os.FileInfo, from, to string) (sum []byte, err error) {
 	src, err := os.Open(from)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = closeFileOf(file, src) }() // the file was only read
+	hash := sha256.New()
+	if to == "" {
+		_, err = io.Copy(hash, src)
+		return hash.Sum(nil), err
+	}
 	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = io.Copy(dst, src)
-	return driver.Join(err, dst.Close())
-}
-
-// sameBytes compares a file of a database and its copy. They are the same if neither
-// exists.
-func sameBytes(file os.FileInfo, from, to string) (bool, error) {
-	fa, erra := os.Open(from)
-	if erra == nil {
-		defer func() { _ = closeFileOf(file, fa) }() // the file was only read
-	}
-	fb, errb := os.Open(to)
-	if errb == nil {
-		defer fb.Close()
-	}
-	if errors.Is(erra, fs.ErrNotExist) && errors.Is(errb, fs.ErrNotExist) {
-		return true, nil
-	}
-	if erra != nil || errb != nil {
-		return false, driver.Join(erra, errb)
-	}
-	ra, rb := bufio.NewReader(fa), bufio.NewReader(fb)
-	for {
-		ca, erra := ra.ReadByte()
-		cb, errb := rb.ReadByte()
-		switch {
-		case erra == io.EOF && errb == io.EOF:
-			return true, nil
-		case erra == io.EOF || errb == io.EOF:
-			return false, nil
-		case erra != nil || errb != nil:
-			return false, driver.Join(erra, errb)
-		case ca != cb:
-			return false, nil
-		}
-	}
+	_, err = io.Copy(io.MultiWriter(hash, dst), src)
+	return hash.Sum(nil), driver.Join(err, dst.Close())
 }
