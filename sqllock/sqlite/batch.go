@@ -36,16 +36,16 @@ func (c *conn) run(ctx context.Context, b *sqlstore.Batch) error {
 // runDurably runs a batch and syncs the log before it returns, which also writes earlier
 // commits to disk.
 func (c *conn) runDurably(ctx context.Context, b *sqlstore.Batch) (err error) {
-	if err := c.exec(&c.full, fullText); err != nil {
+	if err := c.exec("PRAGMA synchronous = FULL"); err != nil {
 		return err
 	}
-	defer func() { err = driver.Join(err, c.exec(&c.normal, normalText)) }()
+	defer func() { err = driver.Join(err, c.exec("PRAGMA synchronous = NORMAL")) }()
 	return c.runTx(ctx, b)
 }
 
 // runTx runs a batch between BEGIN IMMEDIATE and COMMIT.
 func (c *conn) runTx(ctx context.Context, b *sqlstore.Batch) error {
-	if err := c.retry(ctx, func() error { return c.exec(&c.begin, beginText) }); err != nil {
+	if err := c.retry(ctx, func() error { return c.exec(begin) }); err != nil {
 		return err
 	}
 	at := c.now()
@@ -56,12 +56,12 @@ func (c *conn) runTx(ctx context.Context, b *sqlstore.Batch) error {
 			if c.db.GetAutocommit() { // SQLite has rolled back by itself, as when the disk is full
 				return err
 			}
-			return driver.Join(err, c.exec(&c.rollback, rollbackText))
+			return driver.Join(err, c.exec(rollback))
 		}
 	}
-	err := c.exec(&c.commit, commitText)
+	err := c.exec(commit)
 	if err != nil && !c.db.GetAutocommit() { // still open, so it can be rolled back
-		return driver.Join(hideBusy(err), c.exec(&c.rollback, rollbackText))
+		return driver.Join(hideBusy(err), c.exec(rollback))
 	}
 	return err
 }

@@ -8,21 +8,19 @@ import (
 	"github.com/pawl-go/pawl/driverkit"
 )
 
-// bootClock is CLOCK_BOOTTIME, which cannot be set and counts the time that the machine
+// systemClock is CLOCK_BOOTTIME, which cannot be set and counts the time that the machine
 // sleeps.
-type bootClock struct{ id, ns string }
-
 func systemClock() (clock, error) {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return nil, err
+		return clock{}, err
 	}
 	// Kernels without time namespaces have no such file.
-	ns, _ := os.Readlink("/proc/self/ns/time")
-	return bootClock{id: strings.TrimSpace(string(id)), ns: strings.Trim(strings.TrimPrefix(ns, "time:"), "[]")}, nil
+	space, _ := os.Readlink("/proc/self/ns/time")
+	return clock{
+		now:       func() int64 { return time.Duration(driverkit.Now()).Microseconds() },
+		wall:      wallMicros,
+		boot:      strings.TrimSpace(string(boot)),
+		namespace: strings.Trim(strings.TrimPrefix(space, "time:"), "[]"),
+	}, nil
 }
-
-func (bootClock) now() int64          { return time.Duration(driverkit.Now()).Microseconds() }
-func (bootClock) wall() int64         { return wallMicros() }
-func (c bootClock) boot() string      { return c.id }
-func (c bootClock) namespace() string { return c.ns }

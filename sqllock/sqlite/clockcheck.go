@@ -31,17 +31,17 @@ const (
 // counts.
 func (c *conn) compareClock(l *liveness) (clockMatch, error) {
 	var boot, namespace string
-	if err := c.each("SELECT boot, space FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) {
+	if err := c.query("SELECT boot, space FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) {
 		boot, namespace = s.ColumnText(0), s.ColumnText(1)
 	}); err != nil {
 		return sameName, err
 	}
-	ourBoot, ours := c.clock.boot(), c.clock.namespace()
+	ourBoot, ours := c.clock.boot, c.clock.namespace
 	if boot == ourBoot && namespace == ours {
 		return sameName, nil
 	}
 	var ids []string
-	if err := c.each("SELECT x_live FROM pawl_head WHERE x_id <> '' UNION SELECT live FROM pawl_claim", func(s *sqlite3.Stmt) {
+	if err := c.query("SELECT x_live FROM pawl_head WHERE x_id <> '' UNION SELECT live FROM pawl_claim", func(s *sqlite3.Stmt) {
 		ids = append(ids, s.ColumnText(0))
 	}); err != nil {
 		return sameName, err

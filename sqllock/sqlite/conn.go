@@ -26,60 +26,24 @@ import (
 // here every attempt reads the clock again.
 type conn struct {
 	db       *sqlite3.Conn
-	file     os.FileInfo   // of the database, when it was opened
-	readOnly bool          // of the database file
-	inUse    chan struct{} // has a value while the connection is in use
-	closing  chan struct{} // closed by the store's close: no call waits for another process any more
-	stmts    []*sqlite3.Stmt
+	file     os.FileInfo              // of the database, when it was opened
+	readOnly bool                     // of the database file
+	inUse    chan struct{}            // has a value while the connection is in use
+	closing  chan struct{}            // closed by the store's close: no call waits for another process any more
+	stmts    map[string]*sqlite3.Stmt // by name, and the connection's own by their text
 	clock    clock
 
 	// Of the connection that writes.
 	files []vfs.FileHasMoved
 	log   vfs.File
-
-	begin, commit, rollback, full, normal, version lazyStmt
 }
 
-// A lazyStmt is a statement of the connection itself, prepared when it is first used: a
-// command that locks once needs two of them.
-type lazyStmt struct{ *sqlite3.Stmt }
-
+// Statements of the connection itself.
 const (
-	beginText    = "BEGIN IMMEDIATE"
-	commitText   = "COMMIT"
-	rollbackText = "ROLLBACK"
-	fullText     = "PRAGMA synchronous = FULL"
-	normalText   = "PRAGMA synchronous = NORMAL"
-	versionText  = "PRAGMA data_version"
+	begin    = "BEGIN IMMEDIATE"
+	commit   = "COMMIT"
+	rollback = "ROLLBACK"
 )
-
-func (c *conn) prepare(s *lazyStmt, text string) (err error) {
-	if s.Stmt == nil {
-		s.Stmt, _, err = c.db.Prepare(text)
-	}
-	return err
-}
-
-// exec runs a statement that returns nothing.
-func (c *conn) exec(s *lazyStmt, text string) error {
-	if err := c.prepare(s, text); err != nil {
-		return err
-	}
-	return s.Exec()
-}
-
-// dataVersion changes whenever another connection has committed.
-func (c *conn) dataVersion() (v int64, err error) {
-	if err := c.prepare(&c.version, versionText); err != nil {
-		return 0, err
-	}
-	if c.version.Step() {
-		v = c.version.ColumnInt64(0)
-	}
-	err = c.version.Err()
-	_ = c.version.Reset() // repeats the error of Step
-	return v, err
-}
 
 var errClosed = errors.New("sqlite: engine is closed")
 
@@ -132,14 +96,18 @@ func (c *conn) close(last func()) error {
 	return closeDB(db, c.file, c.readOnly)
 }
 
+// dataVersion changes whenever another connection has committed.
+func (c *conn) dataVersion() (v int64, err error) {
+	err = c.query("PRAGMA data_version", func(s *sqlite3.Stmt) { v = s.ColumnInt64(0) })
+	return v, err
+}
+
 // hasRows reports whether rows have the id owner; true if that cannot be read.
 func (c *conn) hasRows(owner string) bool {
-	s, _, err := c.db.Prepare(`SELECT EXISTS (SELECT 1 FROM pawl_head WHERE x_live = ?1)
-		OR EXISTS (SELECT 1 FROM pawl_claim WHERE live = ?1)`)
-	if err != nil || s.BindText(1, owner) != nil || !s.Step() {
-		return true
-	}
-	return s.ColumnBool(0)
+	has := true
+	_ = c.query(`SELECT EXISTS (SELECT 1 FROM pawl_head WHERE x_live = ?1)
+		OR EXISTS (SELECT 1 FROM pawl_claim WHERE live = ?1)`, func(s *sqlite3.Stmt) { has = s.ColumnBool(0) }, owner)
+	return has
 }
 
 // retry repeats attempt while another process has the file locked, until ctx ends. An
@@ -182,9 +150,9 @@ func (c *conn) now() moment {
 
 // step runs one statement. ok is false if the step is required and its row says no.
 func (c *conn) step(s *sqlstore.Step, at moment) (ok bool, err error) {
-	stmt, err := c.stmt(s.Statement)
+	stmt, err := c.prepare(s.Statement.Name, s.Statement.Text)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("statement %s: %w", s.Statement.Name, err)
 	}
 	if err := bind(stmt, s, at); err != nil {
 		return false, err
@@ -219,30 +187,43 @@ func hideBusy(err error) error {
 	return err
 }
 
-func (c *conn) stmt(q *sqlstore.Statement) (*sqlite3.Stmt, error) {
-	for len(c.stmts) <= q.Index {
-		c.stmts = append(c.stmts, nil)
-	}
-	if s := c.stmts[q.Index]; s != nil {
-		return s, nil
-	}
-	s, _, err := c.db.PrepareFlags(q.Text, sqlite3.PREPARE_PERSISTENT)
-	if err != nil {
-		return nil, fmt.Errorf("statement %s: %w", q.Name, err)
-	}
-	c.stmts[q.Index] = s
-	return s, nil
-}
+// exec runs a statement of the connection itself that returns nothing.
+func (c *conn) exec(text string) error { return c.query(text, nil) }
 
-// each runs a statement once and calls row for each of its rows.
-func (c *conn) each(text string, row func(*sqlite3.Stmt)) error {
-	s, _, err := c.db.Prepare(text)
+// query runs a statement of the connection itself and calls row for each of its rows.
+func (c *conn) query(text string, row func(*sqlite3.Stmt), args ...string) error {
+	s, err := c.prepare(text, text)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	for i, a := range args {
+		if err := s.BindText(i+1, a); err != nil {
+			return err
+		}
+	}
+	if row == nil {
+		return s.Exec()
+	}
 	for s.Step() {
 		row(s)
 	}
-	return s.Err()
+	err = s.Err()
+	_ = s.Reset() // repeats the error of Step
+	return err
+}
+
+// prepare returns a statement that is prepared when it is first used.
+func (c *conn) prepare(key, text string) (*sqlite3.Stmt, error) {
+	if s := c.stmts[key]; s != nil {
+		return s, nil
+	}
+	s, _, err := c.db.PrepareFlags(text, sqlite3.PREPARE_PERSISTENT)
+	if err != nil {
+		return nil, err
+	}
+	if c.stmts == nil {
+		c.stmts = map[string]*sqlite3.Stmt{}
+	}
+	c.stmts[key] = s
+	return s, nil
 }

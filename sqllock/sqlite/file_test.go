@@ -84,7 +84,7 @@ func TestAPowerCutThatLosesTheEndOfTheLogRepeatsNoToken(t *testing.T) {
 	given := enter(t, s, lost)
 
 	next := bootedClock("two", "s", 1)
-	next.walls.Store(ck.wall() + 1_000_000) // the machine took a second to start
+	next.walls.Store(ck.walls.Load() + 1_000_000) // the machine took a second to start
 	e = openFile(t, after, withClock(next))
 	lost.ID = "later"
 	if st := enter(t, session(t, e, time.Minute), lost); !st.Held || st.Token <= given.Token {

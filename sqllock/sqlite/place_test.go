@@ -20,12 +20,13 @@ type setClock struct {
 	id, name string
 }
 
-func (c *setClock) now() int64        { return c.micros.Load() }
-func (c *setClock) wall() int64       { return c.walls.Load() } // stands still unless set: tokens must grow without its help
-func (c *setClock) boot() string      { return c.id }
-func (c *setClock) namespace() string { return c.name }
-
-func withClock(c clock) Option { return func(o *options) { o.clock = c } }
+// withClock has an engine read c. The wall clock stands still unless it is set: tokens
+// must grow without its help.
+func withClock(c *setClock) Option {
+	return func(o *options) {
+		o.clock = clock{now: c.micros.Load, wall: c.walls.Load, boot: c.id, namespace: c.name}
+	}
+}
 
 // A model is one line kept by driver.Place.
 type model struct {
@@ -123,7 +124,7 @@ func (p *play) claim() driver.Claim {
 }
 
 func (p *play) act() {
-	now := p.ck.now()
+	now := p.ck.micros.Load()
 	var c driver.Claim
 	if len(p.all) > 0 {
 		c = p.all[p.rnd.IntN(len(p.all))]
@@ -155,7 +156,7 @@ func (p *play) act() {
 	default:
 		p.log = append(p.log, "time")
 		p.ck.micros.Add(p.rnd.Int64N(p.ttl))
-		p.m.expire(p.ck.now())
+		p.m.expire(p.ck.micros.Load())
 		// No waiter looks here; an Evict of an unknown claim advances the line.
 		if err := p.e.Evict(p.t.Context(), driver.Entry{Claim: driver.Claim{ID: "nobody", Name: p.name}}); !errors.Is(err, driver.ErrGone) {
 			p.fail("Evict of an unknown claim: %v", err)
@@ -165,7 +166,7 @@ func (p *play) act() {
 
 func (p *play) enter(c driver.Claim) {
 	p.log = append(p.log, fmt.Sprintf("enter %s %d/%d queue=%v", c.ID, c.Need, c.Limit, c.Queue))
-	held, ahead, wantErr := p.m.enter(c, p.ck.now()+p.ttl)
+	held, ahead, wantErr := p.m.enter(c, p.ck.micros.Load()+p.ttl)
 	st, err := p.s.Enter(p.t.Context(), c)
 	if !errors.Is(err, wantErr) {
 		p.fail("Enter %s: %v, not %v", c.ID, err, wantErr)

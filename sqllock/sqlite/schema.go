@@ -24,7 +24,7 @@ const schemaVersion = 1
 func (c *conn) initialize(ctx context.Context, l *liveness) error {
 	mode := ""
 	err := c.retry(ctx, func() error {
-		return c.each("PRAGMA journal_mode = WAL", func(s *sqlite3.Stmt) { mode = s.ColumnText(0) })
+		return c.query("PRAGMA journal_mode = WAL", func(s *sqlite3.Stmt) { mode = s.ColumnText(0) })
 	})
 	if err != nil {
 		return err
@@ -37,14 +37,14 @@ func (c *conn) initialize(ctx context.Context, l *liveness) error {
 	}
 	// It takes the write lock, so that a file that cannot be written is reported now, and
 	// not by the first lock.
-	if err := c.retry(ctx, func() error { return c.exec(&c.begin, beginText) }); err != nil {
+	if err := c.retry(ctx, func() error { return c.exec(begin) }); err != nil {
 		return err
 	}
 	made, err := c.adopt(l)
 	if err != nil {
-		return driver.Join(err, c.exec(&c.rollback, rollbackText))
+		return driver.Join(err, c.exec(rollback))
 	}
-	if err := c.exec(&c.commit, commitText); err != nil || !made {
+	if err := c.exec(commit); err != nil || !made {
 		return err
 	}
 	// The file itself gets its pages now: if the disk is full later, the log can still be
@@ -75,7 +75,7 @@ func (c *conn) adopt(l *liveness) (made bool, err error) {
 		err = c.db.Exec(clearSQL)
 	}
 	if err == nil && match != sameName {
-		err = c.setClock(c.clock.boot(), c.clock.namespace())
+		err = c.query("UPDATE pawl_meta SET boot = ?1, space = ?2 WHERE one = 1", nil, c.clock.boot, c.clock.namespace)
 	}
 	return version == 0, err
 }
@@ -83,23 +83,13 @@ func (c *conn) adopt(l *liveness) (made bool, err error) {
 // readVersion returns the version of the tables; 0: there are none.
 func (c *conn) readVersion() (version int64, err error) {
 	found := false
-	if err := c.each("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'pawl_meta'", func(*sqlite3.Stmt) { found = true }); err != nil || !found {
+	if err := c.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'pawl_meta'", func(*sqlite3.Stmt) { found = true }); err != nil || !found {
 		return 0, err
 	}
-	err = c.each("SELECT schema FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) { version = s.ColumnInt64(0) })
+	err = c.query("SELECT schema FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) { version = s.ColumnInt64(0) })
 	return version, err
 }
 
 func versionError(version int64) error {
 	return fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d: use the program that made them, or a newer one", version, schemaVersion)
-}
-
-// setClock stores the clock that the expiries in the file are on.
-func (c *conn) setClock(boot, namespace string) error {
-	set, _, err := c.db.Prepare("UPDATE pawl_meta SET boot = ?1, space = ?2 WHERE one = 1")
-	if err != nil {
-		return err
-	}
-	defer set.Close()
-	return driver.Join(set.BindText(1, boot), set.BindText(2, namespace), set.Exec())
 }

@@ -52,7 +52,7 @@ type options struct {
 	prefix   string
 	network  bool
 	readOnly bool
-	clock    clock  // nil: the system's
+	clock    clock  // without now: the system's
 	created  func() // see liveness
 }
 
@@ -100,7 +100,7 @@ func openAt(ctx context.Context, path string, o *options) (e *Engine, err error)
 	if path, err = checkPath(path, o.network); err != nil {
 		return nil, err
 	}
-	if o.clock == nil {
+	if o.clock.now == nil {
 		if o.clock, err = systemClock(); err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func open(ctx context.Context, path string, o *options) (_ *Engine, err error) {
 		}
 	}()
 	// The own liveness file is locked before the first row can have its id.
-	if e.liveness, err = joinLiveness(path+".live", o.clock.namespace(), o.created); err != nil {
+	if e.liveness, err = joinLiveness(path+".live", o.clock.namespace, o.created); err != nil {
 		return nil, err
 	}
 	if err = e.store.open(ctx, path, o.clock, e.liveness); err != nil {
@@ -137,7 +137,7 @@ func open(ctx context.Context, path string, o *options) (_ *Engine, err error) {
 }
 
 func openReadOnly(ctx context.Context, path string, o *options) (_ *Engine, err error) {
-	e := &Engine{liveness: &liveness{dir: path + ".live", namespace: o.clock.namespace()}}
+	e := &Engine{liveness: &liveness{dir: path + ".live", namespace: o.clock.namespace}}
 	e.reader = newReadOnly(path, o.clock, e.liveness)
 	if e.line, err = sqlline.New(readOnlyDialect(e.reader), o.prefix); err != nil {
 		return nil, err

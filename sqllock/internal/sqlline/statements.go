@@ -65,7 +65,7 @@ func compile(d *Dialect) (*statements, error) {
 		if err != nil {
 			return nil, fmt.Errorf("sqllock: statement %s: %w", name, err)
 		}
-		q.Name, q.Index = name, i
+		q.Name = name
 		fields.Field(i).Set(reflect.ValueOf(q))
 	}
 	return &s, nil

@@ -10,10 +10,9 @@ import (
 
 // A Statement is an SQL statement in one dialect's syntax.
 type Statement struct {
-	Name   string
+	Name   string // unique within an engine
 	Text   string
 	Params []Param // in the order in which they are bound
-	Index  int     // small and unique within an engine, for a Store's cache
 }
 
 // Empty reports whether the dialect has no such statement.
