@@ -45,13 +45,13 @@ func (t *template) append(to []byte, a *sqlstore.Args) []byte {
 		to = append(to, t.pieces[i]...)
 		switch {
 		case p.IsInt():
-			to = strconv.AppendInt(to, a.Int(p), 10)
+			to = strconv.AppendInt(to, a.Num[p], 10)
 		case p.IsText():
-			to = appendHex(to, []byte(a.Text(p)))
+			to = appendHex(to, []byte(a.Text[p]))
 		case p == sqlstore.Names, p == sqlstore.Pairs:
-			to = appendList(to, p, a.List())
+			to = appendList(to, p, a.List)
 		default:
-			to = appendHex(to, a.Blob())
+			to = appendHex(to, a.Value)
 		}
 	}
 	return append(to, t.pieces[len(t.pieces)-1]...)
@@ -67,8 +67,8 @@ func appendList(to []byte, p sqlstore.Param, list []*sqlstore.Args) []byte {
 			to = appendHex(to, []byte(a.Key()))
 			continue
 		}
-		to = appendHex(append(to, '('), []byte(a.Text(sqlstore.ID)))
-		to = append(strconv.AppendInt(append(to, ','), a.Int(sqlstore.Try), 10), ')')
+		to = appendHex(append(to, '('), []byte(a.Text[sqlstore.ID]))
+		to = append(strconv.AppendInt(append(to, ','), a.Num[sqlstore.Try], 10), ')')
 	}
 	return to
 }

@@ -122,15 +122,15 @@ func args(s *sqlstore.Step) []any {
 	for i, p := range s.Statement.Params {
 		switch p {
 		case sqlstore.Note:
-			all[i] = []byte(s.Args.Text(p))
+			all[i] = []byte(s.Args.Text[p])
 		case sqlstore.Names:
 			all[i] = column(s.Args, func(a *sqlstore.Args) string { return a.Key() })
 		case sqlstore.IDs:
-			all[i] = column(s.Args, func(a *sqlstore.Args) string { return a.Text(sqlstore.ID) })
+			all[i] = column(s.Args, func(a *sqlstore.Args) string { return a.Text[sqlstore.ID] })
 		case sqlstore.Tries:
-			all[i] = column(s.Args, func(a *sqlstore.Args) int64 { return a.Int(sqlstore.Try) })
+			all[i] = column(s.Args, func(a *sqlstore.Args) int64 { return a.Num[sqlstore.Try] })
 		case sqlstore.Tokens:
-			all[i] = column(s.Args, func(a *sqlstore.Args) int64 { return a.Int(sqlstore.Token) })
+			all[i] = column(s.Args, func(a *sqlstore.Args) int64 { return a.Num[sqlstore.Token] })
 		default:
 			all[i] = s.Args.Arg(p)
 		}
@@ -140,8 +140,8 @@ func args(s *sqlstore.Step) []any {
 
 // column returns one parameter of many rows.
 func column[T any](a *sqlstore.Args, of func(*sqlstore.Args) T) []T {
-	all := make([]T, len(a.List()))
-	for i, one := range a.List() {
+	all := make([]T, len(a.List))
+	for i, one := range a.List {
 		all[i] = of(one)
 	}
 	return all

@@ -20,11 +20,11 @@ func bind(stmt *sqlite3.Stmt, s *sqlstore.Step, at moment) error {
 		case p == sqlstore.Wall:
 			err = stmt.BindInt64(i+1, at.wall)
 		case p.IsText():
-			err = stmt.BindText(i+1, s.Args.Text(p))
+			err = stmt.BindText(i+1, s.Args.Text[p])
 		case p.IsInt():
-			err = stmt.BindInt64(i+1, s.Args.Int(p))
+			err = stmt.BindInt64(i+1, s.Args.Num[p])
 		default:
-			err = stmt.BindBlob(i+1, s.Args.Blob())
+			err = stmt.BindBlob(i+1, s.Args.Value)
 		}
 		if err != nil {
 			return err

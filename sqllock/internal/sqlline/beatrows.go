@@ -142,10 +142,10 @@ func (s *session) listed(all []*beatEntry) (*sqlstore.Args, map[string]*beatEntr
 	rows := make([]*sqlstore.Args, len(all))
 	byID := make(map[string]*beatEntry, len(all))
 	for i, p := range all {
-		p.args.Set(sqlstore.Token, p.seen.token)
+		p.args.Num[sqlstore.Token] = p.seen.token
 		rows[i], byID[p.claim.ID] = p.args, p
 	}
-	a := sqlstore.Listed(rows)
+	a := &sqlstore.Args{List: rows}
 	a.SetDuration(sqlstore.TTL, s.ttl)
 	return a, byID
 }
@@ -160,7 +160,7 @@ func (s *session) beatHold(p *beatEntry, q *sqlstore.Statement) sqlstore.Step {
 }
 
 func (s *session) beatClaim(p *beatEntry, q *sqlstore.Statement) sqlstore.Step {
-	p.args.Set(sqlstore.Token, p.seen.token)
+	p.args.Num[sqlstore.Token] = p.seen.token
 	return sqlstore.Step{Statement: q, Args: p.args, Row: func(r sqlstore.Row) error {
 		var held int64
 		err := r.Scan(&held, &p.seen.token)

@@ -53,7 +53,7 @@ func (s *session) releaseUncontended(ctx context.Context, all []driver.Claim) (r
 				continue
 			}
 			a := s.args(c)
-			a.Set(sqlstore.MaxTry, int64(c.Try))
+			a.Num[sqlstore.MaxTry] = int64(c.Try)
 			b.Steps = append(b.Steps, sqlstore.Step{Statement: s.e.q.ReleaseUncontended, Args: a, Row: func(sqlstore.Row) error {
 				released[i] = true
 				return nil

@@ -68,10 +68,10 @@ func (e *Engine) lockHold(ctx context.Context, tx any, c driver.Claim, fence uin
 		return false, fmt.Errorf("%w: %s has no guards", driver.ErrUnsupported, e.d.Name)
 	}
 	a := e.claimArgs(c)
-	a.Set(sqlstore.Token, int64(fence))
-	a.Set(sqlstore.Version, until)
+	a.Num[sqlstore.Token] = int64(fence)
+	a.Num[sqlstore.Version] = until
 	if u.Clock != nil {
-		a.Set(sqlstore.Now, u.Clock())
+		a.Num[sqlstore.Now] = u.Clock()
 	}
 	lock, see := e.q.GuardClaim, e.q.SeeClaim
 	if c.Exclusive() {

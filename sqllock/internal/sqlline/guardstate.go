@@ -81,7 +81,7 @@ func isSameTx(a, b any) bool {
 // touch changes the row, unless a guarded transaction has it locked: then until is 0.
 func (s *session) touch(ctx context.Context, c driver.Claim, fence uint64) (until int64, held bool, err error) {
 	a := s.args(c)
-	a.Set(sqlstore.Token, int64(fence))
+	a.Num[sqlstore.Token] = int64(fence)
 	run := func(q *sqlstore.Statement, row func(sqlstore.Row) error) error {
 		return s.e.d.Store.Run(ctx, &sqlstore.Batch{Beat: true, Steps: []sqlstore.Step{{Statement: q, Args: a, Row: row}}})
 	}

@@ -95,7 +95,7 @@ func (s *session) addJoin(b *lineBatch, c driver.Claim, a *sqlstore.Args) {
 	}
 	b.add(a, q.LockHead, q.ExpireHold)
 	if c.Try > 1 { // a lower try of the same claim ends here
-		a.Set(sqlstore.MaxTry, int64(c.Try)-1)
+		a.Num[sqlstore.MaxTry] = int64(c.Try) - 1
 		b.add(a, q.ReleaseHold, q.DeleteClaim)
 	}
 	b.add(a, q.ExpireClaims, q.CountDepartures, q.ProlongClaim)

@@ -73,7 +73,7 @@ func (s *session) leaveOnConn(ctx context.Context, c driver.Claim, a *sqlstore.A
 
 // release ends an exclusive hold and returns the number of waiting claims.
 func (s *session) release(ctx context.Context, a *sqlstore.Args) (released bool, waiting int64, err error) {
-	a.Set(sqlstore.MaxTry, a.Int(sqlstore.Try))
+	a.Num[sqlstore.MaxTry] = a.Num[sqlstore.Try]
 	b := sqlstore.Batch{Steps: []sqlstore.Step{{Statement: s.e.q.Unlock, Args: a, Row: func(r sqlstore.Row) error {
 		released = true
 		return r.Scan(&waiting)
@@ -86,7 +86,7 @@ func (s *session) release(ctx context.Context, a *sqlstore.Args) (released bool,
 // exclusive claim may have been granted since it was last seen, so its hold is ended as
 // well.
 func (s *session) leaveLine(ctx context.Context, a *sqlstore.Args, exclusive bool) (ended bool, err error) {
-	a.Set(sqlstore.MaxTry, a.Int(sqlstore.Try))
+	a.Num[sqlstore.MaxTry] = a.Num[sqlstore.Try]
 	q := s.e.q
 	found := func(sqlstore.Row) error { ended = true; return nil }
 	var b lineBatch

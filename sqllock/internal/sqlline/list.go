@@ -24,8 +24,8 @@ type listRow struct {
 func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
 		a := e.named(prefix)
-		a.Set(sqlstore.Token, -1)
-		a.Set(sqlstore.Count, listPage)
+		a.Num[sqlstore.Token] = -1
+		a.Num[sqlstore.Count] = listPage
 		for {
 			page, err := e.readClaims(ctx, e.q.List, a)
 			if err != nil {
@@ -47,8 +47,8 @@ func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 				return
 			}
 			last := page[len(page)-1]
-			a.SetText(sqlstore.Name, last.key)
-			a.Set(sqlstore.Token, last.token)
+			a.Text[sqlstore.Name] = last.key
+			a.Num[sqlstore.Token] = last.token
 		}
 	}
 }
@@ -87,9 +87,9 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 		return err
 	}
 	a := e.claimArgs(x.Claim)
-	a.Set(sqlstore.Token, int64(x.Fence))
+	a.Num[sqlstore.Token] = int64(x.Fence)
 	if x.Held {
-		a.Set(sqlstore.Held, 1)
+		a.Num[sqlstore.Held] = 1
 	}
 	q, found := e.q, false
 	var b lineBatch

@@ -56,7 +56,7 @@ func (o *Once) Begin(ctx context.Context) (rec record.Record, begun bool, err er
 		return rec, false, err
 	}
 	rec = record.Record{State: record.Running, Fingerprint: o.payload, Attempts: 1, Started: time.Now(), WriteID: record.WriteID()}
-	o.args.SetText(sqlstore.ID, rec.WriteID) // by which Finish and Erase recognise the record
+	o.args.Text[sqlstore.ID] = rec.WriteID // by which Finish and Erase recognise the record
 	running, err := rec.Marshal()
 	if err != nil {
 		return rec, false, err
@@ -184,7 +184,7 @@ func (o *Once) Erase(ctx context.Context) {
 }
 
 func (o *Once) write(ctx context.Context, q *sqlstore.Statement, value []byte, keep time.Duration) (row bool, err error) {
-	o.args.SetBlob(value)
+	o.args.Value = value
 	o.args.SetDuration(sqlstore.Keep, max(keep, time.Microsecond))
 	return o.run(ctx, q)
 }
@@ -201,7 +201,7 @@ func (o *Once) read(ctx context.Context, q *sqlstore.Statement) (value []byte, r
 // withClock returns the arguments with the present time, where the client's clock counts.
 func (o *Once) withClock() *sqlstore.Args {
 	if o.u.Wall != nil {
-		o.args.Set(sqlstore.Wall, o.u.Wall())
+		o.args.Num[sqlstore.Wall] = o.u.Wall()
 	}
 	return o.args
 }

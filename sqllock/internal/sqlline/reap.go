@@ -63,7 +63,7 @@ func (e *Engine) hasNoRows(ctx context.Context, owner string) bool {
 func (e *Engine) reapLine(ctx context.Context, key, owner string) error {
 	var b lineBatch
 	a, q := owned(owner), e.q
-	a.SetText(sqlstore.Name, key)
+	a.Text[sqlstore.Name] = key
 	b.add(a, q.LockHead, q.ExpireHold, q.ExpireClaims, q.ReapHold, q.ReapClaims, q.CountDepartures)
 	b.grantFitting(a, q)
 	return e.run(ctx, &b)

@@ -24,8 +24,8 @@ func (l *lineExpiries) steps(s *session, all []*beatEntry) []sqlstore.Step {
 		if !p.seen.waiting || s.e.q.LineExpiry.Empty() {
 			continue
 		}
-		p.args.Set(sqlstore.Token, p.seen.token)
-		if a := last[p.args.Key()]; a == nil || a.Int(sqlstore.Token) < p.seen.token {
+		p.args.Num[sqlstore.Token] = p.seen.token
+		if a := last[p.args.Key()]; a == nil || a.Num[sqlstore.Token] < p.seen.token {
 			last[p.args.Key()] = p.args
 		}
 	}
@@ -37,7 +37,7 @@ func (l *lineExpiries) steps(s *session, all []*beatEntry) []sqlstore.Step {
 	for _, a := range last {
 		rows = append(rows, a)
 	}
-	return []sqlstore.Step{{Statement: s.e.q.LineExpiry, Args: sqlstore.Listed(rows), Row: func(r sqlstore.Row) error {
+	return []sqlstore.Step{{Statement: s.e.q.LineExpiry, Args: &sqlstore.Args{List: rows}, Row: func(r sqlstore.Row) error {
 		var name, holder string
 		var left int64
 		err := r.Scan(&name, &left, &holder)

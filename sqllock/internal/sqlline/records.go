@@ -31,8 +31,8 @@ func (e *Engine) Store(ctx context.Context, key string, value []byte, ifVersion 
 		return 0, driver.ErrTooLarge
 	}
 	a := e.named(key)
-	a.SetBlob(value)
-	a.Set(sqlstore.Version, int64(ifVersion))
+	a.Value = value
+	a.Num[sqlstore.Version] = int64(ifVersion)
 	if keep > 0 {
 		a.SetDuration(sqlstore.Keep, max(keep, time.Microsecond)) // 0 would keep it for ever
 	}

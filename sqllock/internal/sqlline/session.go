@@ -87,7 +87,7 @@ func (s *session) stateOf(c driver.Claim) (st claimState) {
 // args returns the arguments of statements about one claim of the session.
 func (s *session) args(c driver.Claim) *sqlstore.Args {
 	a := s.e.claimArgs(c)
-	a.SetText(sqlstore.Session, s.id)
+	a.Text[sqlstore.Session] = s.id
 	a.SetDuration(sqlstore.TTL, s.ttl)
 	return a
 }

@@ -102,7 +102,7 @@ func (e *Engine) sweepRecords(ctx context.Context, from string) (next string) {
 // readPage returns the names of a page by what the statement says of them, and the last
 // of them if there may be another page.
 func (e *Engine) readPage(ctx context.Context, q *sqlstore.Statement, a *sqlstore.Args) (found map[int64][]string, next string) {
-	a.Set(sqlstore.Count, sweepPage)
+	a.Num[sqlstore.Count] = sweepPage
 	found = map[int64][]string{}
 	n := 0
 	var last string
@@ -135,7 +135,7 @@ func (e *Engine) deleteRows(ctx context.Context, q *sqlstore.Statement, keys []s
 	}
 	b := lineBatch{}
 	b.NoWait = true
-	b.add(sqlstore.Listed(rows), before...)
+	b.add(&sqlstore.Args{List: rows}, before...)
 	for _, a := range rows {
 		b.add(a, q)
 	}

@@ -31,21 +31,21 @@ func (e *Engine) named(name string) *sqlstore.Args { return sqlstore.Named(e.key
 // owned returns the arguments of a statement about the rows of one process.
 func owned(owner string) *sqlstore.Args {
 	a := &sqlstore.Args{}
-	a.SetText(sqlstore.Owner, owner)
+	a.Text[sqlstore.Owner] = owner
 	return a
 }
 
 // claimArgs returns the arguments of statements about one claim.
 func (e *Engine) claimArgs(c driver.Claim) *sqlstore.Args {
 	a := e.named(c.Name)
-	a.SetText(sqlstore.ID, c.ID)
-	a.SetText(sqlstore.Owner, e.d.Owner)
-	a.SetText(sqlstore.Note, c.Note)
-	a.Set(sqlstore.Try, int64(c.Try))
-	a.Set(sqlstore.Need, int64(c.Need))
-	a.Set(sqlstore.Limit, int64(c.Limit))
+	a.Text[sqlstore.ID] = c.ID
+	a.Text[sqlstore.Owner] = e.d.Owner
+	a.Text[sqlstore.Note] = c.Note
+	a.Num[sqlstore.Try] = int64(c.Try)
+	a.Num[sqlstore.Need] = int64(c.Need)
+	a.Num[sqlstore.Limit] = int64(c.Limit)
 	if c.Queue {
-		a.Set(sqlstore.Queue, 1)
+		a.Num[sqlstore.Queue] = 1
 	}
 	return a
 }

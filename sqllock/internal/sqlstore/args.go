@@ -59,57 +59,33 @@ func (p Param) IsList() bool { return p > numParam }
 
 // Args are the values of parameters. Steps about the same row share them.
 type Args struct {
-	text [numText]string
-	num  [numParam - numText]int64
-	blob []byte
-	list []*Args
+	Text  [numText]string
+	Num   [numParam]int64 // those of texts stay 0
+	Value []byte
+	List  []*Args // the rows that a statement is about, if there are many
 }
 
 // Named returns the arguments of a statement about one name.
 func Named(key string) *Args {
 	a := &Args{}
-	a.text[Name] = key
+	a.Text[Name] = key
 	return a
 }
 
-// Listed returns the arguments of a statement about many rows.
-func Listed(rows []*Args) *Args { return &Args{list: rows} }
-
-// SetText sets a text.
-func (a *Args) SetText(p Param, v string) { a.text[p] = v }
-
-// Set sets an integer.
-func (a *Args) Set(p Param, v int64) { a.num[p-numText] = v }
+// Key returns the value of Name.
+func (a *Args) Key() string { return a.Text[Name] }
 
 // SetDuration sets an integer to microseconds.
-func (a *Args) SetDuration(p Param, d time.Duration) { a.num[p-numText] = d.Microseconds() }
-
-// SetBlob sets the blob.
-func (a *Args) SetBlob(b []byte) { a.blob = b }
-
-// Key returns the value of Name.
-func (a *Args) Key() string { return a.text[Name] }
-
-// Text returns the value of a text.
-func (a *Args) Text(p Param) string { return a.text[p] }
-
-// Int returns the value of an integer.
-func (a *Args) Int(p Param) int64 { return a.num[p-numText] }
-
-// Blob returns the value of the blob.
-func (a *Args) Blob() []byte { return a.blob }
-
-// List returns the rows that a statement is about.
-func (a *Args) List() []*Args { return a.list }
+func (a *Args) SetDuration(p Param, d time.Duration) { a.Num[p] = d.Microseconds() }
 
 // Arg returns the value of a parameter that is not a list, for clients that bind by
 // type.
 func (a *Args) Arg(p Param) any {
 	switch {
 	case p.IsText():
-		return a.text[p]
+		return a.Text[p]
 	case p.IsInt():
-		return a.num[p-numText]
+		return a.Num[p]
 	}
-	return a.blob
+	return a.Value
 }
