@@ -8,6 +8,46 @@ import (
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
+// A beatEntry is one claim in a beat.
+type beatEntry struct {
+	claim driver.Claim
+	args  *sqlstore.Args
+	seen  location
+	out   *driver.Standing // the answer
+
+	inHead, inLine, held, found bool // what the last batch has seen of it
+
+	// heldToken is the token under which the claim was last seen to hold; 0 if it was
+	// not. A hold keeps its token. A row with another token was left by an Enter that
+	// was sent before the hold was broken and arrived after: the hold itself has ended,
+	// and another claim may have held the name since.
+	heldToken int64
+	replaced  bool // such a row was found
+
+	timedOut bool // the last beat waited for its row until its time was over
+}
+
+func (p *beatEntry) isAnswered() bool { return p.out.Valid != 0 || p.out.Gone }
+
+// isSame reports whether token is the hold's own, and remembers if it is not.
+func (p *beatEntry) isSame(token int64) bool {
+	p.replaced = p.replaced || p.heldToken != 0 && token != p.heldToken
+	return !p.replaced
+}
+
+// seenInHead stores that the claim is in the head row.
+func (p *beatEntry) seenInHead(token int64) {
+	if p.isSame(token) {
+		p.inHead, p.seen = true, location{token: token, inHead: true}
+	}
+}
+
+// seenInLine stores that the claim is in the claim table.
+func (p *beatEntry) seenInLine(held int64) {
+	p.inLine, p.held = true, held != 0
+	p.seen.inHead, p.seen.waiting = false, held == 0
+}
+
 // beatSeen prolongs claims where they were last seen, in one batch, and reads when
 // waiting ones need to look.
 func (s *session) beatSeen(ctx context.Context, all []*beatEntry) error {
@@ -21,8 +61,8 @@ func (s *session) beatSeen(ctx context.Context, all []*beatEntry) error {
 		}
 	}
 	var expiries lineExpiries
-	b := sqlstore.Batch{Beat: true, Steps: s.beatClaims(claims)}
-	b.Steps = append(b.Steps, s.beatHolds(holds)...)
+	b := sqlstore.Batch{Beat: true, Steps: s.beatClaims(claims...)}
+	b.Steps = append(b.Steps, s.beatHolds(holds...)...)
 	b.Steps = append(b.Steps, expiries.steps(s, claims)...)
 	sent := time.Now()
 	if err := s.runBeat(ctx, &b, all); err != nil {
@@ -39,9 +79,9 @@ func (s *session) beatSearch(ctx context.Context, all []*beatEntry) error {
 	b := sqlstore.Batch{Beat: true}
 	for _, p := range all {
 		p.inHead, p.inLine, p.found = false, false, false
-		b.Steps = append(b.Steps, s.beatClaim(p, s.e.q.BeatClaim))
+		b.Steps = append(b.Steps, s.beatClaims(p)...)
 		if p.claim.Exclusive() {
-			b.Steps = append(b.Steps, s.beatHold(p, s.e.q.BeatHold))
+			b.Steps = append(b.Steps, s.beatHolds(p)...)
 		}
 		b.Steps = append(b.Steps, sqlstore.Step{Statement: s.e.q.FindClaim, Args: p.args, Row: func(r sqlstore.Row) error {
 			var inHead, token int64
@@ -90,81 +130,53 @@ func (s *session) runBeat(ctx context.Context, b *sqlstore.Batch, all []*beatEnt
 	return nil
 }
 
-// beatHolds returns the steps that prolong claims in the head row: one step, where one
-// statement can.
-func (s *session) beatHolds(all []*beatEntry) []sqlstore.Step {
-	if s.e.q.BeatHolds.Empty() || len(all) < 2 {
-		return beatEach(all, s.e.q.BeatHold, s.beatHold)
-	}
-	a, byID := s.listed(all)
-	return []sqlstore.Step{{Statement: s.e.q.BeatHolds, Args: a, Row: func(r sqlstore.Row) error {
-		var id string
-		var token int64
-		if err := r.Scan(&id, &token); err != nil {
-			return err
-		}
-		if p := byID[id]; p != nil {
-			p.seenInHead(token)
-		}
-		return nil
-	}}}
+// beatHolds returns the steps that prolong claims in the head row.
+func (s *session) beatHolds(all ...*beatEntry) []sqlstore.Step {
+	return s.beatSteps(all, s.e.q.BeatHolds, s.e.q.BeatHold, (*beatEntry).seenInHead)
 }
 
-// beatClaims returns the steps that prolong claims in the claim table, as beatHolds.
-func (s *session) beatClaims(all []*beatEntry) []sqlstore.Step {
-	if s.e.q.BeatClaims.Empty() || len(all) < 2 {
-		return beatEach(all, s.e.q.BeatClaim, s.beatClaim)
-	}
-	a, byID := s.listed(all)
-	return []sqlstore.Step{{Statement: s.e.q.BeatClaims, Args: a, Row: func(r sqlstore.Row) error {
-		var id string
-		var held int64
-		if err := r.Scan(&id, &held); err != nil {
-			return err
-		}
-		if p := byID[id]; p != nil {
-			p.seenInLine(held)
-		}
-		return nil
-	}}}
+// beatClaims returns the steps that prolong claims in the claim table.
+func (s *session) beatClaims(all ...*beatEntry) []sqlstore.Step {
+	return s.beatSteps(all, s.e.q.BeatClaims, s.e.q.BeatClaim, (*beatEntry).seenInLine)
 }
 
-func beatEach(all []*beatEntry, q *sqlstore.Statement, step func(*beatEntry, *sqlstore.Statement) sqlstore.Step) []sqlstore.Step {
-	steps := make([]sqlstore.Step, len(all))
-	for i, p := range all {
-		steps[i] = step(p, q)
+// beatSteps returns the steps that prolong claims: one for all, where the dialect has such
+// a statement, or one for each. seen is told what the row of a claim says.
+func (s *session) beatSteps(all []*beatEntry, many, one *sqlstore.Statement, seen func(*beatEntry, int64)) []sqlstore.Step {
+	if many.Empty() || len(all) < 2 {
+		steps := make([]sqlstore.Step, len(all))
+		for i, p := range all {
+			steps[i] = beatStep(p, one, seen)
+		}
+		return steps
 	}
-	return steps
-}
-
-// listed returns the arguments of a statement about many claims, and these by their IDs.
-func (s *session) listed(all []*beatEntry) (*sqlstore.Args, map[string]*beatEntry) {
-	rows := make([]*sqlstore.Args, len(all))
+	a := &sqlstore.Args{List: make([]*sqlstore.Args, len(all))}
+	a.SetDuration(sqlstore.TTL, s.ttl)
 	byID := make(map[string]*beatEntry, len(all))
 	for i, p := range all {
 		p.args.Num[sqlstore.Token] = p.seen.token
-		rows[i], byID[p.claim.ID] = p.args, p
+		a.List[i], byID[p.claim.ID] = p.args, p
 	}
-	a := &sqlstore.Args{List: rows}
-	a.SetDuration(sqlstore.TTL, s.ttl)
-	return a, byID
+	return []sqlstore.Step{{Statement: many, Args: a, Row: func(r sqlstore.Row) error {
+		var id string
+		var value int64
+		if err := r.Scan(&id, &value); err != nil {
+			return err
+		}
+		if p := byID[id]; p != nil {
+			seen(p, value)
+		}
+		return nil
+	}}}
 }
 
-func (s *session) beatHold(p *beatEntry, q *sqlstore.Statement) sqlstore.Step {
-	return sqlstore.Step{Statement: q, Args: p.args, Row: func(r sqlstore.Row) error {
-		var token int64
-		err := r.Scan(&token)
-		p.seenInHead(token)
-		return err
-	}}
-}
-
-func (s *session) beatClaim(p *beatEntry, q *sqlstore.Statement) sqlstore.Step {
+// beatStep returns the step that prolongs one claim.
+func beatStep(p *beatEntry, q *sqlstore.Statement, seen func(*beatEntry, int64)) sqlstore.Step {
 	p.args.Num[sqlstore.Token] = p.seen.token
 	return sqlstore.Step{Statement: q, Args: p.args, Row: func(r sqlstore.Row) error {
-		var held int64
-		err := r.Scan(&held, &p.seen.token)
-		p.seenInLine(held)
+		var value int64
+		err := r.Scan(&value)
+		seen(p, value)
 		return err
 	}}
 }

@@ -91,9 +91,9 @@ func (s *session) beatWait(ctx context.Context, p *beatEntry, wait time.Duration
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	p.inHead, p.inLine = false, false
-	step := s.beatClaim(p, s.e.q.BeatClaimWait)
+	step := beatStep(p, s.e.q.BeatClaimWait, (*beatEntry).seenInLine)
 	if p.seen.inHead {
-		step = s.beatHold(p, s.e.q.BeatHoldWait)
+		step = beatStep(p, s.e.q.BeatHoldWait, (*beatEntry).seenInHead)
 	}
 	s.setTimedOut(p, true)
 	_ = s.runBeat(ctx, &sqlstore.Batch{Beat: true, MayBlock: true, Steps: []sqlstore.Step{step}}, []*beatEntry{p})
