@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlline"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
@@ -41,11 +40,7 @@ const (
 // servers' own limit for lock waits is in seconds.
 const select20ms = "/*M! SET STATEMENT max_statement_time = 0.02 FOR */ SELECT /*+ MAX_EXECUTION_TIME(20) */"
 
-func dialect(s *store) (sqlline.Dialect, error) {
-	statements, err := sqlstore.ReadFiles(files)
-	if err != nil {
-		return sqlline.Dialect{}, err
-	}
+func dialect(s *store) sqlline.Dialect {
 	t := &s.tables
 	return sqlline.Dialect{
 		Name: "mysql",
@@ -54,16 +49,15 @@ func dialect(s *store) (sqlline.Dialect, error) {
 				"head": t.head, "claim": t.claim, "record": t.record,
 				"now": micros, "wall": micros, "mint": "(" + micros + " + " + primary + ")", "primary": primary,
 				"update": update, "delete": remove, "select_20ms": select20ms,
-				"max": "GREATEST", "text": "BINARY",
+				"max":       "GREATEST",
 				"unguarded": "1 = 1", // a guard locks the row that lock_head waits for
 			},
 			Placeholder: "?",
 		},
-		Statements:   statements,
+		Files:        files,
 		SeparateHead: true,
 		Store:        s,
 		Remote:       true,
-		Fencing:      driver.Durable,
 		Listen:       func(ctx context.Context, w sqlline.Waiters) { w.PollUntil(ctx) },
 		UserTx: &sqlstore.UserTx{
 			IsStale:          func(err error) bool { return isCode(err, changedSinceRead) },
@@ -72,5 +66,5 @@ func dialect(s *store) (sqlline.Dialect, error) {
 			HasSpare:         s.from.hasSpare(),
 			ReadsOldSnapshot: true,
 		},
-	}, nil
+	}
 }

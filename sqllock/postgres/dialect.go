@@ -6,7 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlline"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
@@ -20,13 +19,7 @@ var files embed.FS
 // transaction, and a batch waits for the head row first.
 const micros = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
 
-func dialect(s *store) (sqlline.Dialect, error) {
-	statements, err := sqlstore.ReadFiles(files)
-	if err != nil {
-		return sqlline.Dialect{}, err
-	}
-	statements["lock_front"] = "" // promote does it
-	statements["once_lock"] = ""  // inserting the same key waits
+func dialect(s *store) sqlline.Dialect {
 	t := &s.tables
 	return sqlline.Dialect{
 		Name: "postgres",
@@ -34,21 +27,23 @@ func dialect(s *store) (sqlline.Dialect, error) {
 			Macros: map[string]string{
 				"head": t.head, "claim": t.claim, "record": t.record,
 				"now": micros, "wall": micros, "mint": micros,
-				"max": "greatest", "text": "text",
+				"max":       "greatest",
 				"unguarded": "EXISTS (SELECT 1 FROM " + t.head + " g WHERE g.name = :name FOR UPDATE SKIP LOCKED)",
 			},
 			Placeholder: "$",
 			Numbered:    true,
 			Cast:        cast,
 		},
-		Statements: statements,
-		Store:      s,
-		Remote:     true,
-		Fencing:    driver.Durable,
-		Push:       true,
-		Listen:     s.listen,
-		Notify:     s.notifyClaims,
-		OneConn:    s.oneConn,
+		Files: files,
+		Without: []string{
+			"lock_front", // promote does it
+			"once_lock",  // inserting the same key waits
+		},
+		Store:   s,
+		Remote:  true,
+		Listen:  s.listen,
+		Notify:  s.notifyClaims,
+		OneConn: s.oneConn,
 		UserTx: &sqlstore.UserTx{
 			Query:         queryTx,
 			KeepsSnapshot: "SELECT 1 WHERE current_setting('transaction_isolation') <> 'read committed'",
@@ -56,7 +51,7 @@ func dialect(s *store) (sqlline.Dialect, error) {
 			IsDeadlock:    func(err error) bool { return isCode(err, deadlockDetected) },
 			IsTimeout:     func(err error) bool { return isCode(err, lockNotAvailable) },
 		},
-	}, nil
+	}
 }
 
 // cast tells the server a parameter's type, which it would otherwise infer from the

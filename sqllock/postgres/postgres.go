@@ -87,11 +87,7 @@ func newEngine(from source, opts []Option) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{store: &store{from: from, tables: t}}
-	d, err := dialect(e.store)
-	if err != nil {
-		return nil, err
-	}
-	if e.line, err = sqlline.New(d, o.prefix); err != nil {
+	if e.line, err = sqlline.New(dialect(e.store), o.prefix); err != nil {
 		return nil, err
 	}
 	if e.store.beats, err = from.keep(); err != nil {

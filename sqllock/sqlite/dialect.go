@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlline"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
@@ -34,17 +33,16 @@ func commonDialect(l *liveness, ck clock) sqlline.Dialect {
 			Macros: map[string]string{
 				"head": "pawl_head", "claim": "pawl_claim", "record": "pawl_record",
 				"now": ":now", "wall": ":wall",
-				"mint": "max((SELECT fence FROM pawl_head WHERE name = '') + 1, :wall)",
-				"max":  "max", "text": "TEXT",
+				"mint":      "max((SELECT fence FROM pawl_head WHERE name = '') + 1, :wall)",
+				"max":       "max",
 				"unguarded": "1 = 1", // no other transaction writes while a guarded one is open
 			},
 			Placeholder: "?",
 			Numbered:    true,
 		},
-		Statements: map[string]string{"lock_head": "", "lock_front": "", "require_claim": ""},
-		Fencing:    driver.Durable,
-		UserTx:     &sqlstore.UserTx{Clock: ck.now, Wall: ck.wall},
-		Liveness:   l,
+		Without:  []string{"lock_head", "lock_front", "require_claim"},
+		UserTx:   &sqlstore.UserTx{Clock: ck.now, Wall: ck.wall},
+		Liveness: l,
 	}
 }
 

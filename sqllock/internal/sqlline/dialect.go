@@ -2,8 +2,8 @@ package sqlline
 
 import (
 	"context"
+	"embed"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
@@ -13,19 +13,18 @@ type Dialect struct {
 
 	sqlstore.Syntax
 
-	// Statements replaces shared statements by name; an empty one is left out of
-	// every batch.
-	Statements map[string]string
+	// Files has statements, as sql/name.sql, that replace the shared ones of the same
+	// name. Those in Without are left out of every batch.
+	Files   embed.FS
+	Without []string
 
 	// SeparateHead makes a name's head row in a batch by itself, after the batch that
 	// needs it found none: where a transaction that makes a row and then locks others
 	// can deadlock.
 	SeparateHead bool
 
-	Store   sqlstore.Store
-	Remote  bool // across a network: a request may arrive after its caller has given up
-	Fencing driver.Level
-	Push    bool // Listen is notified of turns, it does not poll for them
+	Store  sqlstore.Store
+	Remote bool // across a network: a request may arrive after its caller has given up
 
 	// Listen wakes the waiters of this process when other processes change their
 	// lines. The engine starts it once, when the first waiter appears, and ends it by

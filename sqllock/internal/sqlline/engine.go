@@ -70,7 +70,7 @@ func New(d Dialect, prefix string) (*Engine, error) {
 
 // Features reports what the engine can do: lines of every kind.
 func (e *Engine) Features() driver.Features {
-	return driver.Features{Queue: true, Push: e.d.Push, Shared: true, Count: true, Fencing: e.d.Fencing}
+	return driver.Features{Queue: true, Push: e.d.Notify != nil, Shared: true, Count: true, Fencing: driver.Durable}
 }
 
 // Open starts a session. It writes nothing: a session is visible by its claims.
@@ -79,9 +79,9 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 		return nil, err
 	}
 	s := newSession(e, o)
-	openEngines.add(e)
+	openEngines.Store(e, nil)
 	if err := e.sessions.Add(o.ID, s); err != nil {
-		openEngines.remove(e)
+		openEngines.Delete(e)
 		return nil, err
 	}
 	return s, nil
@@ -90,6 +90,6 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 // Close ends the open sessions with all their claims, and the goroutines of the engine.
 // It bounds itself: in a store that does not answer the claims stay until they expire.
 func (e *Engine) Close() error {
-	openEngines.remove(e)
+	openEngines.Delete(e)
 	return e.sessions.Close()
 }

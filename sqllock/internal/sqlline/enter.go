@@ -99,7 +99,7 @@ func (s *session) blocked(ctx context.Context, c driver.Claim, a *sqlstore.Args)
 		return driver.Standing{}, false, nil
 	}
 	s.claims.End(c)
-	return driver.Standing{Ahead: r.ahead, Holder: r.holder(), Pause: r.pause()}, true, nil
+	return r.standing(), true, nil
 }
 
 // locked is the answer to a claim that does not queue where an open transaction has the

@@ -41,7 +41,7 @@ func guardHold(ctx context.Context, tx any, lease driver.Grant) (held bool, err 
 	if err := lease.Err(); err != nil {
 		return false, err
 	}
-	s, c := openEngines.session(lease.ID())
+	s, c := sessionOf(lease.ID())
 	if s == nil {
 		return false, fmt.Errorf("%w: the lease is not of an open SQL engine of this process", driver.ErrUnsupported)
 	}

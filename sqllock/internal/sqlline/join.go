@@ -184,23 +184,17 @@ func (s *session) standings(cs []driver.Claim, readings []claimReading, all bool
 	for i, c := range cs {
 		r := &readings[i]
 		switch {
-		case r.aborted:
-			out[i] = driver.Standing{Ahead: r.ahead, Pause: r.pause()}
-			if r.first.id != c.ID { // else the name was free, and is again
-				out[i].Holder = r.holder()
+		case r.aborted, !r.known: // it does not queue and could not be held, or was refused
+			s.claims.End(c)
+			out[i] = r.standing()
+			if r.first.id == c.ID { // the name was free, and is again
+				out[i].Holder = nil
 			}
 			if r.clash && !r.known {
 				err = driver.ErrLimit
 			}
-			s.claims.End(c)
-		case r.known && r.try > c.Try:
+		case r.try > c.Try:
 			out[i] = driver.Standing{Gone: true}
-		case !r.known && r.clash:
-			s.claims.End(c)
-			err = driver.ErrLimit
-		case !r.known: // it does not queue, and could not be held
-			s.claims.End(c)
-			out[i] = driver.Standing{Ahead: r.ahead, Holder: r.holder(), Pause: r.pause()}
 		case r.try < c.Try: // a guard keeps the earlier try from ending
 			err = fmt.Errorf("%w: an earlier try is guarded by an open transaction", driver.ErrUnreachable)
 		default:

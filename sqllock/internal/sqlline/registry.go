@@ -1,45 +1,25 @@
 package sqlline
 
 import (
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// openEngines are the engines of this process, for Guard: a lease does not say which
+// openEngines is the set of this process's engines, for Guard: a lease does not say which
 // engine it belongs to.
-var openEngines = registry{engines: map[*Engine]struct{}{}}
+var openEngines sync.Map // of *Engine
 
-type registry struct {
-	mu      sync.Mutex // guards engines
-	engines map[*Engine]struct{}
-}
-
-func (r *registry) add(e *Engine) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.engines[e] = struct{}{}
-}
-
-func (r *registry) remove(e *Engine) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.engines, e)
-}
-
-// session returns the session in which a claim was entered, or nil.
-func (r *registry) session(id string) (*session, driver.Claim) {
-	r.mu.Lock()
-	engines := slices.Collect(maps.Keys(r.engines))
-	r.mu.Unlock()
-	for _, e := range engines {
-		for _, s := range e.sessions.All() {
-			if c, ok := s.claims.Current(id); ok {
-				return s, c
+// sessionOf returns the session in which a claim was entered, or nil.
+func sessionOf(id string) (found *session, c driver.Claim) {
+	openEngines.Range(func(e, _ any) bool {
+		for _, s := range e.(*Engine).sessions.All() {
+			if have, ok := s.claims.Current(id); ok {
+				found, c = s, have
+				return false
 			}
 		}
-	}
-	return nil, driver.Claim{}
+		return true
+	})
+	return found, c
 }

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
@@ -85,8 +86,11 @@ func fileName(field string) string {
 
 // textOf returns the dialect's own text of a statement, or the shared one.
 func textOf(d *Dialect, name string) (string, error) {
-	if text, ok := d.Statements[name]; ok {
-		return text, nil
+	if slices.Contains(d.Without, name) {
+		return "", nil
+	}
+	if b, err := d.Files.ReadFile("sql/" + name + ".sql"); err == nil {
+		return string(b), nil
 	}
 	if other, ok := fallback[name]; ok {
 		return textOf(d, other)

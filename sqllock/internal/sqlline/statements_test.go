@@ -16,7 +16,7 @@ func TestEveryStatementIsUsedAndSaysWhatItTakes(t *testing.T) {
 	d := &Dialect{Syntax: sqlstore.Syntax{
 		Macros: map[string]string{
 			"head": "h", "claim": "c", "record": "r", "now": "clock()", "wall": "wall()",
-			"mint": "mint()", "max": "greatest", "text": "text", "unguarded": "free",
+			"mint": "mint()", "max": "greatest", "unguarded": "free",
 		},
 		Placeholder: "$", Numbered: true,
 	}}

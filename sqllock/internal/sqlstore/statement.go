@@ -2,8 +2,6 @@ package sqlstore
 
 import (
 	"fmt"
-	"io/fs"
-	"path"
 	"strconv"
 	"strings"
 )
@@ -22,8 +20,8 @@ func (s *Statement) Empty() bool { return s.Text == "" }
 type Syntax struct {
 	// Macros replace {name} in statements. Every dialect has head, claim and record
 	// (the tables), now and wall (microseconds: the clock of expiry and the wall
-	// clock), mint (a token above all that the store itself knows), max (the
-	// greatest of several values) and text (the type that a text is cast to).
+	// clock), mint (a token above all that the store itself knows) and max (the
+	// greatest of several values).
 	Macros map[string]string
 
 	Placeholder string // what a parameter begins with: "?" or "$"
@@ -101,21 +99,4 @@ func (s *Statement) bind(p Param, reuse bool) int {
 	}
 	s.Params = append(s.Params, p)
 	return len(s.Params)
-}
-
-// ReadFiles returns the texts of sql/*.sql, by file name without the suffix.
-func ReadFiles(files fs.FS) (map[string]string, error) {
-	all := map[string]string{}
-	paths, err := fs.Glob(files, "sql/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range paths {
-		b, err := fs.ReadFile(files, p)
-		if err != nil {
-			return nil, err
-		}
-		all[strings.TrimSuffix(path.Base(p), ".sql")] = string(b)
-	}
-	return all, nil
 }
