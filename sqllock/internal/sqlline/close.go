@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
-// Close ends the session's claims: exclusive holds that no claim waits for in batches,
-// the others one by one, and last what batches that were under way have entered.
+// Close ends the session's claims: exclusive holds in batches, the others one by one, and
+// last what batches that were under way have entered.
 func (s *session) Close(ctx context.Context) error {
 	s.e.sessions.Remove(s.id, s)
 	left := s.claims.Close() // first: a batch that is not in underWay is refused
@@ -23,7 +23,7 @@ func (s *session) Close(ctx context.Context) error {
 	defer s.endInflight(ctx, underWay)
 	slices.SortFunc(left, func(a, b driver.Claim) int { return strings.Compare(a.Name, b.Name) })
 	var errs []error
-	left, err := s.releaseUncontended(ctx, left)
+	left, err := s.releaseHolds(ctx, left)
 	errs = append(errs, err)
 	for _, c := range left {
 		if err := ctx.Err(); err != nil { // the rest expires
@@ -39,25 +39,19 @@ func (s *session) Close(ctx context.Context) error {
 // releaseChunk is how many holds one batch releases.
 const releaseChunk = 100
 
-// releaseUncontended releases the exclusive holds that no claim waits for, mostly all of
-// them, in the order of their names. It returns the other claims.
-func (s *session) releaseUncontended(ctx context.Context, all []driver.Claim) (rest []driver.Claim, err error) {
+// releaseHolds releases the exclusive holds in the order of their names, and grants those
+// that claims wait for, mostly none. It returns the claims that it did not find to hold.
+func (s *session) releaseHolds(ctx context.Context, all []driver.Claim) (rest []driver.Claim, err error) {
 	for chunk := range slices.Chunk(all, releaseChunk) {
 		if err := ctx.Err(); err != nil {
 			return rest, err
 		}
 		b := sqlstore.Batch{}
-		released := make([]bool, len(chunk))
+		waiting := make([]int64, len(chunk)) // -1: was not released
 		for i, c := range chunk {
-			if !c.Exclusive() {
-				continue
+			if waiting[i] = -1; c.Exclusive() {
+				b.Steps = append(b.Steps, s.releaseStep(s.args(c), func(n int64) { waiting[i] = n }))
 			}
-			a := s.args(c)
-			a.Num[sqlstore.MaxTry] = int64(c.Try)
-			b.Steps = append(b.Steps, sqlstore.Step{Statement: s.e.q.ReleaseUncontended, Args: a, Row: func(sqlstore.Row) error {
-				released[i] = true
-				return nil
-			}})
 		}
 		if len(b.Steps) > 0 {
 			if err := s.e.d.Store.Run(ctx, &b); err != nil {
@@ -65,11 +59,11 @@ func (s *session) releaseUncontended(ctx context.Context, all []driver.Claim) (r
 			}
 		}
 		for i, c := range chunk {
-			if released[i] {
-				s.claims.End(c)
-			} else {
+			if waiting[i] < 0 {
 				rest = append(rest, c)
+				continue
 			}
+			s.released(ctx, c, waiting[i])
 		}
 	}
 	return rest, nil

@@ -46,17 +46,13 @@ func (s *session) leave(ctx context.Context, c driver.Claim) error {
 
 func (s *session) leaveOnConn(ctx context.Context, c driver.Claim, a *sqlstore.Args, waiting bool) error {
 	if !waiting && c.Exclusive() {
-		released, others, err := s.release(ctx, a)
-		if err != nil {
+		released, others := false, int64(0)
+		step := s.releaseStep(a, func(n int64) { released, others = true, n })
+		if err := s.e.d.Store.Run(ctx, &sqlstore.Batch{Steps: []sqlstore.Step{step}}); err != nil {
 			return err
 		}
 		if released {
-			s.claims.End(c)
-			if others > 0 {
-				_ = s.e.handOver(ctx, a.Key()) // the name is released; waiters look for themselves, only later
-			} else {
-				s.e.pollSoon(c.Name) // for watchers
-			}
+			s.released(ctx, c, others)
 			return nil
 		}
 	}
@@ -71,15 +67,26 @@ func (s *session) leaveOnConn(ctx context.Context, c driver.Claim, a *sqlstore.A
 	return nil
 }
 
-// release ends an exclusive hold and returns the number of waiting claims.
-func (s *session) release(ctx context.Context, a *sqlstore.Args) (released bool, waiting int64, err error) {
+// releaseStep ends an exclusive hold. If there was one, it calls released with the number
+// of claims that wait for the name.
+func (s *session) releaseStep(a *sqlstore.Args, released func(waiting int64)) sqlstore.Step {
 	a.Num[sqlstore.MaxTry] = a.Num[sqlstore.Try]
-	b := sqlstore.Batch{Steps: []sqlstore.Step{{Statement: s.e.q.Unlock, Args: a, Row: func(r sqlstore.Row) error {
-		released = true
-		return r.Scan(&waiting)
-	}}}}
-	err = s.e.d.Store.Run(ctx, &b)
-	return released, waiting, err
+	return sqlstore.Step{Statement: s.e.q.Unlock, Args: a, Row: func(r sqlstore.Row) error {
+		var waiting int64
+		err := r.Scan(&waiting)
+		released(waiting)
+		return err
+	}}
+}
+
+// released grants a name that c has just released to the next claim.
+func (s *session) released(ctx context.Context, c driver.Claim, waiting int64) {
+	s.claims.End(c)
+	if waiting > 0 {
+		_ = s.e.handOver(ctx, s.e.key(c.Name)) // the name is released; waiters look for themselves, only later
+	} else {
+		s.e.pollSoon(c.Name) // for watchers
+	}
 }
 
 // leaveLine ends a waiting claim or a shared hold and grants what fits then. An

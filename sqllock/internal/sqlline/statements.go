@@ -24,7 +24,7 @@ type statements struct {
 
 	// The batches that change a line.
 	MakeHead, LockHead, ExpireHold, ExpireClaims       *sqlstore.Statement
-	ReleaseHold, ReleaseUncontended, DeleteClaim       *sqlstore.Statement
+	ReleaseHold, DeleteClaim                           *sqlstore.Statement
 	CountDepartures, ProlongClaim, JoinLine            *sqlstore.Statement
 	RaiseFence, LockFront, Promote, DeletePromoted     *sqlstore.Statement
 	AdmitShared, Recount, Standing, RequireClaim       *sqlstore.Statement
