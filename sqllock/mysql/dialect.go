@@ -57,6 +57,7 @@ func dialect(s *store) sqlline.Dialect {
 		Files:        files,
 		SeparateHead: true,
 		Store:        s,
+		Ready:        s.ready,
 		Remote:       true,
 		Listen:       func(ctx context.Context, w sqlline.Waiters) { w.PollUntil(ctx) },
 		UserTx: &sqlstore.UserTx{

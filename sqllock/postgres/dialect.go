@@ -40,6 +40,7 @@ func dialect(s *store) sqlline.Dialect {
 			"once_lock",  // inserting the same key waits
 		},
 		Store:   s,
+		Ready:   s.ready,
 		Remote:  true,
 		Listen:  s.listen,
 		Notify:  s.notifyClaims,

@@ -96,14 +96,6 @@ func newEngine(from source, opts []Option) (*Engine, error) {
 	return e, nil
 }
 
-// Open starts a session. The first call checks whether the database can be used.
-func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
-	if err := e.store.ready(ctx); err != nil {
-		return nil, err
-	}
-	return e.line.Open(ctx, o)
-}
-
 // Retried returns how often the server rolled a batch of this engine back because of
 // concurrent transactions and it was sent again. It stays 0 where only this package uses
 // the tables, and the connections' isolation level is READ COMMITTED.

@@ -26,6 +26,10 @@ type Dialect struct {
 	Store  sqlstore.Store
 	Remote bool // across a network: a request may arrive after its caller has given up
 
+	// Ready checks whether the database can be used, before a session is opened. Nil:
+	// that is known.
+	Ready func(ctx context.Context) error
+
 	// Listen wakes the waiters of this process when other processes change their
 	// lines. The engine starts it once, when the first waiter appears, and ends it by
 	// its ctx.

@@ -78,6 +78,11 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if e.d.Ready != nil {
+		if err := e.d.Ready(ctx); err != nil {
+			return nil, err
+		}
+	}
 	s := newSession(e, o)
 	openEngines.Store(e, nil)
 	if err := e.sessions.Add(o.ID, s); err != nil {

@@ -25,9 +25,11 @@ type inflight struct {
 	until time.Time       // if its outcome is unknown: when it has arrived or never will; set before done is closed
 }
 
-// enterInflight runs a batch that enters the claims of args. If the store is remote the
-// session remembers the batch until no part of it can arrive any more, so that Close
-// ends what it entered.
+// enterInflight runs a batch that enters the claims of args. If the store is remote and
+// the caller gave up, the session remembers the batch until no part of it can arrive any
+// more, so that Close ends what it entered. It does not remember a batch whose connection
+// broke: what the server had received of it is executed at once, or waits for a row that a
+// Leave waits for behind it, and what got stuck on the way beyond that expires.
 //
 // The batch runs in the caller's goroutine, which returns at most inflightGrace after
 // its ctx has ended: a goroutine for every batch would make taking a free name a fifth

@@ -94,16 +94,12 @@ func (s *session) released(ctx context.Context, c driver.Claim, waiting int64) {
 // well.
 func (s *session) leaveLine(ctx context.Context, a *sqlstore.Args, exclusive bool) (ended bool, err error) {
 	a.Num[sqlstore.MaxTry] = a.Num[sqlstore.Try]
-	q := s.e.q
 	found := func(sqlstore.Row) error { ended = true; return nil }
-	var b lineBatch
-	b.add(a, q.LockHead, q.ExpireHold)
-	b.addRow(a, q.DeleteClaim, found)
-	if exclusive {
-		b.addRow(a, q.ReleaseHold, found)
-	}
-	b.add(a, q.ExpireClaims, q.CountDepartures)
-	b.grantFitting(a, q)
-	err = s.e.run(ctx, &b)
+	err = s.e.endClaims(ctx, a, func(b *lineBatch) {
+		b.addRow(a, s.e.q.DeleteClaim, found)
+		if exclusive {
+			b.addRow(a, s.e.q.ReleaseHold, found)
+		}
+	})
 	return ended, err
 }

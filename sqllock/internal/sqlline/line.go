@@ -14,7 +14,7 @@ type lineBatch struct {
 
 // returnsIDs are the statements whose rows are claims that were granted or ended.
 var returnsIDs = map[string]bool{
-	"grant_next": true, "expire_claims": true, "delete_claim": true, "promote": true, "admit_shared": true, "evict_claim": true, "reap_claims": true,
+	"grant_next": true, "expire_claims": true, "delete_claim": true, "promote": true, "admit_shared": true, "reap_claims": true,
 }
 
 // add appends statements about one claim or name, except those that the dialect does
@@ -73,9 +73,17 @@ func (e *Engine) handOver(ctx context.Context, key string) error {
 
 // advance ends what has expired in a line and grants what fits.
 func (e *Engine) advance(ctx context.Context, key string) error {
+	return e.endClaims(ctx, sqlstore.Named(key), func(*lineBatch) {})
+}
+
+// endClaims ends claims in a line by the statements that end appends, and what has
+// expired, and grants what fits then.
+func (e *Engine) endClaims(ctx context.Context, a *sqlstore.Args, end func(*lineBatch)) error {
 	var b lineBatch
-	a, q := sqlstore.Named(key), e.q
-	b.add(a, q.LockHead, q.ExpireHold, q.ExpireClaims, q.CountDepartures)
+	q := e.q
+	b.add(a, q.LockHead, q.ExpireHold)
+	end(&b)
+	b.add(a, q.ExpireClaims, q.CountDepartures)
 	b.grantFitting(a, q)
 	return e.run(ctx, &b)
 }

@@ -91,19 +91,17 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	if x.Held {
 		a.Num[sqlstore.Held] = 1
 	}
-	q, found := e.q, false
-	var b lineBatch
-	evicted := func(sqlstore.Row) error {
-		found = true
-		b.changed = append(b.changed, x.ID)
-		return nil
-	}
-	b.add(a, q.LockHead, q.ExpireHold)
-	b.addRow(a, q.EvictHold, evicted)
-	b.addRow(a, q.EvictClaim, evicted)
-	b.add(a, q.ExpireClaims, q.CountDepartures)
-	b.grantFitting(a, q)
-	if err := e.run(ctx, &b); err != nil {
+	found := false
+	err := e.endClaims(ctx, a, func(b *lineBatch) {
+		evicted := func(sqlstore.Row) error {
+			found = true
+			b.changed = append(b.changed, x.ID)
+			return nil
+		}
+		b.addRow(a, e.q.EvictHold, evicted)
+		b.addRow(a, e.q.EvictClaim, evicted)
+	})
+	if err != nil {
 		return err
 	}
 	if !found {

@@ -61,10 +61,7 @@ func (e *Engine) hasNoRows(ctx context.Context, owner string) bool {
 
 // reapLine ends the claims of a dead process in one line and grants what fits then.
 func (e *Engine) reapLine(ctx context.Context, key, owner string) error {
-	var b lineBatch
-	a, q := owned(owner), e.q
+	a := owned(owner)
 	a.Text[sqlstore.Name] = key
-	b.add(a, q.LockHead, q.ExpireHold, q.ExpireClaims, q.ReapHold, q.ReapClaims, q.CountDepartures)
-	b.grantFitting(a, q)
-	return e.run(ctx, &b)
+	return e.endClaims(ctx, a, func(b *lineBatch) { b.add(a, e.q.ReapHold, e.q.ReapClaims) })
 }
