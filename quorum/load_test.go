@@ -13,6 +13,12 @@ import (
 )
 
 func TestManyClaimsAtOnceAreNotRefusedByNodesThatAnswer(t *testing.T) {
+	for _, idle := range []time.Duration{0, 3 * time.Second} { // since the nodes were last called
+		t.Run(fmt.Sprint("after ", idle), func(t *testing.T) { manyClaims(t, idle) })
+	}
+}
+
+func manyClaims(t *testing.T, idle time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(3, 1)
 		w.delay = 5 * time.Millisecond
@@ -22,6 +28,7 @@ func TestManyClaimsAtOnceAreNotRefusedByNodesThatAnswer(t *testing.T) {
 		}
 		defer e.Close()
 		s := sessionOf(t, e, "s", 10*time.Second)
+		time.Sleep(idle)
 		var wg sync.WaitGroup
 		var bad atomic.Int32
 		var first sync.Once

@@ -53,7 +53,6 @@ type slot struct {
 	calls   sync.WaitGroup // calls that were started and have not returned
 
 	pending         atomic.Int32
-	lastAnswer      atomic.Int64 // unix ns; before the first answer: when the node was first called
 	late            atomic.Bool  // the last answer took longer than LateAfter, or an answer is overdue
 	unansweredSince atomic.Int64 // unix ns; 0: the node has answered since it was last called
 }
@@ -96,9 +95,8 @@ func (k *slot) open(ctx context.Context) (*Session, error) {
 // call makes one call at the node.
 func (k *slot) call(ctx context.Context, f func(context.Context, *Session) error) error {
 	start := time.Now().UnixNano()
-	k.lastAnswer.CompareAndSwap(0, start)
 	defer k.pending.Add(-1)
-	if k.pending.Add(1) > maxPending && start-k.lastAnswer.Load() > int64(k.limit) {
+	if since := k.unansweredSince.Load(); k.pending.Add(1) > maxPending && since != 0 && start-since > int64(k.limit) {
 		return fmt.Errorf("%d calls are unanswered: %w", maxPending, driver.ErrUnreachable)
 	}
 	k.unansweredSince.CompareAndSwap(0, start)
@@ -108,7 +106,6 @@ func (k *slot) call(ctx context.Context, f func(context.Context, *Session) error
 	}
 	end := time.Now().UnixNano()
 	if ctx.Err() == nil {
-		k.lastAnswer.Store(end)
 		k.unansweredSince.Store(0) // also for calls still in flight: the node does answer
 	}
 	if late := end-start > int64(LateAfter); late != k.late.Load() {
