@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -17,38 +18,68 @@ import (
 	"github.com/pawl-go/pawl/redislock/rueidis"
 )
 
+// userEngines make an engine of the user "some" with the password "secret".
+var userEngines = map[string]func(t *testing.T, addr string) driver.Engine{
+	"rueidis": func(t *testing.T, addr string) driver.Engine {
+		c, err := rueidisclient.NewClient(rueidisclient.ClientOption{
+			InitAddress: []string{addr}, Username: "some", Password: "secret", ForceSingleClient: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return closed(t, rueidis.New(c))
+	},
+	"go-redis": func(t *testing.T, addr string) driver.Engine {
+		c := goredisclient.NewClient(&goredisclient.Options{Addr: addr, Username: "some", Password: "secret"})
+		t.Cleanup(func() { _ = c.Close() })
+		return closed(t, goredis.New(c))
+	},
+}
+
+// closed closes an engine at the end of the test.
+func closed(t *testing.T, e driver.Engine) driver.Engine {
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
 // Calls of many goroutines are merged, and the server refuses a merged command because of
 // one of its keys.
 func TestAForbiddenNameDoesNotFailTheCallsItIsMergedWith(t *testing.T) {
 	t.Parallel()
-	for library, engine := range map[string]func(t *testing.T, addr string) driver.Engine{
-		"rueidis": func(t *testing.T, addr string) driver.Engine {
-			c, err := rueidisclient.NewClient(rueidisclient.ClientOption{
-				InitAddress: []string{addr}, Username: "some", Password: "secret", ForceSingleClient: true,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(c.Close)
-			return rueidis.New(c)
-		},
-		"go-redis": func(t *testing.T, addr string) driver.Engine {
-			c := goredisclient.NewClient(&goredisclient.Options{Addr: addr, Username: "some", Password: "secret"})
-			t.Cleanup(func() { _ = c.Close() })
-			return goredis.New(c)
-		},
-	} {
+	for library, engine := range userEngines {
 		t.Run(library, func(t *testing.T) {
 			t.Parallel()
 			s := testserver.Redis(t)
 			newConsole(t, s.Addr()).do("ACL", "SETUSER", "some", "on", ">secret", "+@all", "~pawl:yes*", "~pawl:\x01*", "&*")
 			e := engine(t, s.Addr())
-			t.Cleanup(func() { _ = e.Close() })
 			one, err := e.Open(t.Context(), driver.SessionOptions{ID: "a session", TTL: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
 			crowd(t, one)
+		})
+	}
+}
+
+func TestAWatchWithoutTheRightToItsChannelIsDenied(t *testing.T) {
+	t.Parallel()
+	for library, engine := range userEngines {
+		t.Run(library, func(t *testing.T) {
+			t.Parallel()
+			s := testserver.Redis(t)
+			at := newConsole(t, s.Addr())
+			at.do("ACL", "SETUSER", "some", "on", ">secret", "+@all", "~*", "resetchannels")
+			e := engine(t, s.Addr()).(driver.Watcher)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if _, err := e.Watch(ctx, "name"); !errors.Is(err, driver.ErrDenied) {
+				t.Errorf("Watch without the right: %v, not ErrDenied", err)
+			}
+			at.do("ACL", "SETUSER", "some", "allchannels")
+			if _, err := e.Watch(ctx, "name"); err != nil {
+				t.Errorf("Watch with the right: %v", err)
+			}
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package redisline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -33,6 +34,7 @@ type watch struct {
 	watchers map[chan struct{}]struct{} // guarded by watches.mu
 	ready    chan struct{}              // closed once the line publishes departures
 	ended    chan struct{}              // closed by the goroutine at its end
+	refused  error                      // why the line publishes nothing; written before ended is closed
 	stop     context.CancelFunc
 }
 
@@ -54,7 +56,7 @@ func (ws *watches) watch(ctx context.Context, name string) (<-chan struct{}, err
 	case <-w.ready:
 	case <-w.ended:
 		ws.remove(w, out)
-		return nil, errClosed
+		return nil, cmp.Or(w.refused, errClosed)
 	case <-ctx.Done():
 		ws.remove(w, out)
 		return nil, ctx.Err()
@@ -110,7 +112,11 @@ func (ws *watches) run(ctx context.Context, w *watch) {
 	defer sub.Release(0)
 	var last, end string
 	for ready := false; ctx.Err() == nil; {
-		generation, changed, _ := sub.State()
+		generation, changed, err := sub.State()
+		if err != nil && !ready {
+			w.refused = err
+			return
+		}
 		pause := watchRenew
 		if generation != 0 {
 			seen, until, next, err := ws.store.watchOnce(ctx, w.name)
