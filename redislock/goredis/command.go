@@ -10,11 +10,13 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
-// command is a command that go-redis does not repeat.
-type command struct{ *redis.Cmd }
+type command struct {
+	*redis.Cmd
+	readOnly bool
+}
 
-// NoRetry tells go-redis not to repeat the command: its outcome is unknown.
-func (command) NoRetry() bool { return true }
+// NoRetry tells go-redis not to repeat a command whose outcome is unknown.
+func (c command) NoRetry() bool { return !c.readOnly }
 
 func encode(ctx context.Context, c *redisclient.Call) command {
 	words := c.Words()
@@ -22,7 +24,7 @@ func encode(ctx context.Context, c *redisclient.Call) command {
 	for i, w := range words {
 		args[i] = w
 	}
-	return command{redis.NewCmd(ctx, args...)}
+	return command{redis.NewCmd(ctx, args...), c.ReadOnly}
 }
 
 // queue makes a pipeline of calls.

@@ -13,55 +13,29 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
-func (c *client) DoMasters(ctx context.Context, call redisclient.Call) (out []redisclient.Answer, err error) {
-	err = c.eachMaster(ctx, func(n redis.UniversalClient) error {
-		one := make([]redisclient.Answer, 1)
-		c.pipeline(ctx, n, []redisclient.Call{call}, one)
-		out = append(out, one...)
-		return nil
-	})
-	return out, err
-}
-
-// scanCount is the number of keys that the server looks at in one step.
-const scanCount = 2000
-
-func (c *client) Scan(ctx context.Context, pattern string, page func([]string) error) error {
-	return c.eachMaster(ctx, func(n redis.UniversalClient) error {
-		for cursor := uint64(0); ; {
-			var keys []string
-			var err error
-			if !c.within(ctx, func() { keys, cursor, err = n.Scan(ctx, cursor, pattern, scanCount).Result() }) {
-				return ctx.Err()
-			}
-			if err != nil {
-				return err
-			}
-			if err := page(keys); err != nil {
-				return err
-			}
-			if cursor == 0 {
-				return nil
-			}
-		}
-	})
-}
-
-// eachMaster calls fn for every node that accepts writes, one at a time.
-func (c *client) eachMaster(ctx context.Context, fn func(redis.UniversalClient) error) error {
+func (c *client) EachMaster(ctx context.Context, f func(do redisclient.Send) error) error {
 	if err := c.supported(); err != nil {
 		return err
 	}
 	cluster, ok := c.c.(*redis.ClusterClient)
 	if !ok {
-		return fn(c.c)
+		return f(c.sender(ctx, c.c))
 	}
 	var mu sync.Mutex // ForEachMaster calls concurrently
 	return cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()
-		return fn(node)
+		return f(c.sender(ctx, node))
 	})
+}
+
+// sender sends single calls to a node.
+func (c *client) sender(ctx context.Context, node pipeliner) redisclient.Send {
+	return func(call redisclient.Call) (redisclient.Reply, error) {
+		out := make([]redisclient.Answer, 1)
+		c.pipeline(ctx, node, []redisclient.Call{call}, out)
+		return out[0].Reply, out[0].Err
+	}
 }
 
 // silence is how long a subscription may be silent before it is sent a PING, and how

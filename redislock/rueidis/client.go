@@ -47,9 +47,15 @@ func (c *client) Do(ctx context.Context, call redisclient.Call) (redisclient.Rep
 	if a, sent := doPipelined(ctx, c.pipelines, call); sent {
 		return a.Reply, a.Err
 	}
+	return c.send(ctx, c.c, &call)
+}
+
+// send sends a call to a node, or by the whole client to the node of its key, again if it
+// was not sent.
+func (c *client) send(ctx context.Context, to redis.Client, call *redisclient.Call) (redisclient.Reply, error) {
 	for began := time.Now(); ; {
-		cmd := build(c.c.B(), &call)
-		res, err := within(ctx, c.tasks, func() redis.RedisResult { return c.c.Do(withoutDeadline(ctx), cmd) })
+		cmd := build(to.B(), call)
+		res, err := within(ctx, c.tasks, func() redis.RedisResult { return to.Do(withoutDeadline(ctx), cmd) })
 		if err != nil {
 			return redisclient.Reply{}, err
 		}
@@ -126,11 +132,7 @@ func (c *client) Pipeline(ctx context.Context, calls []redisclient.Call) ([]redi
 		return append(buildAll(b, calls[:last]), encode(b, &calls[last], true))
 	})
 	c.dedicated.used(err)
-	if err != nil {
-		_, err = unsent(ctx, time.Time{}, err)
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // pipelineOn sends commands on one connection, and fails unless all have a reply.
@@ -147,6 +149,7 @@ func (c *client) pipelineOn(ctx context.Context, take func(context.Context) (ded
 		return nil
 	})
 	if err != nil {
+		_, err = unsent(ctx, time.Time{}, err)
 		return nil, err
 	}
 	return out, nil

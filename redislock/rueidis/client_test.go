@@ -96,8 +96,10 @@ func TestACallComesBackWhenItsCtxEnds(t *testing.T) {
 	s := testserver.Redis(t)
 	for _, connected := range []bool{true, false} {
 		p := faultproxy.New(t, s.Addr())
-		e := rueidis.New(connect(t, p.Addr()))
+		c := connect(t, p.Addr())
+		e, unused := rueidis.New(c), rueidis.New(c)
 		defer e.Close()
+		defer unused.Close()
 		one := session(t, e, time.Minute)
 		if _, err := one.Enter(t.Context(), mutex("aa", "held")); err != nil {
 			t.Fatal(err)
@@ -114,6 +116,15 @@ func TestACallComesBackWhenItsCtxEnds(t *testing.T) {
 			},
 			"Evict": func(ctx context.Context) error {
 				return e.Evict(ctx, driver.Entry{Claim: mutex("aa", "held"), Held: true})
+			},
+			"List": func(ctx context.Context) (err error) {
+				for _, err = range e.List(ctx, "") {
+				}
+				return err
+			},
+			"Open": func(ctx context.Context) error { // the first one, which asks for the eviction policy
+				_, err := unused.Open(ctx, driver.SessionOptions{ID: "another", TTL: time.Minute})
+				return err
 			},
 		}
 		for name, call := range calls {

@@ -22,8 +22,11 @@ func encode(b redis.Builder, c *redisclient.Call, blocking bool) redis.Completed
 		cmd = cmd.Keys(c.Keys[0]).Args(c.Keys[1:]...)
 	}
 	cmd = cmd.Args(c.Args...)
-	if blocking {
+	switch {
+	case blocking:
 		return cmd.Blocking()
+	case c.ReadOnly:
+		return cmd.ReadOnly()
 	}
 	return cmd.Build()
 }

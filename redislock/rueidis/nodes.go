@@ -11,44 +11,14 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
-func (c *client) DoMasters(ctx context.Context, call redisclient.Call) ([]redisclient.Answer, error) {
-	nodes, err := c.masters(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]redisclient.Answer, len(nodes))
-	for i, n := range nodes {
-		out[i].Reply, out[i].Err = result(doNode(ctx, n, func() redis.Completed { return build(n.B(), &call) }))
-	}
-	return out, nil
-}
-
-// scanCount is the number of keys that the server looks at in one step.
-const scanCount = 2000
-
-func (c *client) Scan(ctx context.Context, pattern string, page func([]string) error) error {
+func (c *client) EachMaster(ctx context.Context, f func(do redisclient.Send) error) error {
 	nodes, err := c.masters(ctx)
 	if err != nil {
 		return err
 	}
 	for _, n := range nodes {
-		for cursor := uint64(0); ; {
-			r := doNode(ctx, n, func() redis.Completed {
-				return n.B().Scan().Cursor(cursor).Match(pattern).Count(scanCount).Build()
-			})
-			if _, err := result(r); err != nil {
-				return err
-			}
-			step, err := r.AsScanEntry()
-			if err != nil {
-				return err
-			}
-			if err := page(step.Elements); err != nil {
-				return err
-			}
-			if cursor = step.Cursor; cursor == 0 {
-				break
-			}
+		if err := f(func(call redisclient.Call) (redisclient.Reply, error) { return c.send(ctx, n, &call) }); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -62,31 +32,21 @@ func (c *client) masters(ctx context.Context) ([]redis.Client, error) {
 	var all []redis.Client
 	last := errors.New("rueidis: no node of the cluster is a master")
 	for _, n := range c.c.Nodes() {
-		info, err := doNode(ctx, n, func() redis.Completed { return n.B().Info().Section("replication").Build() }).ToString()
+		info, err := c.send(ctx, n, &redisclient.Call{Name: "INFO", Args: []string{"replication"}})
 		if err != nil {
 			if last = err; ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
 			continue // another node serves its slots by now, or none
 		}
-		if strings.Contains(info, "role:master") {
+		if strings.Contains(info.Text, "role:master") {
 			all = append(all, n)
 		}
 	}
 	if len(all) == 0 {
-		return nil, serverError(last)
+		return nil, last
 	}
 	return all, nil
-}
-
-// doNode sends a command to a node, again if it was not sent.
-func doNode(ctx context.Context, n redis.Client, build func() redis.Completed) redis.RedisResult {
-	for began := time.Now(); ; {
-		r := n.Do(withoutDeadline(ctx), build())
-		if again, _ := unsent(ctx, began, r.NonRedisError()); !again {
-			return r
-		}
-	}
 }
 
 const unsubscribeTimeout = time.Second

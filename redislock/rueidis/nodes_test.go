@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	redis "github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
 // noMasters is a cluster client that knows no node.
@@ -17,10 +19,7 @@ func (noMasters) Nodes() map[string]redis.Client { return nil }
 func TestAClusterWithoutAMasterIsAnError(t *testing.T) {
 	t.Parallel()
 	c := newClient(noMasters{}, false)
-	if out, err := c.DoMasters(t.Context(), ping); err == nil {
-		t.Errorf("DoMasters: %v", out)
-	}
-	if err := c.Scan(t.Context(), "*", func([]string) error { return nil }); err == nil {
+	if err := redisclient.Scan(t.Context(), c, "*", func(string) {}); err == nil {
 		t.Error("Scan found all keys of no node")
 	}
 }

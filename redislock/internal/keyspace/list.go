@@ -54,13 +54,10 @@ func (l Lister) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry,
 func (l Lister) names(ctx context.Context, prefix string) ([]string, error) {
 	found := map[string]struct{}{}
 	for _, pattern := range l.Patterns(prefix) {
-		err := l.Client.Scan(ctx, pattern, func(keys []string) error {
-			for _, key := range keys {
-				if name, ok := l.Keys.Name(key); ok && name != prefix {
-					found[name] = struct{}{}
-				}
+		err := redisclient.Scan(ctx, l.Client, pattern, func(key string) {
+			if name, ok := l.Keys.Name(key); ok && name != prefix {
+				found[name] = struct{}{}
 			}
-			return nil
 		})
 		if err != nil {
 			return nil, err

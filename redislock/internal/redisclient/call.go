@@ -17,6 +17,8 @@ type Call struct {
 	Args   []string
 	Merge  *Merge // how several such calls become one; nil: not at all
 
+	ReadOnly bool // the client library may repeat it, as it is configured
+
 	sendText bool // the server does not know the script
 }
 

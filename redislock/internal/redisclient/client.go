@@ -28,12 +28,9 @@ type Client interface {
 	// uses at the same time, to the node of the first call.
 	Pipeline(ctx context.Context, calls []Call) ([]Answer, error)
 
-	// DoMasters sends one call to every node that accepts writes.
-	DoMasters(ctx context.Context, c Call) ([]Answer, error)
-
-	// Scan calls page with the keys that match a pattern, on every node that accepts
-	// writes. It may report a key twice.
-	Scan(ctx context.Context, pattern string, page func(keys []string) error) error
+	// EachMaster calls f for every node that accepts writes, one at a time; do sends a
+	// call to that node. It returns an error of f, or why the nodes are not known.
+	EachMaster(ctx context.Context, f func(do Send) error) error
 
 	// Subscribe subscribes to a channel, in a cluster to a sharded one, and calls
 	// received for every message until ctx or the subscription ends; it returns why.
@@ -47,6 +44,9 @@ type Client interface {
 	// Close ends the client's goroutines and waits for them.
 	Close() error
 }
+
+// A Send sends one call to one node.
+type Send func(Call) (Reply, error)
 
 // A Reply is a reply of Redis, as far as pawl's calls need it.
 type Reply struct {

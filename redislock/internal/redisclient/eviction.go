@@ -114,26 +114,21 @@ func (e *EvictionCheck) check(ctx context.Context, age time.Duration) error {
 }
 
 // read asks all masters. A server that does not permit INFO is trusted.
-func (e *EvictionCheck) read(ctx context.Context) (*evicting, error) {
-	answers, err := e.c.DoMasters(ctx, Call{Name: "INFO", Args: []string{"memory"}})
-	if err != nil {
-		return nil, Wrap(err)
-	}
-	for _, a := range answers {
-		if Code(a.Err) == "NOPERM" {
-			continue
+func (e *EvictionCheck) read(ctx context.Context) (refusal *evicting, err error) {
+	err = e.c.EachMaster(ctx, func(do Send) error {
+		r, err := do(Call{Name: "INFO", Args: []string{"memory"}})
+		if Code(err) == "NOPERM" {
+			return nil
 		}
-		if a.Err != nil {
-			return nil, Wrap(a.Err)
+		policy, limit := InfoField(r.Text, "maxmemory_policy"), InfoField(r.Text, "maxmemory")
+		if err != nil || e.allowed || policy == "" || policy == "noeviction" || limit == "0" {
+			return err
 		}
-		policy, limit := InfoField(a.Text, "maxmemory_policy"), InfoField(a.Text, "maxmemory")
-		if e.allowed || policy == "" || policy == "noeviction" || limit == "0" {
-			continue
-		}
-		refusal := evicting(fmt.Sprintf("redislock: the server may evict locks (maxmemory-policy is %s): set it to noeviction, or accept that (WithEvictionAllowed, ?allow-eviction=yes)", policy))
-		return &refusal, nil
-	}
-	return nil, nil
+		text := evicting(fmt.Sprintf("redislock: the server may evict locks (maxmemory-policy is %s): set it to noeviction, or accept that (WithEvictionAllowed, ?allow-eviction=yes)", policy))
+		refusal = &text
+		return nil
+	})
+	return refusal, Wrap(err)
 }
 
 // InfoField returns the value of a line "name:value" of INFO.

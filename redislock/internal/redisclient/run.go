@@ -2,6 +2,7 @@ package redisclient
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 )
@@ -62,6 +63,31 @@ func RunAndWait(ctx context.Context, c Client, call Call, replicas int, within t
 		return Reply{}, 0, out[0].Err
 	}
 	return out[0].Reply, int(out[1].Int), out[1].Err
+}
+
+// scanCount is the number of keys that the server looks at in one step.
+const scanCount = "2000"
+
+// Scan calls found with each key that matches a pattern, on every node that accepts
+// writes. It may report a key twice.
+func Scan(ctx context.Context, c Client, pattern string, found func(key string)) error {
+	return c.EachMaster(ctx, func(do Send) error {
+		for cursor := "0"; ; {
+			r, err := do(Call{Name: "SCAN", Args: []string{cursor, "MATCH", pattern, "COUNT", scanCount}, ReadOnly: true})
+			if err != nil {
+				return err
+			}
+			if len(r.Array) != 2 {
+				return errors.New("redislock: SCAN replied something unexpected")
+			}
+			for _, key := range r.Array[1].Array {
+				found(key.Text)
+			}
+			if cursor = r.Array[0].Text; cursor == "0" {
+				return nil
+			}
+		}
+	})
 }
 
 // FollowMove sends a pipeline to the node that a cluster client believes to serve its

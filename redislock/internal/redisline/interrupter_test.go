@@ -154,8 +154,8 @@ func (c *interrupter) DoMany(ctx context.Context, calls []redisclient.Call, out 
 	}
 }
 
-func (c *interrupter) DoMasters(context.Context, redisclient.Call) ([]redisclient.Answer, error) {
-	return nil, nil
+func (c *interrupter) EachMaster(context.Context, func(redisclient.Send) error) error {
+	return nil
 }
 func (c *interrupter) Clustered() bool { return false }
 func (c *interrupter) Close() error    { return nil }
