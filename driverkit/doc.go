@@ -68,7 +68,7 @@
 // the session. Which engine uses what:
 //
 //	memory    Claims, Await, Watchers, Sessions
-//	Redis     Claims, Await, Subscriptions, Sessions, Recheck, Pool, ReadURL, Signal
+//	Redis     Claims, Await, Subscriptions, Sessions, Recheck, Pool, ReadURL, Watchers
 //	SQL       Claims, Await, Waiters, Watchers, Sessions, Recheck, Now, ReadURL
 //	etcd      Sessions, ReadURL, Pause, Signal: a waiter's state is its watches
 //	ZooKeeper Sessions, Pool, Now, ReadURL: the same

@@ -20,92 +20,91 @@ const (
 
 // watches are the names that are watched through one engine.
 type watches struct {
-	store *store
-	start func(task func(context.Context)) error // starts a goroutine of the engine's
+	store    *store
+	start    func(task func(context.Context)) error // starts a goroutine of the engine's
+	watchers driverkit.Watchers
 
-	mu     sync.RWMutex // guards what follows
+	mu     sync.Mutex // guards what follows; taken under the mutex of watchers
 	byName map[string]*watch
 }
 
 // A watch is one watched name. Its goroutine ends with the last watcher, or with the
 // engine.
 type watch struct {
-	name     string
-	watchers map[chan struct{}]struct{} // guarded by watches.mu
-	ready    chan struct{}              // closed once the line publishes departures
-	ended    chan struct{}              // closed by the goroutine at its end
-	refused  error                      // why the line publishes nothing; written before ended is closed
-	stop     context.CancelFunc
+	ready   chan struct{} // closed once the line publishes departures
+	ended   chan struct{} // closed by the goroutine at its end
+	refused error         // why the line publishes nothing; written before ended is closed
+	stop    context.CancelFunc
 }
 
 var errClosed = errors.New("redislock: engine is closed")
 
 func newWatches(s *store, start func(func(context.Context)) error) *watches {
-	return &watches{store: s, start: start, byName: map[string]*watch{}}
+	ws := &watches{store: s, start: start, byName: map[string]*watch{}}
+	ws.watchers.First, ws.watchers.Last = ws.begin, ws.end
+	return ws
 }
 
 // watch returns a channel that receives after departures from name, and is closed when
 // ctx ends.
-func (ws *watches) watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	out := make(chan struct{}, 1) // closed by remove, under mu
-	w, err := ws.add(name, out)
-	if err != nil {
-		return nil, err
+func (ws *watches) watch(ctx context.Context, name string) (_ <-chan struct{}, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() {
+		if err != nil {
+			cancel() // ends the watcher
+		}
+	}()
+	out := ws.watchers.Watch(ctx, name, 0)
+	w := ws.find(name)
+	if w == nil { // the watcher has ended with ctx
+		return nil, ctx.Err()
 	}
 	select {
 	case <-w.ready:
+		return out, nil
 	case <-w.ended:
-		ws.remove(w, out)
 		return nil, cmp.Or(w.refused, errClosed)
 	case <-ctx.Done():
-		ws.remove(w, out)
 		return nil, ctx.Err()
 	}
-	context.AfterFunc(ctx, func() { ws.remove(w, out) })
-	return out, nil
 }
 
-func (ws *watches) add(name string, out chan struct{}) (*watch, error) {
+func (ws *watches) find(name string) *watch {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w := ws.byName[name]
-	if w == nil {
-		w = &watch{name: name, watchers: map[chan struct{}]struct{}{}, ready: make(chan struct{}), ended: make(chan struct{})}
-		var ctx context.Context
-		ctx, w.stop = context.WithCancel(context.Background())
-		err := ws.start(func(engine context.Context) {
-			defer close(w.ended)
-			defer context.AfterFunc(engine, w.stop)()
-			ws.run(ctx, w)
-		})
-		if err != nil {
-			w.stop()
-			return nil, err
-		}
-		ws.byName[name] = w
-	}
-	w.watchers[out] = struct{}{}
-	return w, nil
+	return ws.byName[name]
 }
 
-func (ws *watches) remove(w *watch, out chan struct{}) {
+// begin starts the watch of a name that has its first watcher.
+func (ws *watches) begin(name string) {
+	w := &watch{ready: make(chan struct{}), ended: make(chan struct{})}
+	var ctx context.Context
+	ctx, w.stop = context.WithCancel(context.Background())
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	delete(w.watchers, out)
-	close(out)
-	if len(w.watchers) > 0 {
-		return
+	ws.byName[name] = w
+	err := ws.start(func(engine context.Context) {
+		defer close(w.ended)
+		defer context.AfterFunc(engine, w.stop)()
+		ws.run(ctx, name, w)
+	})
+	if err != nil {
+		close(w.ended)
 	}
-	w.stop()
-	if ws.byName[w.name] == w {
-		delete(ws.byName, w.name)
-	}
+}
+
+// end ends the watch of a name that has no watcher any more.
+func (ws *watches) end(name string) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.byName[name].stop()
+	delete(ws.byName, name)
 }
 
 // run keeps a name watched until ctx ends. It renews the request whenever the
 // subscription is established, since messages may have been missed before.
-func (ws *watches) run(ctx context.Context, w *watch) {
-	sub := ws.store.subscriptions.Open(ws.store.Keys.Departures(w.name), func(string) { ws.notify(w.name) })
+func (ws *watches) run(ctx context.Context, name string, w *watch) {
+	sub := ws.store.subscriptions.Open(ws.store.Keys.Departures(name), func(string) { ws.watchers.Notify(name) })
 	if sub == nil {
 		return
 	}
@@ -119,7 +118,7 @@ func (ws *watches) run(ctx context.Context, w *watch) {
 		}
 		pause := watchRenew
 		if generation != 0 {
-			seen, until, next, err := ws.store.watchOnce(ctx, w.name)
+			seen, until, next, err := ws.store.watchOnce(ctx, name)
 			switch {
 			case err != nil:
 				pause = watchRenew / 10
@@ -128,7 +127,7 @@ func (ws *watches) run(ctx context.Context, w *watch) {
 				close(w.ready)
 			case seen != last:
 				last = seen
-				ws.notify(w.name)
+				ws.watchers.Notify(name)
 			}
 			if err == nil {
 				end, pause = until, min(pause, next)
@@ -142,21 +141,7 @@ func (ws *watches) run(ctx context.Context, w *watch) {
 		}
 		timer.Stop()
 	}
-	ws.store.endWatch(w.name, end)
-}
-
-// notify wakes the present watchers of name. The subscription may have been made for
-// earlier ones.
-func (ws *watches) notify(name string) {
-	ws.mu.RLock()
-	defer ws.mu.RUnlock()
-	w := ws.byName[name]
-	if w == nil {
-		return
-	}
-	for out := range w.watchers {
-		driverkit.Signal(out)
-	}
+	ws.store.endWatch(name, end)
 }
 
 // watchOnce has departures from name published for another while. It returns what
