@@ -74,16 +74,12 @@ type Engine interface {
 func New(c redisclient.Client, o Options) Engine {
 	var id [12]byte
 	_, _ = rand.Read(id[:]) // never fails
-	keys := keyspace.New(o.Prefix, hex.EncodeToString(id[:]), c.Clustered())
-	bad := o.Check(c.Clustered())
+	lister := keyspace.Lister{Client: c, Keys: keyspace.New(o.Prefix, hex.EncodeToString(id[:]), c.Clustered()), Refuse: o.Check(c.Clustered())}
 	eviction := redisclient.NewEvictionCheck(c, o.EvictionAllowed, o.EvictionRecheck)
 	if o.WithoutScripts {
-		return scriptless.New(scriptless.Config{Client: c, Keys: keys, Eviction: eviction, BadOption: bad})
+		return scriptless.New(scriptless.Config{Lister: lister, Eviction: eviction})
 	}
-	return redisline.New(redisline.Config{
-		Client: c, Keys: keys, Eviction: eviction, BadOption: bad,
-		Replicas: o.Replicas, ReplicaTimeout: o.ReplicaTimeout,
-	})
+	return redisline.New(redisline.Config{Lister: lister, Eviction: eviction, Replicas: o.Replicas, ReplicaTimeout: o.ReplicaTimeout})
 }
 
 // Open is [New] after the server was asked whether it may evict keys and, if probe is

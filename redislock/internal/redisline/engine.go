@@ -20,11 +20,9 @@ import (
 
 // Config is what an engine is made from.
 type Config struct {
-	Client    redisclient.Client
-	Keys      keyspace.Space
-	Eviction  *redisclient.EvictionCheck
-	BadOption error // what every call answers, if it is not nil
+	keyspace.Lister // without Patterns and Read, which New sets
 
+	Eviction       *redisclient.EvictionCheck
 	Replicas       int           // that must confirm a grant; 0: none
 	ReplicaTimeout time.Duration // within which they must
 }
@@ -60,9 +58,6 @@ func (e *Engine) Features() driver.Features {
 // Open starts a session. It writes nothing: the server knows a session by its claims.
 // The first one reads the server's eviction policy.
 func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	if err := e.Ready(ctx); err != nil {
 		return nil, err
 	}
@@ -98,9 +93,6 @@ func (e *Engine) notify(message string) {
 // expiry or the release by another client of the plain recipe, are found at the expiry
 // or within three seconds.
 func (e *Engine) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	if err := e.Ready(ctx); err != nil {
 		return nil, err
 	}

@@ -3,28 +3,13 @@ package redisline
 import (
 	"cmp"
 	"context"
-	"iter"
 	"strconv"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock/internal/keyspace"
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
-func (s *store) lister() keyspace.Lister {
-	return keyspace.Lister{Client: s.Client, Keys: s.Keys, Refuse: s.BadOption, Patterns: s.Keys.Patterns, Read: s.listNames}
-}
-
-// List yields the claims on names that begin with prefix, as [keyspace.Lister] does.
-func (s *store) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
-	return s.lister().List(ctx, prefix)
-}
-
-// Line returns the claims of one name.
-func (s *store) Line(ctx context.Context, name string) ([]driver.Entry, error) {
-	return s.lister().Line(ctx, name)
-}
-
+// listNames reads the lines of names, for [keyspace.Lister].
 func (s *store) listNames(ctx context.Context, names []string, yield func(driver.Entry, error) bool) bool {
 	calls := make([]redisclient.Call, len(names))
 	for i, name := range names {
@@ -52,7 +37,7 @@ func (s *store) listNames(ctx context.Context, names []string, yield func(driver
 // Evict breaks exactly the claim that x shows and lets in the claims that fit then.
 // A hold of another client is broken if its value is unchanged.
 func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
-	if err := cmp.Or(ctx.Err(), e.BadOption); err != nil {
+	if err := cmp.Or(ctx.Err(), e.Refuse); err != nil {
 		return err
 	}
 	args := []string{"", x.ID}

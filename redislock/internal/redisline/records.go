@@ -14,7 +14,7 @@ import (
 
 // Load returns a record's value and version.
 func (e *Engine) Load(ctx context.Context, key string) ([]byte, uint64, error) {
-	if err := cmp.Or(ctx.Err(), e.BadOption); err != nil {
+	if err := cmp.Or(ctx.Err(), e.Refuse); err != nil {
 		return nil, 0, err
 	}
 	k := e.Keys.Record(key)
@@ -37,7 +37,7 @@ func (e *Engine) Load(ctx context.Context, key string) ([]byte, uint64, error) {
 // replicas returns when they have it; if too few confirm, the error leaves open which
 // version stands, as it does when there was no answer.
 func (e *Engine) Store(ctx context.Context, key string, value []byte, ifVersion uint64, keep time.Duration) (uint64, error) {
-	if err := cmp.Or(ctx.Err(), e.BadOption); err != nil {
+	if err := cmp.Or(ctx.Err(), e.Refuse); err != nil {
 		return 0, err
 	}
 	if len(value) > driver.MaxRecord {

@@ -38,7 +38,8 @@ type run struct {
 // newRunOn returns a run without claims, on a client.
 func newRunOn(f *fixture, c redisclient.Client, prefix string) *run {
 	return &run{t: f.t, own: f.own, prefix: prefix, target: -1, renewed: time.Now(), e: redisline.New(redisline.Config{
-		Client: c, Keys: keyspace.New(prefix, "engine", false), Eviction: redisclient.NewEvictionCheck(c, true, 0),
+		Lister:   keyspace.Lister{Client: c, Keys: keyspace.New(prefix, "engine", false)},
+		Eviction: redisclient.NewEvictionCheck(c, true, 0),
 	})}
 }
 

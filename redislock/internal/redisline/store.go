@@ -1,6 +1,7 @@
 package redisline
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/pawl-go/pawl/driverkit"
@@ -15,13 +16,15 @@ type store struct {
 }
 
 func newStore(c Config, notify func(string)) *store {
-	return &store{Config: c, subscriptions: driverkit.NewSubscriptions(redisclient.Listen(c.Client)), notify: notify}
+	s := &store{Config: c, subscriptions: driverkit.NewSubscriptions(redisclient.Listen(c.Client)), notify: notify}
+	s.Patterns, s.Read = s.Keys.Patterns, s.listNames
+	return s
 }
 
 // Ready returns why nothing can be granted.
 func (s *store) Ready(ctx context.Context) error {
-	if s.BadOption != nil {
-		return s.BadOption
+	if err := cmp.Or(ctx.Err(), s.Refuse); err != nil {
+		return err
 	}
 	return s.Eviction.Err(ctx)
 }

@@ -5,7 +5,6 @@ package scriptless
 
 import (
 	"context"
-	"iter"
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
@@ -16,10 +15,9 @@ import (
 
 // Config is what an engine is made from.
 type Config struct {
-	Client    redisclient.Client
-	Keys      keyspace.Space
-	Eviction  *redisclient.EvictionCheck
-	BadOption error // what every call answers, if it is not nil
+	keyspace.Lister // without Patterns and Read, which New sets
+
+	Eviction *redisclient.EvictionCheck
 }
 
 // Engine keeps holds without scripts. It is safe for concurrent use.
@@ -31,10 +29,10 @@ type Engine struct {
 
 // New returns an engine. It asks nothing of the server yet.
 func New(c Config) *Engine {
-	return &Engine{
-		store:    &store{Config: c, probing: make(chan struct{}, 1)},
-		sessions: driverkit.NewSessions[*session]("redislock"),
-	}
+	s := &store{Config: c, probing: make(chan struct{}, 1)}
+	s.Patterns = func(prefix string) []string { return []string{s.Keys.HoldPattern(prefix)} }
+	s.Read = s.listNames
+	return &Engine{store: s, sessions: driverkit.NewSessions[*session]("redislock")}
 }
 
 // Features reports that the plain recipe has holds and nothing else.
@@ -58,21 +56,6 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 func (e *Engine) Ready(ctx context.Context) error {
 	_, err := e.ready(ctx)
 	return err
-}
-
-func (e *Engine) lister() keyspace.Lister {
-	holds := func(prefix string) []string { return []string{e.Keys.HoldPattern(prefix)} }
-	return keyspace.Lister{Client: e.Client, Keys: e.Keys, Refuse: e.BadOption, Patterns: holds, Read: e.listNames}
-}
-
-// List yields the holds on names that begin with prefix, as [keyspace.Lister] does.
-func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
-	return e.lister().List(ctx, prefix)
-}
-
-// Line returns the hold of one name.
-func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) {
-	return e.lister().Line(ctx, name)
 }
 
 // Evict breaks exactly the hold that x shows.

@@ -19,7 +19,7 @@ type store struct {
 
 // ready returns the server's commands, or why nothing can be granted.
 func (s *store) ready(ctx context.Context) (*compareCommands, error) {
-	if err := cmp.Or(ctx.Err(), s.BadOption); err != nil {
+	if err := cmp.Or(ctx.Err(), s.Refuse); err != nil {
 		return nil, err
 	}
 	select {
@@ -39,6 +39,7 @@ func (s *store) ready(ctx context.Context) (*compareCommands, error) {
 	return found, err
 }
 
+// listNames reads the holds of names, for [keyspace.Lister].
 func (s *store) listNames(ctx context.Context, names []string, yield func(driver.Entry, error) bool) bool {
 	calls := make([]redisclient.Call, 0, 2*len(names))
 	for _, name := range names {
