@@ -52,7 +52,7 @@ var rows = map[string]row{
 	"redislock/rueidis": {ours: "redislock redislock/internal/redisengine redislock/internal/redisclient driver driverkit", engine: true},
 
 	// The client's package knows no claims; the lines above it know no socket.
-	"redislock/internal/redisclient": {ours: "driver driverkit", stdOnly: true, engine: true},
+	"redislock/internal/redisclient": {ours: "driver", stdOnly: true, engine: true},
 	"redislock/internal/keyspace":    {ours: "redislock/internal/redisclient driver", stdOnly: true, engine: true},
 	"redislock/internal/redisline":   {ours: "redislock/internal/redisclient redislock/internal/keyspace driver driverkit", stdOnly: true, engine: true},
 	"redislock/internal/scriptless":  {ours: "redislock/internal/redisclient redislock/internal/keyspace driver driverkit", stdOnly: true, engine: true},

@@ -17,6 +17,10 @@ const closeLimit = 2 * time.Second
 
 // Sessions are the open sessions of an engine and the goroutines that it has started.
 type Sessions[S session] struct {
+	// AtClose is called once, by Close, when the sessions and the goroutines have ended. It
+	// may be nil, and is set before the first use.
+	AtClose func() error
+
 	errClosed error
 	begun     context.Context // ends when Close has ended the sessions
 	finish    context.CancelFunc
@@ -108,7 +112,7 @@ func (r *Sessions[S]) Go(task func(ctx context.Context)) error {
 }
 
 // Close closes the sessions that are still open, ends the goroutines that Go has started
-// and waits for them. The errors of the sessions are reported once: later calls wait
+// and waits for them, and calls AtClose. The errors are reported once: later calls wait
 // for the first and return nil.
 func (r *Sessions[S]) Close() error {
 	r.mu.Lock()
@@ -133,5 +137,8 @@ func (r *Sessions[S]) Close() error {
 	r.finish()
 	r.mu.Unlock()
 	r.tasks.Wait()
+	if r.AtClose != nil {
+		errs = append(errs, r.AtClose())
+	}
 	return driver.Join(errs...)
 }

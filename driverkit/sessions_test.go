@@ -52,11 +52,17 @@ func TestCloseEndsSessionsAndReportsAnErrorOnce(t *testing.T) {
 		if _, ok := r.Find("left"); ok {
 			t.Error("found one that was removed")
 		}
-		ended := false
+		ended, last := false, errors.New("at close")
 		if err := r.Go(func(ctx context.Context) { <-ctx.Done(); ended = true }); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Close(); !errors.Is(err, fault) || !ended {
+		r.AtClose = func() error {
+			if !ended || bad.closed == 0 {
+				t.Error("AtClose is called before the sessions and goroutines have ended")
+			}
+			return last
+		}
+		if err := r.Close(); !errors.Is(err, fault) || !errors.Is(err, last) || !ended {
 			t.Errorf("Close: %v, the goroutine has ended: %v", err, ended)
 		}
 		if err := r.Close(); err != nil {

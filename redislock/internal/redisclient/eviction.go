@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -27,12 +26,6 @@ type EvictionCheck struct {
 	known    atomic.Bool              // it was read once
 	refusal  atomic.Pointer[evicting] // nil: keys are not evicted
 	checked  atomic.Int64             // when it was last read, unix ns
-
-	running context.Context // ends when Close begins
-	stop    context.CancelFunc
-	tasks   sync.WaitGroup // checks in the background; Close waits for them
-	mu      sync.Mutex     // guards closed
-	closed  bool
 }
 
 // evicting is the error of a server that may evict keys.
@@ -46,9 +39,7 @@ func NewEvictionCheck(c Client, allowed bool, every time.Duration) *EvictionChec
 	if every == 0 {
 		every = evictionRecheck
 	}
-	e := &EvictionCheck{c: c, allowed: allowed, every: every, checking: make(chan struct{}, 1)}
-	e.running, e.stop = context.WithCancel(context.Background())
-	return e
+	return &EvictionCheck{c: c, allowed: allowed, every: every, checking: make(chan struct{}, 1)}
 }
 
 // Err returns why nothing may be granted. It asks the server only if the policy is not
@@ -63,31 +54,18 @@ func (e *EvictionCheck) Err(ctx context.Context) error {
 	return nil
 }
 
-// Refresh reads the policy in the background if that is due.
-func (e *EvictionCheck) Refresh() {
+// Refresh reads the policy in the background if that is due. start starts a goroutine of
+// the engine's, unless that is closed.
+func (e *EvictionCheck) Refresh(start func(task func(context.Context)) error) {
 	if e.allowed || time.Since(time.Unix(0, e.checked.Load())) < e.every {
 		return
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return
-	}
 	e.checked.Store(time.Now().UnixNano())
-	e.tasks.Go(func() { // ends by evictionTimeout, or with running; Close waits for it
-		ctx, cancel := context.WithTimeout(e.running, evictionTimeout)
+	_ = start(func(ctx context.Context) { // ends by evictionTimeout, or with the engine
+		ctx, cancel := context.WithTimeout(ctx, evictionTimeout)
 		defer cancel()
 		_ = e.check(ctx, 0) // without an answer, the last one stands
 	})
-}
-
-// Close ends the checks in the background and waits for them.
-func (e *EvictionCheck) Close() {
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
-	e.stop()
-	e.tasks.Wait()
 }
 
 // check reads the policy unless it was read less than age ago.

@@ -18,7 +18,7 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
-	s.store.Eviction.Refresh()
+	s.store.Eviction.Refresh(s.store.sessions.Go)
 	if len(live) == 0 {
 		if err := s.checkVotes(ctx); err != nil {
 			return err

@@ -9,7 +9,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -30,9 +29,7 @@ type Config struct {
 // Engine keeps lines of claims in Redis. It is safe for concurrent use.
 type Engine struct {
 	*store
-	sessions *driverkit.Sessions[*session]
-	watches  *watches
-	closing  sync.Once
+	watches *watches
 }
 
 var (
@@ -43,9 +40,15 @@ var (
 
 // New returns an engine. It asks nothing of the server yet.
 func New(c Config) *Engine {
-	e := &Engine{sessions: driverkit.NewSessions[*session]("redislock")}
-	e.store = newStore(c, e.notify)
-	e.watches = newWatches(e.store, e.sessions.Go)
+	s := &store{Config: c, sessions: driverkit.NewSessions[*session]("redislock")}
+	e := &Engine{store: s, watches: newWatches(s)}
+	s.notify = e.notify
+	s.subscriptions = driverkit.NewSubscriptions(s.listen)
+	s.sessions.AtClose = func() error {
+		s.subscriptions.Close()
+		return s.Client.Close()
+	}
+	s.Patterns, s.Read = s.Keys.Patterns, s.listNames
 	return e
 }
 
@@ -62,7 +65,6 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 		return nil, err
 	}
 	s := newSession(e.store, o)
-	s.ended = func() { e.sessions.Remove(s.id, s) }
 	if err := e.sessions.Add(s.id, s); err != nil {
 		return nil, err
 	}
@@ -112,12 +114,4 @@ func (e *Engine) RunID(ctx context.Context) (string, error) {
 // Close ends the open sessions with their claims, and the engine's goroutines. If the
 // server does not answer in time, the claims stay until they expire. The user's
 // client stays open.
-func (e *Engine) Close() error {
-	err := e.sessions.Close()
-	e.closing.Do(func() {
-		e.Eviction.Close()
-		e.subscriptions.Close()
-		err = driver.Join(err, e.Client.Close())
-	})
-	return err
-}
+func (e *Engine) Close() error { return e.sessions.Close() }

@@ -22,7 +22,6 @@ type session struct {
 	millis string // ttl, as an argument
 	part   string // what all holds of the session have in common
 	claims *driverkit.Claims[claimState]
-	ended  func() // called by Close
 
 	mu         sync.Mutex  // guards what follows
 	args       argCache    // of the claim that was entered last
@@ -112,6 +111,6 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 // Close ends the session's claims.
 func (s *session) Close(ctx context.Context) error {
 	left := s.claims.Close()
-	s.ended()
+	s.store.sessions.Remove(s.id, s)
 	return s.leaveAll(ctx, left)
 }

@@ -11,14 +11,19 @@ import (
 // store is the part of an engine that its sessions share.
 type store struct {
 	Config
+	sessions      *driverkit.Sessions[*session]
 	subscriptions *driverkit.Subscriptions
 	notify        func(message string) // called with every message for the engine's claims
 }
 
-func newStore(c Config, notify func(string)) *store {
-	s := &store{Config: c, subscriptions: driverkit.NewSubscriptions(redisclient.Listen(c.Client)), notify: notify}
-	s.Patterns, s.Read = s.Keys.Patterns, s.listNames
-	return s
+// listen receives the messages of a channel. A refusal by the server that is not temporary
+// is marked: the subscription will not come up.
+func (s *store) listen(ctx context.Context, channel string, up func(), message func(string)) error {
+	err := s.Client.Subscribe(ctx, channel, up, message)
+	if redisclient.Code(err) != "" && !redisclient.Temporary(err) {
+		return driverkit.Refused(redisclient.Wrap(err))
+	}
+	return err
 }
 
 // Ready returns why nothing can be granted.

@@ -21,7 +21,6 @@ const (
 // watches are the names that are watched through one engine.
 type watches struct {
 	store    *store
-	start    func(task func(context.Context)) error // starts a goroutine of the engine's
 	watchers driverkit.Watchers
 
 	mu     sync.Mutex // guards what follows; taken under the mutex of watchers
@@ -39,8 +38,8 @@ type watch struct {
 
 var errClosed = errors.New("redislock: engine is closed")
 
-func newWatches(s *store, start func(func(context.Context)) error) *watches {
-	ws := &watches{store: s, start: start, byName: map[string]*watch{}}
+func newWatches(s *store) *watches {
+	ws := &watches{store: s, byName: map[string]*watch{}}
 	ws.watchers.First, ws.watchers.Last = ws.begin, ws.end
 	return ws
 }
@@ -83,7 +82,7 @@ func (ws *watches) begin(name string) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.byName[name] = w
-	err := ws.start(func(engine context.Context) {
+	err := ws.store.sessions.Go(func(engine context.Context) {
 		defer close(w.ended)
 		defer context.AfterFunc(engine, w.stop)()
 		ws.run(ctx, name, w)

@@ -5,7 +5,6 @@ package scriptless
 
 import (
 	"context"
-	"sync"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
@@ -23,16 +22,15 @@ type Config struct {
 // Engine keeps holds without scripts. It is safe for concurrent use.
 type Engine struct {
 	*store
-	sessions *driverkit.Sessions[*session]
-	closing  sync.Once
 }
 
 // New returns an engine. It asks nothing of the server yet.
 func New(c Config) *Engine {
-	s := &store{Config: c, probing: make(chan struct{}, 1)}
+	s := &store{Config: c, sessions: driverkit.NewSessions[*session]("redislock")}
+	s.sessions.AtClose = c.Client.Close
 	s.Patterns = func(prefix string) []string { return []string{s.Keys.HoldPattern(prefix)} }
 	s.Read = s.listNames
-	return &Engine{store: s, sessions: driverkit.NewSessions[*session]("redislock")}
+	return &Engine{store: s}
 }
 
 // Features reports that the plain recipe has holds and nothing else.
@@ -40,28 +38,19 @@ func (e *Engine) Features() driver.Features { return driver.Features{} }
 
 // Open starts a session. The first one finds out which commands the server has.
 func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
-	commands, err := e.ready(ctx)
-	if err != nil {
+	if err := e.Ready(ctx); err != nil {
 		return nil, err
 	}
-	s := newSession(e.store, commands, o)
-	s.ended = func() { e.sessions.Remove(o.ID, s) }
-	if err := e.sessions.Add(o.ID, s); err != nil {
+	s := newSession(e.store, o)
+	if err := e.sessions.Add(s.id, s); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// Ready returns why nothing can be granted.
-func (e *Engine) Ready(ctx context.Context) error {
-	_, err := e.ready(ctx)
-	return err
-}
-
 // Evict breaks exactly the hold that x shows.
 func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
-	commands, err := e.ready(ctx)
-	if err != nil {
+	if err := e.Ready(ctx); err != nil {
 		return err
 	}
 	key := e.Keys.Hold(x.Name)
@@ -75,15 +64,8 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	if h := keyspace.ParseHold(x.Name, r.Text, 0); h.ID != x.ID || h.Try != x.Try || h.Fence != x.Fence || h.Foreign != x.Foreign || !x.Held {
 		return driver.ErrGone
 	}
-	return e.remove(ctx, commands, key, r.Text)
+	return e.remove(ctx, key, r.Text)
 }
 
 // Close ends the open sessions with their holds.
-func (e *Engine) Close() error {
-	err := e.sessions.Close()
-	e.closing.Do(func() {
-		e.Eviction.Close()
-		err = driver.Join(err, e.Client.Close())
-	})
-	return err
-}
+func (e *Engine) Close() error { return e.sessions.Close() }

@@ -19,17 +19,16 @@ const (
 
 // session is one client's holds.
 type session struct {
-	store    *store
-	commands *compareCommands
-	ttl      time.Duration
-	millis   string // ttl, as an argument
-	part     string // what all holds of the session have in common
-	claims   *driverkit.Claims[struct{}]
-	ended    func() // called by Close
+	store  *store
+	id     string
+	ttl    time.Duration
+	millis string // ttl, as an argument
+	part   string // what all holds of the session have in common
+	claims *driverkit.Claims[struct{}]
 }
 
-func newSession(st *store, commands *compareCommands, o driver.SessionOptions) *session {
-	s := &session{store: st, commands: commands, claims: driverkit.NewClaims[struct{}]()}
+func newSession(st *store, o driver.SessionOptions) *session {
+	s := &session{store: st, id: o.ID, claims: driverkit.NewClaims[struct{}]()}
 	s.ttl, s.millis = redisclient.Expiry(o.TTL)
 	s.part = keyspace.SessionPart(o.ID, s.millis)
 	return s
@@ -85,7 +84,7 @@ func (s *session) enter(ctx context.Context, c *driver.Claim) (driver.Standing, 
 			return driver.Standing{Gone: true}, nil
 		}
 		// A repeated Enter prolongs as the first did; a lower Try is replaced.
-		r, err = s.store.Client.Do(ctx, s.commands.renew(key, r.Text, mine, s.millis))
+		r, err = s.store.Client.Do(ctx, s.store.commands.Load().renew(key, r.Text, mine, s.millis))
 		if err != nil {
 			return driver.Standing{}, redisclient.Wrap(err)
 		}
@@ -120,11 +119,11 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
-	s.store.Eviction.Refresh()
+	s.store.Eviction.Refresh(s.store.sessions.Go)
 	calls := make([]redisclient.Call, len(live))
 	for i := range live {
 		value := s.value(&live[i])
-		calls[i] = s.commands.renew(s.store.Keys.Hold(live[i].Name), value, value, s.millis)
+		calls[i] = s.store.commands.Load().renew(s.store.Keys.Hold(live[i].Name), value, value, s.millis)
 	}
 	for from := 0; from < len(live) && ctx.Err() == nil; from += chunk {
 		to := min(from+chunk, len(live))
@@ -164,7 +163,7 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 // Close deletes the session's holds.
 func (s *session) Close(ctx context.Context) (failed error) {
 	left := s.claims.Close()
-	s.ended()
+	s.store.sessions.Remove(s.id, s)
 	for _, c := range left {
 		if err := s.leave(ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
 			failed = err
@@ -178,7 +177,7 @@ func (s *session) Close(ctx context.Context) (failed error) {
 
 func (s *session) leave(ctx context.Context, c driver.Claim) error {
 	key := s.store.Keys.Hold(c.Name)
-	err := s.store.remove(ctx, s.commands, key, s.value(&c))
+	err := s.store.remove(ctx, key, s.value(&c))
 	if errors.Is(err, driver.ErrGone) {
 		err = s.leaveLower(ctx, key, &c)
 	}
@@ -196,7 +195,7 @@ func (s *session) leaveLower(ctx context.Context, key string, c *driver.Claim) e
 	if x := keyspace.ParseHold(c.Name, r.Text, 0); r.Null || x.ID != c.ID || x.Try > c.Try {
 		return driver.ErrGone
 	}
-	return s.store.remove(ctx, s.commands, key, r.Text)
+	return s.store.remove(ctx, key, r.Text)
 }
 
 // value returns the value of a claim's hold. Its token is 0: there are none.

@@ -3,9 +3,11 @@ package scriptless
 import (
 	"cmp"
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/redislock/internal/keyspace"
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
@@ -13,30 +15,24 @@ import (
 // store is the part of an engine that its sessions share.
 type store struct {
 	Config
-	probing  chan struct{}    // buffered by one: has room while the server is not being probed
-	commands *compareCommands // nil until probed; belongs to the caller that probes
+	sessions *driverkit.Sessions[*session]
+	commands atomic.Pointer[compareCommands] // nil until the server was probed, which Open waits for
 }
 
-// ready returns the server's commands, or why nothing can be granted.
-func (s *store) ready(ctx context.Context) (*compareCommands, error) {
+// Ready returns why nothing can be granted. The first call finds the server's commands.
+func (s *store) Ready(ctx context.Context) error {
 	if err := cmp.Or(ctx.Err(), s.Refuse); err != nil {
-		return nil, err
+		return err
 	}
-	select {
-	case s.probing <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-s.probing }()
-	if err := s.Eviction.Err(ctx); err != nil {
-		return nil, err
-	}
-	if s.commands != nil {
-		return s.commands, nil
+	if err := s.Eviction.Err(ctx); err != nil || s.commands.Load() != nil {
+		return err
 	}
 	found, err := probe(ctx, s.Client, s.Keys.Probe())
-	s.commands = found
-	return found, err
+	if err != nil {
+		return err
+	}
+	s.commands.Store(found)
+	return nil
 }
 
 // listNames reads the holds of names, for [keyspace.Lister].
@@ -65,8 +61,8 @@ func (s *store) listNames(ctx context.Context, names []string, yield func(driver
 }
 
 // remove deletes a key that still has a value, or returns ErrGone.
-func (s *store) remove(ctx context.Context, commands *compareCommands, key, value string) error {
-	r, err := s.Client.Do(ctx, commands.remove(key, value))
+func (s *store) remove(ctx context.Context, key, value string) error {
+	r, err := s.Client.Do(ctx, s.commands.Load().remove(key, value))
 	if err != nil {
 		return redisclient.Wrap(err)
 	}
