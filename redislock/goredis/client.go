@@ -2,11 +2,9 @@ package goredis
 
 import (
 	"context"
-	"fmt"
 
 	redis "github.com/redis/go-redis/v9"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
@@ -40,19 +38,7 @@ func (c *client) Close() error {
 	return nil
 }
 
-// supported refuses a client whose servers do not know each other.
-func (c *client) supported() error {
-	switch c.c.(type) {
-	case *redis.Client, *redis.ClusterClient:
-		return nil
-	}
-	return fmt.Errorf("goredis: a %T: %w", c.c, driver.ErrUnsupported)
-}
-
 func (c *client) Do(ctx context.Context, call redisclient.Call) (redisclient.Reply, error) {
-	if err := c.supported(); err != nil {
-		return redisclient.Reply{}, err
-	}
 	if c.batcher != nil {
 		return c.batcher.do(ctx, call)
 	}
@@ -107,12 +93,6 @@ func (c *client) pipelineOn(ctx context.Context, on pipeliner, calls []redisclie
 
 // pipeline sends calls in one pipeline and answers each.
 func (c *client) pipeline(ctx context.Context, on pipeliner, calls []redisclient.Call, out []redisclient.Answer) {
-	if err := c.supported(); err != nil {
-		for i := range out {
-			out[i].Err = err
-		}
-		return
-	}
 	p, cmds := queue(ctx, on, calls)
 	if !c.within(ctx, func() { _, _ = p.Exec(withoutDone{ctx}) }) {
 		for i := range out {

@@ -7,6 +7,8 @@
 package goredis
 
 import (
+	"fmt"
+
 	redis "github.com/redis/go-redis/v9"
 
 	"github.com/pawl-go/pawl/driver"
@@ -19,5 +21,11 @@ import (
 // another kind, such as a Ring, spreads the keys of one lock over servers that do not
 // know each other: such an engine answers driver.ErrUnsupported.
 func New(c redis.UniversalClient, opts ...redislock.Option) driver.Engine {
-	return redisengine.New(newClient(c), redisengine.Apply(opts))
+	o := redisengine.Apply(opts)
+	switch c.(type) {
+	case *redis.Client, *redis.ClusterClient:
+	default:
+		o.Refuse = fmt.Errorf("goredis: a %T: %w", c, driver.ErrUnsupported)
+	}
+	return redisengine.New(newClient(c), o)
 }

@@ -14,9 +14,6 @@ import (
 )
 
 func (c *client) EachMaster(ctx context.Context, f func(do redisclient.Send) error) error {
-	if err := c.supported(); err != nil {
-		return err
-	}
 	cluster, ok := c.c.(*redis.ClusterClient)
 	if !ok {
 		return f(c.sender(ctx, c.c))
@@ -49,9 +46,6 @@ var errMoved = errors.New("goredis: the channel's slot has moved")
 // Subscribe has a connection of its own. go-redis would subscribe again by itself on the
 // next Receive, but then the gap would not be reported.
 func (c *client) Subscribe(ctx context.Context, channel string, established func(), received func(string)) error {
-	if err := c.supported(); err != nil {
-		return err
-	}
 	var sub *redis.PubSub
 	if c.Clustered() {
 		sub = c.c.SSubscribe(ctx, channel)

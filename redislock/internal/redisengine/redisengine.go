@@ -32,6 +32,7 @@ type Options struct {
 	EvictionAllowed bool
 	WithoutScripts  bool
 	EvictionRecheck time.Duration // how often the eviction policy is read again; 0: the default
+	Refuse          error         // what every call answers, if it is not nil
 }
 
 // Apply returns the defaults with options applied.
@@ -48,7 +49,7 @@ func Apply[O ~func(*Options)](opts []O) Options {
 
 // Check returns what is wrong with options, as far as that is known without a server.
 func (o Options) Check(cluster bool) error {
-	return driver.Join(keyspace.New(o.Prefix, "", cluster).Check(), o.checkReplicas())
+	return driver.Join(o.Refuse, keyspace.New(o.Prefix, "", cluster).Check(), o.checkReplicas())
 }
 
 func (o Options) checkReplicas() error {
