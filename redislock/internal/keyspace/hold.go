@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"net/url"
@@ -64,12 +65,14 @@ func Regexp(pattern string) func() *regexp.Regexp {
 
 var holdPattern = Regexp(`(?s)^p1 ([0-9a-f]+) (\d+) (\d+) (\d+) (\S+) (\d+) (\d+) (.*)$`)
 
-// ParseHold shows the value of a hold as an entry. Since depends on the server's clock
-// and is left to the caller.
-func ParseHold(name, value string, left time.Duration) driver.Entry {
+// ParseHold shows the value of a hold as an entry. Its Since depends on the server's clock
+// and is left to the caller: since is the time at which the hold began, in microseconds
+// of that clock, 0 if that is unknown. A token is the time of arrival, which is the time
+// of the grant unless the claim had to wait.
+func ParseHold(name, value string, left time.Duration) (x driver.Entry, since int64) {
 	m := holdPattern().FindStringSubmatch(value)
 	if m == nil {
-		return foreignHold(name, value, left)
+		return foreignHold(name, value, left), 0
 	}
 	limit := int(Number(m[4]))
 	return driver.Entry{
@@ -78,21 +81,7 @@ func ParseHold(name, value string, left time.Duration) driver.Entry {
 		Held:    true,
 		Fence:   uint64(Number(m[3])),
 		Left:    max(left, 0),
-	}
-}
-
-// HeldSince returns the time at which a hold began, in microseconds of the server's
-// clock. A token is the time of arrival, which is the time of the grant unless the claim
-// had to wait.
-func HeldSince(value string) int64 {
-	m := holdPattern().FindStringSubmatch(value)
-	if m == nil {
-		return 0
-	}
-	if granted := Number(m[7]); granted != 0 {
-		return granted
-	}
-	return Number(m[3])
+	}, cmp.Or(Number(m[7]), Number(m[3]))
 }
 
 // foreignHold shows a hold of another client. Its ID is a digest of the value, by which

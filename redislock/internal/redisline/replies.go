@@ -88,7 +88,7 @@ func blocker(name string, a []redisclient.Reply) *driver.Entry {
 	if a[3].Text == "" {
 		return nil
 	}
-	x := keyspace.ParseHold(name, a[3].Text, left)
+	x, _ := keyspace.ParseHold(name, a[3].Text, left)
 	return &x
 }
 
@@ -100,9 +100,9 @@ func parseLine(name string, a []redisclient.Reply) (all []driver.Entry) {
 	}
 	value, now := a[0].Text, a[2].Text
 	if value != "" && value != keyspace.Shared {
-		x := keyspace.ParseHold(name, value, millis(a[1].Int))
+		x, since := keyspace.ParseHold(name, value, millis(a[1].Int))
 		if !x.Foreign {
-			x.Since = max(0, micros(keyspace.Number(now)-keyspace.HeldSince(value)))
+			x.Since = max(0, micros(keyspace.Number(now)-since))
 		}
 		all = append(all, x)
 	}

@@ -61,7 +61,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	if r.Null {
 		return driver.ErrGone
 	}
-	if h := keyspace.ParseHold(x.Name, r.Text, 0); h.ID != x.ID || h.Try != x.Try || h.Fence != x.Fence || h.Foreign != x.Foreign || !x.Held {
+	if h, _ := keyspace.ParseHold(x.Name, r.Text, 0); h.ID != x.ID || h.Try != x.Try || h.Fence != x.Fence || h.Foreign != x.Foreign || !x.Held {
 		return driver.ErrGone
 	}
 	return e.remove(ctx, key, r.Text)

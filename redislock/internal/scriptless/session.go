@@ -76,7 +76,7 @@ func (s *session) enter(ctx context.Context, c *driver.Claim) (driver.Standing, 
 		if r.Null {
 			return held, nil
 		}
-		x := keyspace.ParseHold(c.Name, r.Text, 0)
+		x, _ := keyspace.ParseHold(c.Name, r.Text, 0)
 		switch {
 		case x.ID != c.ID:
 			return driver.Standing{Ahead: 1, Holder: &x, Pause: pollPause}, nil
@@ -192,7 +192,7 @@ func (s *session) leaveLower(ctx context.Context, key string, c *driver.Claim) e
 	if err != nil {
 		return redisclient.WrapHold(key, err)
 	}
-	if x := keyspace.ParseHold(c.Name, r.Text, 0); r.Null || x.ID != c.ID || x.Try > c.Try {
+	if x, _ := keyspace.ParseHold(c.Name, r.Text, 0); r.Null || x.ID != c.ID || x.Try > c.Try {
 		return driver.ErrGone
 	}
 	return s.store.remove(ctx, key, r.Text)

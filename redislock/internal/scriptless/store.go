@@ -53,7 +53,8 @@ func (s *store) listNames(ctx context.Context, names []string, yield func(driver
 			yield(driver.Entry{}, redisclient.Wrap(cmp.Or(value.Err, left.Err)))
 			return false
 		}
-		if !yield(keyspace.ParseHold(name, value.Text, time.Duration(left.Int)*time.Millisecond), nil) {
+		x, _ := keyspace.ParseHold(name, value.Text, time.Duration(left.Int)*time.Millisecond)
+		if !yield(x, nil) {
 			return false
 		}
 	}
