@@ -50,10 +50,16 @@ func newRedis(ctx context.Context, o redis.ClientOption) (redis.Client, error) {
 		c   redis.Client
 		err error
 	}
-	done := make(chan connected, 1)
-	go func() { // ends by dialTimeout; if the caller has given up, the goroutine below closes the client
+	done := make(chan connected)
+	go func() { // ends by dialTimeout
 		c, err := redis.NewClient(o)
-		done <- connected{c, err}
+		select {
+		case done <- connected{c, err}:
+		case <-ctx.Done(): // the caller has given up
+			if c != nil {
+				c.Close()
+			}
+		}
 	}()
 	select {
 	case r := <-done:
@@ -65,11 +71,6 @@ func newRedis(ctx context.Context, o redis.ClientOption) (redis.Client, error) {
 		}
 		return nil, redisclient.Wrap(serverError(r.err))
 	case <-ctx.Done():
-		go func() {
-			if r := <-done; r.c != nil {
-				r.c.Close()
-			}
-		}()
 		return nil, ctx.Err()
 	}
 }

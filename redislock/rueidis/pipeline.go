@@ -137,30 +137,27 @@ func (p *pipeline) connectLocked() {
 func (p *pipeline) run(conn redis.DedicatedClient, release func()) {
 	batch := redisclient.Batch{Send: sender(conn)}
 	var calls []*redisclient.PendingCall
-	for {
+	for lost := false; !lost; {
 		select {
 		case <-p.resume:
 		case <-p.stop:
-			if p.isBusy() { // a direct call still uses the connection
+			if busy, _ := p.state(); busy { // a direct call still uses the connection
 				<-p.resume
 			}
 			p.disconnect()
 			release()
 			return
 		}
-		if p.isLost() {
-			p.disconnect()
-			conn.Close()
-			return
-		}
-		for calls = p.take(calls); len(calls) > 0; calls = p.take(calls) {
-			if batch.Run(calls) {
-				p.disconnect()
-				conn.Close()
-				return
+		_, lost = p.state()
+		for !lost {
+			if calls = p.take(calls); len(calls) == 0 {
+				break
 			}
+			lost = batch.Run(calls)
 		}
 	}
+	p.disconnect()
+	conn.Close()
 }
 
 // sender sends the calls of a batch on one connection.
@@ -179,16 +176,10 @@ func sender(conn redis.DedicatedClient) func(calls []redisclient.Call, out []red
 	}
 }
 
-func (p *pipeline) isBusy() bool {
+func (p *pipeline) state() (busy, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.busy
-}
-
-func (p *pipeline) isLost() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lost
+	return p.busy, p.lost
 }
 
 // take returns the waiting calls; if there are none, the pipeline is idle.
