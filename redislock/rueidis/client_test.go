@@ -90,6 +90,27 @@ func TestAClientThatRetriesDoesNotRepeatALock(t *testing.T) {
 	}
 }
 
+// A scan only reads, so a client that repeats such commands repeats it.
+func TestAClientThatRetriesRepeatsAScan(t *testing.T) {
+	t.Parallel()
+	p := faultproxy.New(t, testserver.Redis(t).Addr())
+	e := rueidis.New(connect(t, p.Addr()))
+	defer e.Close()
+	if _, err := session(t, e, time.Minute).Enter(t.Context(), mutex("aa", "held")); err != nil {
+		t.Fatal(err)
+	}
+	p.SwallowReplies(1, faultproxy.ThenCut(), faultproxy.Matching(func(request []byte) bool { return bytes.Contains(request, []byte("SCAN")) }))
+	n := 0
+	for _, err := range e.List(t.Context(), "") {
+		if n++; err != nil {
+			t.Error(err)
+		}
+	}
+	if n != 1 || p.Swallowed() != 1 {
+		t.Errorf("%d of one claim; %d replies were lost", n, p.Swallowed())
+	}
+}
+
 // Also if the connection has to be made first, and the server accepts it but never replies.
 func TestACallComesBackWhenItsCtxEnds(t *testing.T) {
 	t.Parallel()
