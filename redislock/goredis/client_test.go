@@ -55,6 +55,29 @@ func connect(t *testing.T, addr string) *redis.Client {
 	return c
 }
 
+// A scan only reads, so a client that repeats such commands repeats it.
+func TestAClientThatRetriesRepeatsAScan(t *testing.T) {
+	t.Parallel()
+	p := faultproxy.New(t, testserver.Redis(t).Addr())
+	e := goredis.New(connect(t, p.Addr()))
+	defer e.Close()
+	if _, err := session(t, e, time.Minute).Enter(t.Context(), mutex("aa", "held")); err != nil {
+		t.Fatal(err)
+	}
+	p.SwallowReplies(1, faultproxy.ThenCut(), faultproxy.Matching(func(request []byte) bool {
+		return bytes.Contains(bytes.ToUpper(request), []byte("SCAN"))
+	}))
+	n := 0
+	for _, err := range e.List(t.Context(), "") {
+		if n++; err != nil {
+			t.Error(err)
+		}
+	}
+	if n != 1 || p.Swallowed() != 1 {
+		t.Errorf("%d of one claim; %d replies were lost", n, p.Swallowed())
+	}
+}
+
 func TestAClientThatRetriesDoesNotRepeatALock(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)

@@ -10,13 +10,11 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
-type command struct {
-	*redis.Cmd
-	readOnly bool
-}
+// command is a command that go-redis does not repeat.
+type command struct{ *redis.Cmd }
 
-// NoRetry tells go-redis not to repeat a command whose outcome is unknown.
-func (c command) NoRetry() bool { return !c.readOnly }
+// NoRetry tells go-redis not to repeat the command: its outcome is unknown.
+func (command) NoRetry() bool { return true }
 
 func encode(ctx context.Context, c *redisclient.Call) command {
 	words := c.Words()
@@ -24,7 +22,7 @@ func encode(ctx context.Context, c *redisclient.Call) command {
 	for i, w := range words {
 		args[i] = w
 	}
-	return command{redis.NewCmd(ctx, args...), c.ReadOnly}
+	return command{redis.NewCmd(ctx, args...)}
 }
 
 // queue makes a pipeline of calls.
@@ -33,7 +31,11 @@ func queue(ctx context.Context, on pipeliner, calls []redisclient.Call) (redis.P
 	cmds := make([]command, len(calls))
 	for i := range calls {
 		cmds[i] = encode(ctx, &calls[i])
-		_ = p.Process(ctx, cmds[i]) // queued; the command has the result
+		var queued redis.Cmder = cmds[i]
+		if calls[i].ReadOnly {
+			queued = cmds[i].Cmd
+		}
+		_ = p.Process(ctx, queued) // the command has the result
 	}
 	return p, cmds
 }
