@@ -75,7 +75,8 @@ type Engine interface {
 func New(c redisclient.Client, o Options) Engine {
 	var id [12]byte
 	_, _ = rand.Read(id[:]) // never fails
-	lister := keyspace.Lister{Client: c, Keys: keyspace.New(o.Prefix, hex.EncodeToString(id[:]), c.Clustered()), Refuse: o.Check(c.Clustered())}
+	keys := keyspace.New(o.Prefix, hex.EncodeToString(id[:]), c.Clustered())
+	lister := keyspace.Lister{Client: c, Keys: keys, Refuse: o.Check(c.Clustered())}
 	eviction := redisclient.NewEvictionCheck(c, o.EvictionAllowed, o.EvictionRecheck)
 	if o.WithoutScripts {
 		return scriptless.New(scriptless.Config{Lister: lister, Eviction: eviction})
