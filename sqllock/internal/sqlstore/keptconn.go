@@ -14,7 +14,10 @@ var errOneConn = fmt.Errorf("%w: the *sql.DB is limited to one connection, and o
 // A ConnectError says that there was no connection, so that nothing was sent.
 type ConnectError struct{ Err error }
 
+// Error returns the text of Err.
 func (e *ConnectError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
 func (e *ConnectError) Unwrap() error { return e.Err }
 
 // A KeptConn is one connection of the user's pool that is kept for beats, so that they
