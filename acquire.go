@@ -179,7 +179,6 @@ func (a *acquisition) tellWaiting() {
 	}
 	a.told = true
 	a.c.counters.count(Waiting)
-	a.c.counters.waiting.Add(1)
 	if a.o.observer != nil {
 		a.cl.identify()
 		a.id, a.since = a.cl.ID, a.c.now()

@@ -59,9 +59,8 @@ func (cl *claim) is(st claimset.State) bool {
 
 // passOn reports whether a held claim without leases may be passed on inside the
 // process, and counts the pass if it may.
-func (cl *claim) passOn() bool {
+func (cl *claim) passOn(now instant) bool {
 	s := cl.s
-	now := s.c.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.set.Pass(&cl.Claim, now, turnLength)

@@ -176,7 +176,7 @@ func (g *gate) release(cl *claim) (passed bool) {
 	case g.current != cl:
 		g.mu.Unlock()
 		return false
-	case len(g.line) > 0 && !g.running && !g.rests(g.c.now()) && cl.passOn():
+	case len(g.line) > 0 && !g.running && g.passOn(cl):
 		g.popLocked().turn <- turn{cl: cl, passed: true}
 		g.mu.Unlock()
 		return true
@@ -267,6 +267,12 @@ func (g *gate) turnOpenLocked() bool {
 // stand in the engine's line already. Besides, a lease that was not passed on is
 // guarded without asking the store.
 func (g *gate) rest(until instant) { g.resting.Store(int64(until)) }
+
+// passOn is claim.passOn, while the gate does not rest.
+func (g *gate) passOn(cl *claim) bool {
+	now := g.c.now()
+	return !g.rests(now) && cl.passOn(now)
+}
 
 func (g *gate) rests(now instant) bool { return now < instant(g.resting.Load()) }
 

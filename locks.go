@@ -146,11 +146,13 @@ func (k *lock) acquire(ctx context.Context, chain *Lease, need int, try bool) (*
 	for {
 		passed, err := k.claim(wait, a, need)
 		if err != nil {
-			k.waitEnded(a, need, err)
+			k.tellGaveUp(a, need, err)
 			return nil, err
 		}
 		if l := newLease(ctx, k, a.cl, chain); l != nil {
-			k.waitEnded(a, need, nil)
+			if a.told && !passed {
+				k.c.counters.waited.Add(1)
+			}
 			l.announce(passed, start)
 			return l, nil
 		}
@@ -169,13 +171,9 @@ func (l *Lease) announce(passed bool, start instant) {
 	l.tell(kind, start)
 }
 
-// waitEnded counts a wait out, and tells the observer of one that err ended.
-func (k *lock) waitEnded(a *acquisition, need int, err error) {
+// tellGaveUp counts, and tells the observer of, a wait that err ended.
+func (k *lock) tellGaveUp(a *acquisition, need int, err error) {
 	if !a.told {
-		return
-	}
-	k.c.counters.waiting.Add(-1)
-	if err == nil {
 		return
 	}
 	k.c.counters.count(GaveUp)

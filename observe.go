@@ -113,10 +113,18 @@ func (o logObserver) Observe(e Event) {
 	o.log.LogAttrs(ctx, level, "lock "+e.Kind.String(), attrs...)
 }
 
-// counters are the events of a client by kind, and the acquires that wait.
+// counters are the events of a client by kind.
 type counters struct {
-	events  [kinds]atomic.Uint64
-	waiting atomic.Int64
+	events [kinds]atomic.Uint64
+	waited atomic.Uint64 // how many of Acquired had waited; all of HandedOver had
 }
 
-func (n *counters) count(k Kind) { n.events[k].Add(1) }
+func (n *counters) count(k Kind)     { n.events[k].Add(1) }
+func (n *counters) of(k Kind) uint64 { return n.events[k].Load() }
+
+// waiting returns how many acquires wait. The ends are read first, so that an acquire
+// which comes meanwhile does not make it negative.
+func (n *counters) waiting() int {
+	over := n.of(HandedOver) + n.of(GaveUp) + n.waited.Load()
+	return int(n.of(Waiting) - over)
+}

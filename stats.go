@@ -16,11 +16,11 @@ type Stats struct {
 // Stats returns the client's numbers. It asks nothing of the store. The gauges are read
 // one after the other, so they may not be of the same moment.
 func (c *Client) Stats() Stats {
-	of := func(k Kind) uint64 { return c.counters.events[k].Load() }
+	of := c.counters.of
 	st := Stats{
 		Waiting: of(Waiting), Acquired: of(Acquired), HandedOver: of(HandedOver), GaveUp: of(GaveUp),
 		InDoubt: of(InDoubt), Renewed: of(Renewed), Released: of(Released), Lost: of(Lost),
-		WaitingNow: int(c.counters.waiting.Load()),
+		WaitingNow: c.counters.waiting(),
 	}
 	for _, s := range c.allSessions() {
 		s.mu.Lock()
