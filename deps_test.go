@@ -42,7 +42,7 @@ var rows = map[string]row{
 	// What OnceTx remembers, once must read: both have it from once/record.
 	"sqllock":                   {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
 	"sqllock/internal/sqlline":  {ours: "sqllock/internal/sqlstore driver driverkit once/record", stdOnly: true, engine: true}, // the line
-	"sqllock/internal/sqlstore": {ours: "driver", stdOnly: true, engine: true},                                                 // below it: statements, and nothing of claims
+	"sqllock/internal/sqlstore": {ours: "driver driverkit", stdOnly: true, engine: true},                                       // below it: statements, and nothing of claims
 
 	"etcdlock/internal/etcdstore": {ours: "driver driverkit", engine: true},
 	"quorum/internal/nodes":       {ours: "driver driverkit", stdOnly: true, engine: true},

@@ -69,9 +69,9 @@
 //
 //	memory    Claims, Await, Watchers, Sessions
 //	Redis     Claims, Await, Subscriptions, Sessions, Recheck, Pool, ReadURL, Watchers
-//	SQL       Claims, Await, Waiters, Watchers, Sessions, Recheck, Now, ReadURL
+//	SQL       Claims, Await, Waiters, Watchers, Sessions, Recheck, Now, ReadURL, Pause
 //	etcd      Sessions, ReadURL, Pause, Signal: a waiter's state is its watches
-//	ZooKeeper Sessions, Pool, Now, ReadURL: the same
+//	ZooKeeper Sessions, Pool, Now, ReadURL, Pause, Signal: the same
 //	quorum    Sessions, Pool, ReadURL, Pause, Signal: a quorum has no line
 //
 // # What is easy to get wrong

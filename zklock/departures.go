@@ -8,6 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/zklock/internal/zkstore"
+
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // Watch tells of departures from name's line. Where the servers could not be asked for a
@@ -72,9 +74,7 @@ func (e *Engine) followDepartures(ctx context.Context, path string, seen departu
 			if now, w, err = e.countDepartures(ctx, path); err == nil {
 				break
 			}
-			select { // the servers cannot be asked
-			case <-time.After(100 * time.Millisecond):
-			case <-ctx.Done():
+			if !driverkit.Pause(ctx, 100*time.Millisecond) { // the servers cannot be asked
 				return
 			}
 		}
@@ -84,9 +84,6 @@ func (e *Engine) followDepartures(ctx context.Context, path string, seen departu
 		if !changed {
 			continue
 		}
-		select {
-		case departed <- struct{}{}:
-		default: // a signal is waiting there already
-		}
+		driverkit.Signal(departed)
 	}
 }

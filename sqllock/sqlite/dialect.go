@@ -6,6 +6,8 @@ import (
 
 	"github.com/pawl-go/pawl/sqllock/internal/sqlline"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
+
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // dialect is that of an engine that writes.
@@ -67,7 +69,7 @@ func (s *store) listen(ctx context.Context, w sqlline.Waiters) {
 			repaired = now
 			_ = w.Repair(ctx) // repeated soon
 		}
-		if !sqlstore.Sleep(ctx, wait) {
+		if !driverkit.Pause(ctx, wait) {
 			return
 		}
 		wait = min(wait*5/4, pollLast)
@@ -80,7 +82,7 @@ const readOnlyPoll = 50 * time.Millisecond
 func (r *readOnly) listen(ctx context.Context, w sqlline.Waiters) {
 	for w.WaitForAny(ctx) == nil {
 		_ = w.WakeChanged(ctx) // repeated soon
-		if !sqlstore.Sleep(ctx, readOnlyPoll) {
+		if !driverkit.Pause(ctx, readOnlyPoll) {
 			return
 		}
 	}

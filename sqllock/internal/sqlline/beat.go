@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // A batch of a beat locks rows while it runs, and in some stores the whole store, and
@@ -132,7 +132,7 @@ func (s *session) beatChunk(ctx context.Context, all []*beatEntry) (locked []*be
 	}
 	for _, pause := range beatRetries {
 		locked = slices.DeleteFunc(locked, (*beatEntry).isAnswered)
-		if len(locked) == 0 || !sqlstore.Sleep(ctx, min(pause, s.ttl/50)) {
+		if len(locked) == 0 || !driverkit.Pause(ctx, min(pause, s.ttl/50)) {
 			break
 		}
 		if err := s.beatSeen(ctx, locked); err != nil {

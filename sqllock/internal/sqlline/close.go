@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
@@ -88,7 +89,7 @@ func (s *session) endInflight(ctx context.Context, underWay []*inflight) {
 	for _, x := range underWay {
 		<-x.done // soon, now that it was cancelled
 		if !x.until.IsZero() {
-			sqlstore.Sleep(waiting, time.Until(x.until))
+			driverkit.Pause(waiting, time.Until(x.until))
 		}
 	}
 	if ctx.Err() != nil { // one attempt is made for what was cancelled just now

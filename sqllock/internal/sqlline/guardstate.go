@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
@@ -50,7 +51,7 @@ func (s *session) touchForLease(ctx context.Context, tx any, c driver.Claim, lea
 		if time.Since(begun) > s.ttl {
 			return 0, false, fmt.Errorf("%w: an earlier lease of the same hold has guarded one that was not committed or rolled back", sqlstore.ErrLocked)
 		}
-		if !sqlstore.Sleep(ctx, pause) {
+		if !driverkit.Pause(ctx, pause) {
 			return 0, false, ctx.Err()
 		}
 	}

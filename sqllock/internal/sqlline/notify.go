@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 const (
@@ -64,6 +64,6 @@ func (e *Engine) resend(running context.Context) {
 			e.unsent = append(ids, e.unsent...)
 			e.mu.Unlock()
 		}
-		sqlstore.Sleep(running, resendPause)
+		driverkit.Pause(running, resendPause)
 	}
 }

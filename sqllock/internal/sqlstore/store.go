@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // ErrLocked is in the error of a Store if a transaction that does not end, such as a
@@ -88,17 +90,5 @@ func WithCtxErr(ctx context.Context, err error) error {
 // each attempt and with jitter. It reports false if ctx ended first.
 func backoff(ctx context.Context, n int) bool {
 	most := min(time.Duration(n+1)*time.Millisecond, 20*time.Millisecond)
-	return Sleep(ctx, rand.N(most)+100*time.Microsecond)
-}
-
-// Sleep waits for d, and reports false if ctx ended first.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return driverkit.Pause(ctx, rand.N(most)+100*time.Microsecond)
 }

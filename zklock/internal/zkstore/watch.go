@@ -6,6 +6,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // Watch returns a watch in any session, or the error of the read that sets it.
@@ -25,7 +26,7 @@ func (s *Session) Notify(ch chan<- struct{}, watches []*Watch) (stop func()) {
 	defer s.conn.mu.Unlock()
 	for _, w := range watches {
 		if w.HasFired() {
-			signal(ch)
+			driverkit.Signal(ch)
 			continue
 		}
 		if w.waiters == nil {

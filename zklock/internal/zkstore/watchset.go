@@ -1,6 +1,10 @@
 package zkstore
 
-import "github.com/go-zookeeper/zk"
+import (
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl/driverkit"
+)
 
 // A WatchKey is what a watch is on.
 type WatchKey struct {
@@ -61,16 +65,9 @@ func (w *Watch) fire(cause zk.EventType) {
 	w.cause = cause
 	close(w.fired)
 	for ch := range w.waiters {
-		signal(ch)
+		driverkit.Signal(ch)
 	}
 	w.waiters = nil
-}
-
-func signal(ch chan<- struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default: // a signal is waiting there already
-	}
 }
 
 // A watchSet is the watches of a connection.
