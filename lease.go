@@ -206,7 +206,7 @@ func (l *Lease) Err() error {
 func (l *Lease) tell(kind Kind, since instant) {
 	l.c.counters.count(kind)
 	if l.o.observer != nil {
-		l.o.observer.Observe(l.cl.event(Event{Kind: kind, Token: l.Token(), Took: l.c.now().Sub(since)}))
+		l.o.observer.Observe(l.cl.event(Event{Kind: kind, Token: token(l.fence, l.pass), Took: l.c.now().Sub(since)}))
 	}
 }
 

@@ -77,10 +77,11 @@ func (s *session) startClose() {
 	s.expiryTimer.Stop()
 	s.lose()
 	s.e.dropEvictNode(s.evictNode)
-	s.e.sessions.Remove(s.id, s)
-	if s.e.sessions.Go(s.finishClose) != nil { // Engine.Close has not waited for this call
+	// Engine.Close finds the session, and waits for its end, or waits for the goroutine.
+	if s.e.sessions.Go(s.finishClose) != nil { // it has waited in vain
 		s.finishClose(s.e.ctx)
 	}
+	s.e.sessions.Remove(s.id, s)
 }
 
 // finishClose ends what the session has in line.
