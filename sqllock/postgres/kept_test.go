@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
 // openDB is a *sql.DB as a user has it.
@@ -85,6 +87,83 @@ func TestAPoolThatIsFullBeforeTheFirstBeatCostsNoLease(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// The kept connection is stuck and the pool is full. The user's work gives one back.
+func TestABeatTakesWhicheverConnectionIsFreeFirst(t *testing.T) {
+	t.Parallel()
+	serverPool(t)
+	db := openDB(t, 2)
+	kept := sqlstore.NewKeptConn(db)
+	stuck, over := make(chan struct{}), make(chan struct{})
+	use := func(do func()) error {
+		return kept.With(t.Context(), func(*sql.Conn) (bool, error) { do(); return true, nil })
+	}
+	var calls sync.WaitGroup
+	calls.Go(func() { _ = use(func() { close(stuck); <-over }) })
+	<-stuck
+	release := takeAll(t, db)
+	done := make(chan error, 1)
+	calls.Go(func() { done <- use(func() {}) })
+	select {
+	case err := <-done:
+		t.Fatalf("a call without a connection: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	release()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	release = takeAll(t, db)
+	calls.Go(func() { done <- use(func() {}) })
+	close(over) // now it is the kept connection that is free
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	release()
+	calls.Wait()
+	kept.Close()
+	if n := db.Stats().InUse; n != 0 {
+		t.Errorf("%d connections are still in use", n)
+	}
+}
+
+// Such a pool is refused by Open; an operator's program may evict with it.
+func TestAnEvictionByAPoolOfOneConnectionWakesTheNextWaiter(t *testing.T) {
+	t.Parallel()
+	serverPool(t)
+	one := engineOn(t, openDB(t, 1))
+	if _, err := one.Open(t.Context(), driver.SessionOptions{ID: "s", TTL: time.Minute}); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("Open: %v, not ErrUnsupported", err)
+	}
+	holder := pawl.New(engineOn(t, openDB(t, 4)), pawl.WithTTL(time.Minute))
+	waiter := pawl.New(engineOn(t, openDB(t, 4)), pawl.WithTTL(time.Minute))
+	defer holder.Close()
+	defer waiter.Close()
+	if _, err := holder.Mutex(t.Name()).Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() { _, err := waiter.Mutex(t.Name()).Lock(t.Context()); got <- err }()
+	var line []driver.Entry
+	for len(line) < 2 {
+		time.Sleep(5 * time.Millisecond)
+		var err error
+		if line, err = holder.Line(t.Context(), t.Name()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := one.Evict(t.Context(), line[0]); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(15 * time.Second): // a beat, which would find out too, comes after 20
+		t.Error("the next waiter was not told")
 	}
 }
 

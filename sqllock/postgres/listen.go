@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlline"
 )
 
@@ -200,8 +201,13 @@ func (s *store) notifyClaims(ctx context.Context, ids []string) error {
 
 // notify sends a notice, on a connection that does not queue behind the user's work.
 func (s *store) notify(ctx context.Context, text string) error {
-	return s.with(ctx, s.onBeats, func(c *pgx.Conn) error {
+	send := func(c *pgx.Conn) error {
 		_, err := c.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", s.tables.channel, text)
 		return err
-	})
+	}
+	err := s.with(ctx, s.onBeats, send)
+	if errors.Is(err, driver.ErrUnsupported) { // a pool of one connection, which can evict and no more
+		err = s.with(ctx, s.from.with, send)
+	}
+	return err
 }

@@ -106,7 +106,10 @@ func (e *EvictionCheck) read(ctx context.Context) (refusal *evicting, err error)
 		refusal = &text
 		return nil
 	})
-	return refusal, Wrap(err)
+	if refusal != nil {
+		return refusal, nil
+	}
+	return nil, Wrap(err)
 }
 
 // InfoField returns the value of a line "name:value" of INFO.

@@ -34,21 +34,35 @@ func NewKeptConn(db *sql.DB) *KeptConn {
 }
 
 // With runs fn on the kept connection. While another caller uses it, fn gets another
-// connection of the pool, or waits if the pool has none: the other caller may be stuck.
-// fn reports whether its connection can be used again.
+// connection of the pool, or this one, whichever is free first: the other caller may be
+// stuck. fn reports whether its connection can be used again.
 func (k *KeptConn) With(ctx context.Context, fn func(*sql.Conn) (usable bool, err error)) error {
 	select {
 	case k.inUse <- struct{}{}:
+		return k.onKept(ctx, fn)
 	default:
-		if k.HasSpare() {
-			return k.onOther(ctx, fn)
-		}
-		select {
-		case k.inUse <- struct{}{}:
-		case <-ctx.Done():
-			return &ConnectError{ctx.Err()}
-		}
 	}
+	wait, cancel := context.WithCancel(ctx)
+	defer cancel()
+	other := k.other(wait)
+	select {
+	case c := <-other:
+		if c.err != nil {
+			return &ConnectError{c.err}
+		}
+		defer c.Close()
+		_, err := fn(c.Conn)
+		return err
+	case k.inUse <- struct{}{}:
+		cancel()
+		return k.onKept(ctx, fn)
+	case <-ctx.Done():
+		return &ConnectError{ctx.Err()}
+	}
+}
+
+// onKept runs fn on the kept connection, for the caller that may use it.
+func (k *KeptConn) onKept(ctx context.Context, fn func(*sql.Conn) (bool, error)) error {
 	defer func() { <-k.inUse }()
 	if k.kept == nil {
 		if k.db.Stats().MaxOpenConnections == 1 {
@@ -68,14 +82,26 @@ func (k *KeptConn) With(ctx context.Context, fn func(*sql.Conn) (usable bool, er
 	return err
 }
 
-func (k *KeptConn) onOther(ctx context.Context, fn func(*sql.Conn) (bool, error)) error {
-	c, err := k.db.Conn(ctx)
-	if err != nil {
-		return &ConnectError{err}
-	}
-	defer c.Close()
-	_, err = fn(c)
-	return err
+// A poolConn is a connection of the pool, or why there is none.
+type poolConn struct {
+	*sql.Conn
+	err error
+}
+
+// other gets a connection of the pool. If ctx ends before it is received, it goes back.
+func (k *KeptConn) other(ctx context.Context) <-chan poolConn {
+	got := make(chan poolConn)
+	go func() { // ends with ctx
+		c, err := k.db.Conn(ctx)
+		select {
+		case got <- poolConn{c, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = c.Close()
+			}
+		}
+	}()
+	return got
 }
 
 // HasSpare reports whether the pool has a connection that nobody uses, or may open one.
