@@ -8,18 +8,19 @@ import (
 
 // claim obtains a held claim, as a.cl, through the gate where there is one.
 func (k *lock) claim(ctx *callContext, a *acquisition, need int) (passed bool, err error) {
-	a.cl = k.newClaim(need, a.try)
 	if need < k.limit || k.o.fair || k.o.fixed {
+		a.cl = k.newClaim(need, a.try)
 		return false, a.run(ctx)
 	}
 	g := k.c.gate(k.gateKey())
 	defer g.drop()
 	if !a.try {
-		return a.throughGate(ctx, g)
+		return k.throughGate(ctx, a, g)
 	}
 	if e, ok := g.holder(); ok {
 		return false, &HeldError{Holder: &e, Ahead: 1, Err: ErrHeld}
 	}
+	a.cl = k.newClaim(need, a.try)
 	a.cl.gate = g // before the grant: it may be lost at once
 	if err := a.run(ctx); err != nil {
 		return false, err
@@ -29,18 +30,23 @@ func (k *lock) claim(ctx *callContext, a *acquisition, need int) (passed bool, e
 }
 
 // throughGate acquires through the gate; passed says that the hold came from inside
-// the process.
-func (a *acquisition) throughGate(ctx *callContext, g *gate) (passed bool, err error) {
+// the process. It makes a claim only where one is needed: a hold that is passed on
+// brings its own.
+func (k *lock) throughGate(ctx *callContext, a *acquisition, g *gate) (passed bool, err error) {
 	w := g.join()
 	if w == nil {
+		a.cl = k.newClaim(k.limit, false)
 		return false, a.runFor(ctx, g, a.run)
 	}
 	a.began = a.c.now()
+	if k.o.observer != nil { // it is told the claim's ID
+		a.cl = k.newClaim(k.limit, false)
+	}
 	a.tellWaiting()
 	ends, closes := ctx.ends()
 	select {
 	case t := <-w.turn:
-		return a.takeTurn(ctx, g, t)
+		return k.takeTurn(ctx, a, g, t)
 	case <-ends:
 	case <-closes:
 	}
@@ -54,9 +60,12 @@ func (a *acquisition) throughGate(ctx *callContext, g *gate) (passed bool, err e
 }
 
 // takeTurn uses the turn that a waiter got.
-func (a *acquisition) takeTurn(ctx context.Context, g *gate, t turn) (passed bool, err error) {
+func (k *lock) takeTurn(ctx context.Context, a *acquisition, g *gate, t turn) (passed bool, err error) {
 	a.began = g.askedSince(a.began)
 	if t.cl == nil {
+		if a.cl == nil {
+			a.cl = k.newClaim(k.limit, false)
+		}
 		return false, a.runFor(ctx, g, a.run)
 	}
 	inLine := t.cl.is(claimset.Waiting)
