@@ -152,6 +152,14 @@ func showEntries(es []driver.Entry) (out string) {
 	return out
 }
 
+// showHolder shows the claim that a standing names as the one in the way.
+func showHolder(st driver.Standing) string {
+	if st.Holder == nil {
+		return "  no one"
+	}
+	return showEntries([]driver.Entry{*st.Holder})
+}
+
 func showClaims(cs []driver.Claim) (out string) {
 	for _, c := range cs {
 		out += fmt.Sprintf("  %s try %d, %d of %d\n", c.ID, c.Try, c.Need, c.Limit)

@@ -112,6 +112,9 @@ func (s *session) enterLocked(r *nodes.Round, i int, cs *claimState, c driver.Cl
 	var st driver.Standing
 	s.callLocked(r, i, cs, func(ctx context.Context, at *nodes.Session) (err error) {
 		st, err = at.Enter(ctx, c)
+		if err == nil && s.ownLeaves(ctx, i, st) {
+			st, err = at.Enter(ctx, c)
+		}
 		return at.Check(err)
 	}, func(err error) {
 		v := vote{node: i, st: st, err: err}
@@ -123,6 +126,29 @@ func (s *session) enterLocked(r *nodes.Round, i int, cs *claimState, c driver.Cl
 		}
 		votes <- v
 	})
+}
+
+// ownLeaves reports whether a claim was refused because of another one of this session
+// that is being left at node i, and has left by now. A ballot that is decided leaves
+// such claims behind: their Enter may still be on its way to a node.
+func (s *session) ownLeaves(ctx context.Context, i int, st driver.Standing) bool {
+	if st.Held || st.Holder == nil {
+		return false
+	}
+	s.mu.Lock()
+	own := s.claims[st.Holder.ID]
+	if own == nil || !own.left || own.lastCall[i] == nil {
+		s.mu.Unlock()
+		return false
+	}
+	returned := own.lastCall[i]
+	s.mu.Unlock()
+	select {
+	case <-returned:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // leaveNodes gives a claim back at every node that was asked for it and for which

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/quorum"
 )
 
 // returnsSoon fails if an Enter does not return soon after end was called meanwhile.
@@ -86,6 +87,46 @@ func TestOfThreeNodesASilentOneDoesNotHoldUpARefusal(t *testing.T) {
 		st, err := r.Enter(t.Context(), mutex("aa", "name"))
 		if took := time.Since(start); err != nil || st.Held || took > 600*time.Millisecond {
 			t.Errorf("%+v, %v after %v", st, err, took)
+		}
+	})
+}
+
+// Of four nodes two refusals decide. The third node that was asked gets the Enter late,
+// when the holder has left there, and grants it until the Leave behind it arrives. The
+// fourth has not got the holder's Leave by then.
+func TestAClaimThatWasRefusedDoesNotRefuseTheNextOfItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var order atomic.Pointer[[]int] // of the nodes
+		_, all := hookNodes(4, func(i int, op string, c *driver.Claim) error {
+			switch o := order.Load(); {
+			case c == nil || o == nil:
+			case i == (*o)[2] && c.ID == "bb":
+				time.Sleep(3 * time.Millisecond)
+			case i == (*o)[3] && c.ID == "aa" && op == "leave":
+				time.Sleep(10 * time.Millisecond)
+			}
+			return nil
+		})
+		e, rivals := open(t, all), open(t, all)
+		defer e.Close()
+		defer rivals.Close()
+		s, rival := sessionOf(t, e, "s", 10*time.Second), sessionOf(t, rivals, "r", 10*time.Second)
+		held := mutex("aa", "name")
+		if st, err := rival.Enter(t.Context(), held); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+		time.Sleep(2 * time.Millisecond) // then it is at every node
+		nodes := quorum.Order(s, "name")
+		order.Store(&nodes)
+		if st, err := s.Enter(t.Context(), mutex("bb", "name")); err != nil || st.Held {
+			t.Fatal(st, err)
+		}
+		if err := rival.Leave(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Millisecond) // the third node has granted the late Enter
+		if st, err := s.Enter(t.Context(), mutex("cc", "name")); err != nil || !st.Held {
+			t.Error(st, err)
 		}
 	})
 }
