@@ -7,11 +7,19 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
 
+// maxSplits is how often an Enter whose votes were split asks again.
+const maxSplits = 3
+
 // Enter asks the nodes and returns the answer of a majority. What the other nodes
 // grant later is kept if the claim is held, and undone if it is not.
+//
+// Where the votes are split no one holds the name: claims that are being given back, or
+// rivals that fail as well, are in the way at some nodes. A claim that only tries then
+// asks again after a moment, since a name that is free must not be called held.
 func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Standing{}, err
@@ -19,37 +27,51 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	if err := cmp.Or(s.supports(c), s.e.set.SharedStore()); err != nil {
 		return driver.Standing{}, err
 	}
+	for splits := 0; ; splits++ {
+		st, split, err := s.attempt(ctx, c)
+		if !split || splits == maxSplits || s.e.watches.waits(c) {
+			return st, err
+		}
+		if !driverkit.Pause(ctx, st.Pause) {
+			return driver.Standing{}, ctx.Err()
+		}
+	}
+}
+
+// attempt asks the nodes once. split says that no one holds the name.
+func (s *session) attempt(ctx context.Context, c driver.Claim) (st driver.Standing, split bool, err error) {
 	cs := s.stateOf(c)
 	if cs == nil {
-		return driver.Standing{Gone: true}, nil
+		return driver.Standing{Gone: true}, false, nil
 	}
 	s.e.watches.entering(c)
 	sent := time.Now()
 	b, err := s.runBallot(ctx, cs)
 	if err != nil {
-		return driver.Standing{}, err
+		return driver.Standing{}, false, err
 	}
 	if !b.won() {
-		return s.notWon(ctx, b, time.Since(sent))
+		st, err := s.notWon(ctx, b, time.Since(sent))
+		return st, err == nil && b.split(), err
 	}
 	token, ok, err := b.chooseToken(ctx)
 	if err != nil {
-		return driver.Standing{}, err
+		return driver.Standing{}, false, err
 	}
 	if took := time.Since(sent); !ok || took >= s.ttl {
 		// What took longer than the TTL is given back too: the next attempt must have
 		// the next Try.
 		s.undo(ctx, b)
-		return driver.Standing{Ahead: -1, Pause: s.e.watches.backoff(c.Name, time.Since(sent))}, nil
+		return driver.Standing{Ahead: -1, Pause: s.e.watches.backoff(c.Name, time.Since(sent))}, false, nil
 	}
 	s.e.watches.held(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return driver.Standing{}, driver.ErrGone
+		return driver.Standing{}, false, driver.ErrGone
 	}
 	cs.token = token
-	return driver.Standing{Held: true, Token: token, Valid: s.ttl}, nil
+	return driver.Standing{Held: true, Token: token, Valid: s.ttl}, false, nil
 }
 
 // supports refuses claims that a majority cannot decide.

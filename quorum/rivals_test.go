@@ -131,6 +131,33 @@ func TestAClaimThatWasRefusedDoesNotRefuseTheNextOfItsSession(t *testing.T) {
 	})
 }
 
+// Two claims have a node each of four, so no one holds the name.
+func TestSplitVotesAreAskedForAgain(t *testing.T) {
+	for _, f := range []struct {
+		name string
+		gone time.Duration // when both have left
+		held bool
+	}{{"both leave", time.Millisecond, true}, {"both stay", time.Minute, false}} {
+		t.Run(f.name, func(t *testing.T) {
+			withRigOf(t, 4, func(t *testing.T, r *rig) {
+				first, rest := r.split(t, "name")
+				for id, i := range map[string]int{"bb": first[2], "cc": rest[0]} {
+					s := sessionOf(t, r.mem[i], id, time.Hour)
+					if st, err := s.Enter(t.Context(), mutex(id, "name")); err != nil || !st.Held {
+						t.Fatal(st, err)
+					}
+					time.AfterFunc(f.gone, func() { _ = s.Leave(context.Background(), mutex(id, "name")) })
+				}
+				start := time.Now()
+				st, err := r.Enter(t.Context(), mutex("aa", "name"))
+				if took := time.Since(start); err != nil || st.Held != f.held || !f.held && st.Holder == nil || took > time.Second {
+					t.Errorf("%+v, %v after %v", st, err, took)
+				}
+			})
+		})
+	}
+}
+
 func TestTheRestAreNotAskedForATryThatWasReplaced(t *testing.T) {
 	withRig(t, func(t *testing.T, r *rig) {
 		c := mutex("aa", "name")

@@ -93,6 +93,25 @@ func (vs *votes) refused() bool {
 	return vs.gaveUp || vs.lost() && (vs.refusals() > vs.nodes-vs.majority || vs.answered() >= vs.majority)
 }
 
+// split reports whether rivals are in the way, and none of them can hold the name: each is
+// exclusive, and has no majority even with the nodes that have not answered.
+func (vs *votes) split() bool {
+	others, at := vs.nodes-vs.answered(), map[string]int{}
+	for _, v := range vs.all {
+		if !v.refused() {
+			continue
+		}
+		h := v.st.Holder
+		if h == nil || !h.Exclusive() {
+			return false
+		}
+		if at[h.ID]++; at[h.ID]+others >= vs.majority {
+			return false
+		}
+	}
+	return len(at) > 0
+}
+
 // decided reports whether further votes change nothing.
 func (vs *votes) decided() bool { return vs.won() || vs.refused() || vs.pending() == 0 }
 
