@@ -155,7 +155,7 @@ func showEntries(es []driver.Entry) (out string) {
 // showHolder shows the claim that a standing names as the one in the way.
 func showHolder(st driver.Standing) string {
 	if st.Holder == nil {
-		return "  no one"
+		return "  no one\n"
 	}
 	return showEntries([]driver.Entry{*st.Holder})
 }

@@ -113,7 +113,7 @@ func (s *session) mustHold(c driver.Claim) driver.Standing {
 	s.f.Helper()
 	st := s.mustEnter(c)
 	if !st.Held || st.Gone {
-		s.f.Fatalf("Enter %d of %d (queue %v): not held, %+v, because of\n%s; nothing is in its way\n%s",
+		s.f.Fatalf("Enter %d of %d (queue %v): not held, %+v; nothing is in its way. It names as the holder\n%sand the line is\n%s",
 			c.Need, c.Limit, c.Queue, st, showHolder(st), showEntries(s.f.list(c.Name)))
 	}
 	return st
