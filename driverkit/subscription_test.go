@@ -14,6 +14,7 @@ import (
 // A fakeStore has subscriptions that the test ends.
 type fakeStore struct {
 	refuse error                // every subscription fails with it
+	after  time.Duration        // the time until it confirms one
 	ends   chan error           // the one that is up fails with what is sent
 	sends  chan string          // and gets this message
 	topics map[string]int       // how often each was subscribed to; read while all goroutines are blocked
@@ -29,6 +30,7 @@ func (s *fakeStore) listen(ctx context.Context, topic string, up func(), message
 	if s.refuse != nil {
 		return s.refuse
 	}
+	time.Sleep(s.after)
 	s.up[topic] = time.Now()
 	defer delete(s.up, topic)
 	up()
@@ -104,13 +106,15 @@ func TestAfterTheLastUserASubscriptionIsKeptForAWhile(t *testing.T) {
 func TestASubscriptionThatComesUpAgainIsANewGeneration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeStore()
+		store.after = time.Millisecond
 		subs := driverkit.NewSubscriptions(store.listen)
 		defer subs.Close()
 		sub := subs.Open("a", nil)
+		synctest.Wait()
 		if generation, _, _ := sub.State(); generation != 0 {
 			t.Error("up before the store has said so")
 		}
-		synctest.Wait()
+		time.Sleep(2 * time.Millisecond)
 		first, changed, _ := sub.State()
 		if first == 0 || first == driverkit.InProcess {
 			t.Errorf("generation %d", first)
