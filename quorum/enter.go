@@ -101,16 +101,11 @@ func (s *session) notWon(ctx context.Context, b *ballot, took time.Duration) (dr
 	}
 	s.undo(ctx, b)
 	st := b.refusal()
-	for _, v := range b.all {
-		if !v.granted() {
-			continue
-		}
-		if b.refusals() < b.majority { // otherwise one rival holds the name, and its departure is reported
-			st.Pause = s.e.watches.backoff(b.claim.Name, took)
-		}
-		if v.st.Epoch != b.epoch() {
-			s.e.repairer.Wake()
-		}
+	if b.split() || b.grants() > 0 && b.refusals() < b.majority { // otherwise one rival holds the name, and its departure is reported
+		st.Pause = s.e.watches.backoff(b.claim.Name, took)
+	}
+	if b.count(vote.granted) > b.grants() { // some in an earlier epoch
+		s.e.repairer.Wake()
 	}
 	return st, nil
 }

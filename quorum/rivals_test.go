@@ -3,6 +3,7 @@ package quorum_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -131,22 +132,30 @@ func TestAClaimThatWasRefusedDoesNotRefuseTheNextOfItsSession(t *testing.T) {
 	})
 }
 
-// Two claims have a node each of four, so no one holds the name.
+// Rivals have a node each, so no one holds the name.
 func TestSplitVotesAreAskedForAgain(t *testing.T) {
 	for _, f := range []struct {
-		name string
-		gone time.Duration // when both have left
-		held bool
-	}{{"both leave", time.Millisecond, true}, {"both stay", time.Minute, false}} {
+		name      string
+		nodes     int
+		granted   int           // nodes without a rival
+		departure time.Duration // when all rivals leave
+		held      bool
+	}{
+		{"both leave", 4, 2, time.Millisecond, true},
+		{"both stay", 4, 2, time.Minute, false},
+		{"four leave", 5, 1, time.Millisecond, true},
+		{"four stay", 5, 1, time.Minute, false},
+	} {
 		t.Run(f.name, func(t *testing.T) {
-			withRigOf(t, 4, func(t *testing.T, r *rig) {
+			withRigOf(t, f.nodes, func(t *testing.T, r *rig) {
 				first, rest := r.split(t, "name")
-				for id, i := range map[string]int{"bb": first[2], "cc": rest[0]} {
+				for k, i := range append(first, rest...)[f.granted:] {
+					id := fmt.Sprintf("b%d", k)
 					s := sessionOf(t, r.mem[i], id, time.Hour)
 					if st, err := s.Enter(t.Context(), mutex(id, "name")); err != nil || !st.Held {
 						t.Fatal(st, err)
 					}
-					time.AfterFunc(f.gone, func() { _ = s.Leave(context.Background(), mutex(id, "name")) })
+					time.AfterFunc(f.departure, func() { _ = s.Leave(context.Background(), mutex(id, "name")) })
 				}
 				start := time.Now()
 				st, err := r.Enter(t.Context(), mutex("aa", "name"))
