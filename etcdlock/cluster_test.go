@@ -13,33 +13,10 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// A peerNetwork is the network between the members of a cluster.
-type peerNetwork map[[2]int]*faultproxy.Proxy
-
 // cluster starts three members on a network that the test can cut.
-func cluster(t *testing.T) (*testserver.EtcdCluster, peerNetwork) {
-	m := peerNetwork{}
-	c := testserver.NewEtcds(t, 3, func(from, to int, addr string) string {
-		m[[2]int{from, to}] = faultproxy.New(t, addr)
-		return m[[2]int{from, to}].Addr()
-	})
-	return c, m
-}
-
-// isolate cuts a member from the others; clients still reach all.
-func (m peerNetwork) isolate(member int) {
-	for pair, p := range m {
-		if pair[0] == member || pair[1] == member {
-			p.BlackHole(faultproxy.Both)
-		}
-	}
-}
-
-func (m peerNetwork) heal() {
-	for _, p := range m {
-		p.Reset()
-		p.Heal()
-	}
+func cluster(t *testing.T) (*testserver.EtcdCluster, *faultproxy.Network) {
+	n := faultproxy.NewNetwork(t)
+	return testserver.NewEtcds(t, 3, n.Reach), n
 }
 
 // TestExclusionSurvivesFaultsOfThreeMembers goes through the faults of members one by one.
@@ -56,7 +33,7 @@ func TestAnIsolatedMember(t *testing.T) {
 	c, network := cluster(t)
 	for _, f := range []struct {
 		name string
-		run  func(*testing.T, *testserver.EtcdCluster, peerNetwork)
+		run  func(*testing.T, *testserver.EtcdCluster, *faultproxy.Network)
 	}{
 		{"does not keep a waiter from its turn", isolatedWaiterIsNotified},
 		{"ends its holder before the rival holds", minorityLoses},
@@ -64,7 +41,7 @@ func TestAnIsolatedMember(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			c.Await()
 			f.run(t, c, network)
-			network.heal()
+			network.Heal()
 		})
 	}
 }
@@ -90,7 +67,7 @@ func addrsOf(c *testserver.EtcdCluster, members ...int) (addrs []string) {
 // exclusionSurvivesFaults goes through the faults of a cluster one by one, while four
 // clients contend. Time is measured from when the servers have noticed the fault and
 // elected a leader.
-func exclusionSurvivesFaults(t *testing.T, c *testserver.EtcdCluster, network peerNetwork) {
+func exclusionSurvivesFaults(t *testing.T, c *testserver.EtcdCluster, network *faultproxy.Network) {
 	const ttl = 5 * time.Second
 	a := contend(t, c, "name", ttl, 4)
 	// A lease that is held throughout must outlive every change of leader (consul#1162).
@@ -113,10 +90,10 @@ func exclusionSurvivesFaults(t *testing.T, c *testserver.EtcdCluster, network pe
 	a.goesOn("it runs again", 2*ttl)
 
 	leader = c.Leader()
-	network.isolate(leader)
+	network.Isolate(leader)
 	c.Leader(rest(c, leader)...)
 	a.goesOn("the leader is isolated", 2*ttl+soon, rest(c, leader)...)
-	network.heal()
+	network.Heal()
 	c.Await()
 	a.goesOn("it is back", 2*ttl)
 
@@ -146,7 +123,7 @@ func exclusionSurvivesFaults(t *testing.T, c *testserver.EtcdCluster, network pe
 
 // cilium PR#23590, etcd#7247: the watch of a waiter was on an isolated member, and stayed
 // silent.
-func isolatedWaiterIsNotified(t *testing.T, c *testserver.EtcdCluster, network peerNetwork) {
+func isolatedWaiterIsNotified(t *testing.T, c *testserver.EtcdCluster, network *faultproxy.Network) {
 	isolated := (c.Leader() + 1) % 3
 	holder, waiter := open(t, engine(t, addrsOf(c, rest(c, isolated)...)), longTTL), engine(t, addrsOf(c, isolated))
 	s := open(t, waiter, longTTL)
@@ -156,7 +133,7 @@ func isolatedWaiterIsNotified(t *testing.T, c *testserver.EtcdCluster, network p
 	got := begin(t, func() (driver.Standing, error) { return untilReachable(t.Context(), s, cb, st) })
 	listening(t, c.Members[isolated])
 	clientOf(waiter).SetEndpoints(c.Addrs()...) // from now on it can use the other members
-	network.isolate(isolated)
+	network.Isolate(isolated)
 	left := false
 	for begun := time.Now(); !left && time.Since(begun) < clusterTimeout; { // as the core does
 		err := holder.Leave(t.Context(), ca)
@@ -173,14 +150,14 @@ func isolatedWaiterIsNotified(t *testing.T, c *testserver.EtcdCluster, network p
 
 // A client that reaches only the minority must lose its lock before the majority grants it
 // to another.
-func minorityLoses(t *testing.T, c *testserver.EtcdCluster, network peerNetwork) {
+func minorityLoses(t *testing.T, c *testserver.EtcdCluster, network *faultproxy.Network) {
 	for name, of := range map[string]int{"on the old leader": 0, "on a follower": 1} {
 		c.Await()
 		member := (c.Leader() + of) % 3
 		mine := connectedClient(t, addrsOf(c, member), 3*time.Second)
 		rival := connectedClient(t, addrsOf(c, rest(c, member)...), 30*time.Second)
 		l, got := duel(t, engine(t, c.Addrs()), mine, rival, name)
-		network.isolate(member)
+		network.Isolate(member)
 		next, err := got.within(t, 8*soon, "the rival's turn")
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +171,7 @@ func minorityLoses(t *testing.T, c *testserver.EtcdCluster, network peerNetwork)
 		if err := next.Unlock(); err != nil && !errors.Is(err, pawl.ErrUnknown) { // then it is released in the background
 			t.Error(err)
 		}
-		network.heal()
+		network.Heal()
 		_ = l.Unlock() // it was lost
 	}
 }

@@ -2,18 +2,10 @@ package etcdlock
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -226,7 +218,8 @@ func (r renewals) Observe(e pawl.Event) {
 func TestTLSWithAClientCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	ca, cert, key := certificates(t, dir)
+	cert, key := testserver.Certificate(t, dir, "server", "127.0.0.1")
+	ca := cert
 	server := testserver.Start(t, testserver.Spec{
 		Name: "etcd", Package: "etcd-server", Binary: testserver.File{"etcd"}, Ports: 2,
 		Args: func(s *testserver.Server) []string {
@@ -262,38 +255,4 @@ func TestTLSWithAClientCertificate(t *testing.T) {
 		}
 		cancel()
 	}
-}
-
-// certificates makes an authority and a certificate for 127.0.0.1, for server and client,
-// and returns the files.
-func certificates(t *testing.T, dir string) (ca, cert, key string) {
-	t.Helper()
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a test"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(name, kind string, der []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	ca = write("cert.pem", "CERTIFICATE", signed)
-	return ca, ca, write("key.pem", "EC PRIVATE KEY", der)
 }
