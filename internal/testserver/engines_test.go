@@ -126,3 +126,13 @@ func TestZooKeeperAnswersSrvr(t *testing.T) {
 		}
 	})
 }
+
+func TestNATSGreetsWithJetStream(t *testing.T) {
+	t.Parallel()
+	beforeAndAfterKill(t, NATS(t), func(c *connection) {
+		greeting, err := c.r.ReadString('\n')
+		if err != nil || !strings.HasPrefix(greeting, "INFO {") || !strings.Contains(greeting, `"jetstream":true`) {
+			t.Errorf("%q, %v", greeting, err)
+		}
+	})
+}

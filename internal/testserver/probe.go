@@ -2,8 +2,10 @@ package testserver
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net"
+	"net/http"
 	"os"
 )
 
@@ -46,4 +48,21 @@ func tail(path string, n int64) string {
 		return err.Error()
 	}
 	return string(data)
+}
+
+// getJSON reads what a server's HTTP interface says, over a connection of its own that
+// does not stay open.
+func getJSON(ctx context.Context, url string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	return json.NewDecoder(response.Body).Decode(into)
 }
