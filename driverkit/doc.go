@@ -19,8 +19,9 @@
 //
 // # An engine
 //
-// The example of this package is a whole engine on a store that compares and swaps
-// values, lets keys be watched and has a clock. In outline:
+// A store that compares and swaps values needs no engine of its own: see package kvline,
+// which is one on this package, and whose example is a store. Any other engine is, in
+// outline:
 //
 //	type engine struct {
 //		client   *api.Client
@@ -72,6 +73,8 @@
 //	SQL       Claims, Await, Waiters, Watchers, Sessions, Recheck, Now, ReadURL, Pause
 //	etcd      Sessions, ReadURL, Pause, Signal: a waiter's state is its watches
 //	ZooKeeper Sessions, Pool, Now, ReadURL, Pause, Signal: the same
+//	NATS      kvline, ReadURL, Now, Signal; kvline has Claims, Await, Waiters, Watchers,
+//	          Sessions, Subscriptions, Recheck, Now, Pause
 //	quorum    Sessions, Pool, ReadURL, Pause, Signal: a quorum has no line
 //
 // # What is easy to get wrong

@@ -1,0 +1,57 @@
+package kvline
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// deletionKnown is for how long a deleted key is expected to have the revision of the
+// deletion. Stores that remember deletions forget them sooner or later.
+const deletionKnown = time.Second
+
+// maxKnown bounds the lines that an engine remembers.
+const maxKnown = 4096
+
+// known are lines as this engine wrote them last or was told of them. A write that
+// builds on one that has changed since is refused, so nothing is decided by them.
+type known struct {
+	mu     sync.Mutex // guards what follows
+	byName map[string]remembered
+}
+
+type remembered struct {
+	line     line
+	revision uint64
+	at       time.Time
+}
+
+// get returns a line, which the caller may change, and its revision.
+func (k *known) get(name string) (line, uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := k.byName[name]
+	if len(r.line) == 0 && time.Since(r.at) > deletionKnown {
+		return nil, 0
+	}
+	return slices.Clone(r.line), r.revision
+}
+
+// set remembers a line, which no one changes any more.
+func (k *known) set(name string, l line, revision uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byName == nil {
+		k.byName = map[string]remembered{}
+	}
+	if k.byName[name].revision > revision {
+		return // an answer that was overtaken
+	}
+	for other := range k.byName {
+		if len(k.byName) < maxKnown {
+			break
+		}
+		delete(k.byName, other)
+	}
+	k.byName[name] = remembered{l, revision, time.Now()}
+}

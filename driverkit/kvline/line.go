@@ -1,0 +1,203 @@
+package kvline
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A line is the claims of one name in order of arrival. It is one value of the store.
+type line []claim
+
+// A claim is stored with times of the store's clock and with revisions. Where these are
+// the ones of the write that stored it, which are not known before, it says 0.
+type claim struct {
+	ID      string        `json:"id"`
+	Try     int           `json:"try"`
+	Need    int           `json:"need"`
+	Limit   int           `json:"limit"`
+	Queue   bool          `json:"queue,omitempty"`
+	Note    string        `json:"note,omitempty"`
+	Session string        `json:"session"`
+	Engine  string        `json:"engine"` // the address of its notices
+	TTL     time.Duration `json:"ttl"`
+	Held    bool          `json:"held,omitempty"`
+	Token   uint64        `json:"token,omitempty"` // the revision of the write that entered it
+	Since   int64         `json:"since"`           // of its grant, or before of its arrival: for people
+	Beat    int64         `json:"beat,omitempty"`  // when it was last prolonged
+}
+
+// unknown is a time that only reading the line again can tell.
+const unknown = -1
+
+// stored is how a line is stored.
+type stored struct {
+	Line line `json:"pawl"`
+}
+
+var errForeign = errors.New("its key holds something else, which is left alone")
+
+// read returns the line that a value is.
+func read(v Value) (line, error) {
+	if v.Data == nil {
+		return nil, nil
+	}
+	var s stored
+	if err := json.Unmarshal(v.Data, &s); err != nil || len(s.Line) == 0 {
+		return nil, errForeign
+	}
+	at := int64(unknown)
+	if !v.Time.IsZero() {
+		at = v.Time.UnixNano()
+	}
+	s.Line.complement(v.Revision, at)
+	return s.Line, nil
+}
+
+// complement adds the revision and the time of the write where claims say 0.
+func (l line) complement(revision uint64, at int64) {
+	for i := range l {
+		c := &l[i]
+		if c.Token == 0 {
+			c.Token = revision
+		}
+		if c.Beat == 0 {
+			c.Beat = at
+		}
+	}
+}
+
+// write returns the value of a line; nil if no one is in it. Where others wait, it ends
+// with the room that the same claims may need later: a store that limits values refuses
+// the claim for which there is none, and never a beat or the grant of those in line.
+func (l line) write() []byte {
+	if len(l) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(stored{l})
+	if err != nil {
+		panic(err) // it has only texts and numbers
+	}
+	if len(l) > 1 {
+		data = append(data, bytes.Repeat([]byte(" "), l.room())...)
+	}
+	return data
+}
+
+// room returns by how much the value of a line can grow while no claim comes.
+func (l line) room() (n int) {
+	for _, c := range l {
+		if !c.Held {
+			n += len(`,"held":true`)
+		}
+		if c.Token == 0 {
+			n += len(`,"token":36028797018963968`)
+		}
+		if c.Beat == 0 {
+			n += len(`,"beat":9223372036854775807`)
+		}
+	}
+	return n
+}
+
+// complete reports whether all times are known.
+func (l line) complete() bool {
+	return !slices.ContainsFunc(l, func(c claim) bool { return c.Beat == unknown })
+}
+
+// keep returns for how long the store must keep the line at least.
+func (l line) keep() time.Duration {
+	longest := time.Duration(0)
+	for _, c := range l {
+		longest = max(longest, c.TTL)
+	}
+	return 2*longest + 2*time.Second
+}
+
+func (c *claim) until() time.Time { return time.Unix(0, c.Beat).Add(c.TTL) }
+
+func (c *claim) entry(name string, now time.Time) driver.Entry {
+	e := driver.Entry{
+		Claim:   driver.Claim{ID: c.ID, Try: c.Try, Name: name, Need: c.Need, Limit: c.Limit, Queue: c.Queue, Note: c.Note},
+		Session: c.Session, Held: c.Held,
+		Since: max(0, now.Sub(time.Unix(0, c.Since))), Left: max(0, c.until().Sub(now)),
+	}
+	if c.Held {
+		e.Fence = c.Token
+	}
+	return e
+}
+
+func (l line) entries(name string, now time.Time) []driver.Entry {
+	all := make([]driver.Entry, len(l))
+	for i := range l {
+		all[i] = l[i].entry(name, now)
+	}
+	return all
+}
+
+func (l line) find(id string) int {
+	return slices.IndexFunc(l, func(c claim) bool { return c.ID == id })
+}
+
+func (l *line) remove(i int) { *l = slices.Delete(*l, i, i+1) }
+
+// expired reports whether a claim has expired by now.
+func (l line) expired(now time.Time) bool {
+	return slices.ContainsFunc(l, func(c claim) bool { return c.Beat > 0 && !c.until().After(now) })
+}
+
+// unclear reports whether now, which was not asked for at this moment, does not tell if a
+// claim has expired: it may have by now, or the clock was set since.
+func (l line) unclear(now time.Time) bool {
+	now = now.Add(time.Second)
+	return l.expired(now) || slices.ContainsFunc(l, func(c claim) bool { return c.Beat > now.UnixNano() })
+}
+
+// expire ends what has expired.
+func (l *line) expire(now time.Time) {
+	*l = slices.DeleteFunc(*l, func(c claim) bool { return c.Beat > 0 && !c.until().After(now) })
+}
+
+// blocked reports whether a claim that was not there before waits for a single holder.
+func (l line) blocked(was line) bool {
+	last := len(l) - 1
+	return last > 0 && !l[1].Held && was.find(l[last].ID) < 0
+}
+
+// grant grants what fits, at a time that is shown to people.
+func (l line) grant(now time.Time) {
+	if !slices.ContainsFunc(l, func(c claim) bool { return !c.Held }) {
+		return
+	}
+	all := l.entries("", time.Time{})
+	for i := range l {
+		held, _, _, _ := driver.Place(all, l[i].ID)
+		if !held {
+			return // nor is anyone behind it
+		}
+		if !l[i].Held {
+			l[i].Held, l[i].Since = true, now.UnixNano()
+		}
+	}
+}
+
+func (l line) standing(i int, name string, now time.Time) driver.Standing {
+	st := driver.Standing{Held: l[i].Held, Ahead: i}
+	if st.Held {
+		st.Token = l[i].Token
+		return st
+	}
+	head := l[0].entry(name, now)
+	st.Holder = &head
+	for _, ahead := range l[:i] {
+		if left := max(time.Millisecond, ahead.until().Sub(now)); st.Pause == 0 || left < st.Pause {
+			st.Pause = left
+		}
+	}
+	return st
+}

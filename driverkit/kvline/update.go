@@ -1,0 +1,66 @@
+package kvline
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driverkit"
+)
+
+// update changes the line of a name in one atomic step: change is called with the line,
+// and again where another write came first. It returns the line as it is then, and the
+// time by the store's clock. With trust, a line that was known before is tried first:
+// that saves a read, but claims in it that have expired are not ended.
+func (e *Engine) update(ctx context.Context, name string, trust bool, change func(l *line, now time.Time) error) (line, time.Time, error) {
+	for conflicts := 0; ; conflicts++ {
+		if conflicts > 1 { // the third time: let the others finish
+			driverkit.Pause(ctx, rand.N(min(10*time.Microsecond<<min(conflicts, 12), 40*time.Millisecond)))
+		}
+		l, revision, now, err := e.load(ctx, name, trust)
+		if err != nil {
+			return nil, now, err
+		}
+		was := slices.Clone(l)
+		if trust && l.unclear(now) {
+			trust = false
+			continue
+		}
+		if !trust {
+			l.expire(now)
+			l.grant(now)
+		}
+		if err := change(&l, now); err != nil {
+			if trust {
+				trust = false
+				continue
+			}
+			return nil, now, err
+		}
+		l.grant(now)
+		if slices.Equal(was, l) || trust && !l.complete() {
+			if trust {
+				trust = false
+				continue
+			}
+			return l, now, nil
+		}
+		trust = false
+		v := Value{Data: l.write(), Revision: revision}
+		v.Revision, err = e.store.Put(ctx, linePrefix+encode(name), v, l.keep())
+		if errors.Is(err, ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return nil, now, err
+		}
+		kept := slices.Clone(l)
+		kept.complement(v.Revision, unknown)
+		e.known.set(name, kept, v.Revision)
+		l.complement(v.Revision, now.UnixNano())
+		e.tell(name, was, l, v)
+		return l, now, nil
+	}
+}
