@@ -18,7 +18,7 @@ ROUGH   := -gcflags='all=-N -l' # not optimised, which takes half as long to bui
 # Tests wait for half of their time, so three packages are tested at a time on two
 # processors: those that take longest first, and beside those that compute some that
 # mostly wait. The rest follow in the order of the alphabet.
-FIRST := ./etcdlock ./redlock ./cmd/pawl ./redislock/rueidis ./zklock ./sqllock \
+FIRST := ./etcdlock ./natslock ./redlock ./cmd/pawl ./redislock/rueidis ./zklock ./sqllock \
 	./redislock ./sqllock/mysql ./redislock/goredis ./engines ./sqllock/postgres \
 	./sqllock/sqlite ./once ./quorum ./election . ./internal/testserver
 AT_A_TIME := $(shell expr 3 '*' $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) / 2)

@@ -32,13 +32,15 @@ var rows = map[string]row{
 	"driver": {stdOnly: true},
 	"pawl":   {ours: "driver internal/claimset", stdOnly: true},
 
-	"driverkit": {ours: "driver", stdOnly: true},
+	"driverkit":        {ours: "driver", stdOnly: true},
+	"driverkit/kvline": {ours: "driver driverkit", stdOnly: true}, // the line of every store that compares and swaps
 
 	"memlock":   {ours: "driver driverkit", stdOnly: true, engine: true},
 	"quorum":    {ours: "quorum/internal/nodes driver driverkit", stdOnly: true, engine: true},
 	"redislock": {ours: "redislock/internal/redisengine", stdOnly: true, engine: true},
 	"etcdlock":  {ours: "etcdlock/internal/etcdstore driver driverkit", engine: true},
 	"zklock":    {ours: "zklock/internal/zkstore driver driverkit", engine: true},
+	"natslock":  {ours: "driver driverkit driverkit/kvline", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
 	"sqllock":                   {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
 	"sqllock/internal/sqlline":  {ours: "sqllock/internal/sqlstore driver driverkit once/record", stdOnly: true, engine: true}, // the line
@@ -84,10 +86,12 @@ var rows = map[string]row{
 	"internal/passwordleak": {stdOnly: true},
 	"internal/claimset":     {ours: "driver", stdOnly: true}, // the state of claims, apart from all that calls and waits
 	"internal/faultproxy":   {},
+	"internal/holdcheck":    {ours: "pawl internal/testserver"},
 	"internal/lockbench":    {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
 	"internal/recordenc":    {stdOnly: true},
 	"internal/recipe":       {ours: "pawl driver internal/recordenc", stdOnly: true},
 	"internal/recipetest":   {ours: "pawl driver engines internal/faultproxy internal/testserver"},
+	"internal/soaktest":     {ours: "pawl driver internal/faultproxy internal/testserver"},
 	"internal/testserver":   {},
 	"scripts/callorder":     {ours: "internal/callorder", stdOnly: true},
 	"scripts/testreport":    {stdOnly: true},

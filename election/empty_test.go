@@ -11,7 +11,8 @@ import (
 	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/recipetest"
 	"github.com/pawl-go/pawl/internal/testserver"
-	_ "github.com/pawl-go/pawl/zklock" // registers zk:
+	_ "github.com/pawl-go/pawl/natslock" // registers nats:
+	_ "github.com/pawl-go/pawl/zklock"   // registers zk:
 )
 
 // etcd#18163: an observer of an empty election to whom two candidates were told at
@@ -20,6 +21,7 @@ func TestAnObserverOfAnEmptyElectionNamesTheOlderOfTwo(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB) (addr, scheme string){
 		"etcd":      func(t testing.TB) (string, string) { return testserver.Etcd(t).Addr(), "etcd://" },
+		"NATS":      func(t testing.TB) (string, string) { return testserver.NATS(t).Addr(), "nats://" },
 		"ZooKeeper": func(t testing.TB) (string, string) { return testserver.ZooKeeper(t).Addr(), "zk://" },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ package engines
 import (
 	_ "github.com/pawl-go/pawl/etcdlock"          // etcd: etcds:
 	_ "github.com/pawl-go/pawl/memlock"           // mem:
+	_ "github.com/pawl-go/pawl/natslock"          // nats:
 	_ "github.com/pawl-go/pawl/redislock/rueidis" // redis: rediss: redis-sentinel: redis-cluster:
 	_ "github.com/pawl-go/pawl/redlock"           // redlock:
 	_ "github.com/pawl-go/pawl/sqllock/mysql"     // mysql:

@@ -117,7 +117,11 @@ func TestACallerThatGivesUpIsNotKeptByASilentStore(t *testing.T) {
 			_, err := c.LockAll(ctx, []string{"a", "b", "c", "d", "z"})
 			done <- err
 		}()
-		<-waits
+		select {
+		case <-waits:
+		case err := <-done:
+			t.Fatalf("it did not wait: %v; the other's lock: %v", err, last.Err())
+		}
 		silence(proxies)
 		from := time.Now()
 		cancel()

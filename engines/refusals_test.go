@@ -13,6 +13,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/recipetest"
+	"github.com/pawl-go/pawl/internal/testserver"
 )
 
 func TestMain(m *testing.M) {
@@ -221,7 +222,7 @@ func oneLineWithout(t *testing.T, s *recipetest.Store, fault func(*faultproxy.Pr
 	select {
 	case <-waits:
 	case err := <-waited:
-		t.Fatal(err)
+		t.Fatalf("it did not wait: %v; the first holder's lock: %v", err, l.Err())
 	}
 	for _, p := range proxies {
 		fault(p)
@@ -265,6 +266,10 @@ func oneLineWithout(t *testing.T, s *recipetest.Store, fault func(*faultproxy.Pr
 func TestARefusedUserIsOneLine(t *testing.T) {
 	t.Parallel()
 	redis, postgres, mariadb := recipetest.Redis, recipetest.PostgreSQL, recipetest.MariaDB
+	nats := func(config string) func(testing.TB) string {
+		return func(t testing.TB) string { return testserver.NATS(t, config).Addr() }
+	}
+	login := `authorization { users: [{ user: ana, password: right, permissions: { publish: { deny: "$KV.>" } } }] }`
 	for about, c := range map[string]struct {
 		store func(testing.TB) string
 		url   string // with $ for the server's address
@@ -273,6 +278,11 @@ func TestARefusedUserIsOneLine(t *testing.T) {
 	}{
 		"Redis, a password":       {redis, "redis://ana:wrong@$", pawl.ErrDenied, "WRONGPASS"},
 		"Redis, a database":       {redis, "redis://$/99", nil, "DB index is out of range"},
+		"NATS, a password":        {nats(login), "nats://ana:wrong@$", pawl.ErrDenied, "Authorization Violation"},
+		"NATS, no password":       {nats(login), "nats://$", pawl.ErrDenied, "Authorization Violation"},
+		"NATS, a right":           {nats(login), "nats://ana:right@$", pawl.ErrDenied, "Publish to"},
+		"NATS, too many replicas": {nats(""), "nats://$?replicas=3", nil, "replicas"},
+		"NATS, without TLS":       {nats(""), "nats://$?tls=yes", pawl.ErrUnreachable, "secure connection"},
 		"PostgreSQL, a user":      {postgres, "postgres://nosuch@$/postgres?sslmode=disable", pawl.ErrDenied, "nosuch"},
 		"PostgreSQL, a database":  {postgres, "postgres://postgres@$/nosuch?sslmode=disable", pawl.ErrDenied, "nosuch"},
 		"PostgreSQL, its tables":  {postgres, "postgres://postgres@$/postgres?sslmode=disable&table_prefix=none_", nil, "pawl migrate"},

@@ -178,7 +178,7 @@ func TestCompletionDoesNotWaitForAStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ln.Close() }) // after all connections have ended
-	for _, scheme := range []string{"redis", "postgres", "etcd", "zk", "mysql"} {
+	for _, scheme := range []string{"redis", "postgres", "etcd", "nats", "zk", "mysql"} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
 			env := newTestEnv(t).with(contactEnv + "=1m")

@@ -4,10 +4,13 @@ package main
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
@@ -19,7 +22,32 @@ import (
 func TestACommandIsStoppedWhenItsEtcdLeaseIsRevoked(t *testing.T) {
 	t.Parallel()
 	addr := testserver.Etcd(t).Addr()
-	env := newTestEnv(t).with("PAWL_STORE=etcd://" + addr)
+	expectStopped(t, "etcd://"+addr, func() { revokeAll(t, addr) })
+}
+
+func TestACommandIsStoppedWhenItsNATSBucketIsDeleted(t *testing.T) {
+	t.Parallel()
+	addr := testserver.NATS(t).Addr()
+	expectStopped(t, "nats://"+addr+"/jobs", func() {
+		conn, err := nats.Connect(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		js, err := jetstream.New(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := js.DeleteKeyValue(t.Context(), "jobs"); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// expectStopped checks that a command ends soon after the store has lost its lock.
+func expectStopped(t *testing.T, store string, lose func()) {
+	t.Helper()
+	env := newTestEnv(t).with("PAWL_STORE=" + store)
 	env.write("works", `trap 'echo TERM >told; exit 0' TERM
 echo $PAWL_LOCK_TOKEN >up
 while :; do sleep 0.05; done
@@ -34,7 +62,7 @@ while :; do sleep 0.05; done
 	go func() { ended <- cmd.Wait() }() // the command ends when it is told to, or is killed below
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	env.await("up")
-	revokeAll(t, addr)
+	lose()
 	select {
 	case err := <-ended:
 		if code := exitOf(t, err); code != 79 {
@@ -50,9 +78,19 @@ while :; do sleep 0.05; done
 		t.Errorf("pawl says only\n%s", said.String())
 	}
 	next := env.run("pawl", "run", "job", "--", "sh", "-c", "echo $PAWL_LOCK_TOKEN")
-	if before := strings.TrimSpace(env.read("up")); next.code != 0 || strings.TrimSpace(next.out) == before {
-		t.Errorf("the next holder: exit %d, token %q after %q, %s", next.code, next.out, before, next.err)
+	if before := tokenIn(t, env.read("up")); next.code != 0 || tokenIn(t, next.out) <= before {
+		t.Errorf("the next holder: exit %d, token %q after %d, %s", next.code, next.out, before, next.err)
 	}
+}
+
+// tokenIn returns the token that a command printed.
+func tokenIn(t *testing.T, text string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // revokeAll revokes every lease of a cluster.

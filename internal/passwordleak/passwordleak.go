@@ -55,7 +55,7 @@ var templates = []string{
 	"SCHEME://HOST/db?pool_max_conns=PW", "SCHEME://HOST/db?host=h?password=PW", "SCHEME://HOST/db?host=u:PW%40h", "SCHEME://HOST/db?dbname=db?password=PW", "SCHEME://HOST/db?user=u:PW",
 	"SCHEME://HOST/db?service=PW", "SCHEME://HOST/db?passfile=PW&sslmode=PW", "SCHEME://HOST/db?socket=/tmp/x?password=PW", "SCHEME://HOST/db?socket=u:PW%40h", "SCHEME://HOST/db?max_conns=PW",
 	"SCHEME://HOST/db?multi_primary=PW", "SCHEME://HOST/db?wait=PW", "SCHEME://HOST/db?wait=1&wait-timeout=PW", "SCHEME://HOST/db?scripts=PW", "SCHEME://HOST/db?allow-eviction=PW",
-	"SCHEME://HOST/db?sentinel-auth=PW", "SCHEME://HOST/db?max-ttl=PW", "SCHEME://HOST/db?acl=PW", "SCHEME://HOST/db?mode=PW", "SCHEME://HOST/db?network=PW",
+	"SCHEME://HOST/db?sentinel-auth=PW", "SCHEME://HOST/db?max-ttl=PW", "SCHEME://HOST/db?acl=PW", "SCHEME://HOST/db?creds=PW", "SCHEME://HOST/db?nkey=PW", "SCHEME://HOST/db?replicas=PW", "SCHEME://HOST/db?mode=PW", "SCHEME://HOST/db?network=PW",
 	// Paths.
 	"SCHEME://HOST/u:PW@h", "SCHEME://HOST/PW/@line", "SCHEME://HOST/%2e%2e/PW", "SCHEME://HOST//PW", "SCHEME://u:PW@HOST/x", "SCHEME://HOST/db%3Fpassword=PW", "SCHEME://HOST/zookeeper/PW",
 	"SCHEME://HOST/u:PW%40h", "SCHEME:///u:PW%40h/db", "SCHEME:u:PW%40h", "SCHEME:\\\\u:PW@h", "SCHEME://u:PW\uff20h/db", "SCHEME://PW\uff20h/db",

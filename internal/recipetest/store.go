@@ -38,6 +38,7 @@ var (
 	oneRedis   = one(testserver.Redis)
 	threeRedis = &sharedServer{start: three}
 	etcd       = one(testserver.Etcd)
+	nats       = one(testserver.NATS)
 	zookeeper  = one(testserver.ZooKeeper)
 	postgreSQL = one(testserver.PostgreSQL, "-c", "max_connections=1000").withTables(postgresURL)
 	mariaDB    = one(testserver.MariaDB, "--max-connections=2000").withTables(mysqlURL)
@@ -54,6 +55,9 @@ var all = []storeKind{
 	}},
 	{name: "etcd", records: true, server: etcd, url: func(addrs []string, prefix string) string {
 		return "etcd://" + addrs[0] + "?prefix=" + prefix
+	}},
+	{name: "NATS", records: true, server: nats, url: func(addrs []string, prefix string) string {
+		return "nats://" + addrs[0] + "/" + prefix
 	}},
 	{name: "ZooKeeper", records: true, server: zookeeper, url: func(addrs []string, prefix string) string {
 		return "zk://" + addrs[0] + "?prefix=" + prefix

@@ -1,0 +1,2 @@
+// Package natslock keeps lines of claims in a bucket of NATS JetStream.
+package natslock

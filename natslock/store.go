@@ -1,0 +1,247 @@
+package natslock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/driverkit/kvline"
+)
+
+// markerTTL is how long the server keeps the marker of a deleted value, the shortest
+// time that it accepts.
+const markerTTL = time.Second
+
+// longestTTL is the longest TTL of a message; what is to be kept longer has none. Above
+// 230 years the server's times overflow, and it deletes the message at once.
+const longestTTL = 100 * 365 * 24 * time.Hour
+
+const (
+	operation = "KV-Operation" // as key-value clients of NATS mark deletions
+	deleted   = "DEL"
+)
+
+// A store is one bucket. It is safe for concurrent use.
+type store struct {
+	js      jetstream.JetStream
+	options options
+	notices string     // in front of all addresses
+	conn    *nats.Conn // nil: the user's
+
+	mu      sync.Mutex // guards what follows
+	found   *bucket
+	clock   reading
+	unheard driverkit.Instant // since when calls were not answered and no write acknowledged; 0: there was none
+}
+
+func newStore(js jetstream.JetStream, o options) *store {
+	return &store{js: js, options: o, notices: "pawl." + o.bucket + "."}
+}
+
+// A reading is what the server's clock has read.
+type reading struct {
+	server time.Time
+	at     driverkit.Instant // when the answer had arrived
+}
+
+// Get returns a key's value. Without a value Data is nil; Revision is then that of the
+// deletion, as long as the server knows it.
+func (s *store) Get(ctx context.Context, key string) (kvline.Value, error) {
+	b, err := s.bucket(ctx, false)
+	if errors.Is(err, errNoBucket) {
+		return kvline.Value{}, nil
+	}
+	if err != nil {
+		return kvline.Value{}, err
+	}
+	msg, err := ask(ctx, s, api+"STREAM.MSG.GET."+streamName(s.options.bucket), func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+		return b.stream.GetLastMsgForSubject(ctx, b.subject+key)
+	})
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return kvline.Value{}, s.checkSame(ctx, b)
+	}
+	if err != nil {
+		return kvline.Value{}, err
+	}
+	v := kvline.Value{Data: msg.Data, Revision: b.base + msg.Sequence, Time: msg.Time}
+	if msg.Header.Get(operation) != "" {
+		v.Data = nil
+	} else if v.Data == nil {
+		v.Data = []byte{}
+	}
+	return v, nil
+}
+
+// sureFor is for how long the bucket is taken to be the one that was found.
+const sureFor = 5 * time.Second
+
+// checkSame returns an error if there is another bucket by the name now: in that one
+// the key may have a value.
+func (s *store) checkSame(ctx context.Context, b *bucket) error {
+	s.mu.Lock()
+	last := s.clock
+	s.mu.Unlock()
+	if last.at != 0 && driverkit.Now().Sub(last.at) <= sureFor {
+		return nil
+	}
+	_, err := s.readClock(ctx, b)
+	return err
+}
+
+// Put writes a key's value if its revision is still the given one, and returns the new
+// one. nil Data deletes. The server deletes the value keep after the write, in whole
+// seconds; 0, or above longestTTL: never.
+func (s *store) Put(ctx context.Context, key string, v kvline.Value, keep time.Duration) (uint64, error) {
+	b, err := s.bucket(ctx, true)
+	if err != nil {
+		return 0, err
+	}
+	expected := uint64(0)
+	switch {
+	case v.Revision > b.base:
+		expected = v.Revision - b.base
+	case v.Revision > 0: // of a bucket that is gone
+		return 0, kvline.ErrConflict
+	}
+	// Options of the client would add the same headers, with many more allocations.
+	msg := &nats.Msg{Subject: b.subject + key, Data: v.Data, Header: nats.Header{
+		jetstream.ExpectedStreamHeader:      {streamName(s.options.bucket)},
+		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(expected, 10)},
+	}}
+	if v.Data == nil {
+		msg.Header[operation], keep = []string{deleted}, markerTTL
+	}
+	if keep > 0 && keep <= longestTTL {
+		msg.Header[jetstream.MsgTTLHeader] = []string{(keep + time.Second - 1).Truncate(time.Second).String()}
+	}
+	ack, err := call(ctx, s, msg.Subject, func(ctx context.Context) (*jetstream.PubAck, error) { return s.js.PublishMsg(ctx, msg) })
+	if err != nil {
+		return 0, err
+	}
+	s.acknowledged()
+	return b.base + ack.Sequence, nil
+}
+
+// Keys returns the keys that begin with prefix.
+func (s *store) Keys(ctx context.Context, prefix string) ([]string, error) {
+	b, err := s.bucket(ctx, false)
+	if errors.Is(err, errNoBucket) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.info(ctx, b, jetstream.WithSubjectFilter(b.subject+">"))
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for subject := range info.State.Subjects {
+		if key := strings.TrimPrefix(subject, b.subject); strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}
+
+func (s *store) info(ctx context.Context, b *bucket, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	return ask(ctx, s, api+"STREAM.INFO."+streamName(s.options.bucket), func(ctx context.Context) (*jetstream.StreamInfo, error) {
+		info, err := b.stream.Info(ctx, opts...)
+		if err == nil && baseOf(info) != b.base {
+			return nil, jetstream.ErrStreamNotFound // there is another one by its name
+		}
+		return info, err
+	})
+}
+
+// Now returns a time that the server's clock has certainly reached. The answer that it
+// is computed from is at most maxAge old.
+func (s *store) Now(ctx context.Context, maxAge time.Duration) (time.Time, error) {
+	s.mu.Lock()
+	last := s.clock
+	s.mu.Unlock()
+	now := driverkit.Now()
+	if last.at == 0 || now.Sub(last.at) > maxAge {
+		b, err := s.bucket(ctx, true)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if last, err = s.readClock(ctx, b); err != nil {
+			return time.Time{}, err
+		}
+		now = last.at
+	}
+	return last.server.Add(now.Sub(last.at)), nil
+}
+
+// readClock asks the server for its time.
+func (s *store) readClock(ctx context.Context, b *bucket) (reading, error) {
+	info, err := s.info(ctx, b)
+	if err != nil {
+		return reading{}, err
+	}
+	r := reading{server: info.TimeStamp, at: driverkit.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock = r
+	return r, nil
+}
+
+// Notify sends a notice, which may be lost.
+func (s *store) Notify(address, text string) {
+	_ = s.js.Conn().Publish(s.notices+address, []byte(text))
+}
+
+// Listen receives the notices to an address, as [driverkit.Listen] demands.
+func (s *store) Listen(ctx context.Context, address string, up func(), message func(string)) error {
+	conn := s.js.Conn()
+	broken := conn.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	defer conn.RemoveStatusListener(broken)
+	arrived := make(chan struct{}, 1)
+	proof := nats.NewInbox() // no other notice has this text
+	sub, err := conn.Subscribe(s.notices+address, func(m *nats.Msg) {
+		if text := string(m.Data); text != proof {
+			message(text)
+		} else {
+			driverkit.Signal(arrived)
+		}
+	})
+	if err != nil {
+		return s.fault(ctx, s.notices+address, err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	// A connection without the right to either is told so too late.
+	if err := conn.Publish(s.notices+address, []byte(proof)); err != nil {
+		return s.fault(ctx, s.notices+address, err) // there is no connection now
+	}
+	timer := time.NewTimer(callLimit)
+	defer timer.Stop()
+	select {
+	case <-arrived:
+		up()
+	case <-timer.C:
+		if denied := denial(conn, s.notices+address); denied != nil {
+			return driverkit.Refused(fmt.Errorf("natslock: %w: %w", driver.ErrDenied, denied))
+		}
+		return driver.ErrUnreachable
+	case <-broken:
+		return driver.ErrUnreachable
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-broken:
+		return driver.ErrUnreachable
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
