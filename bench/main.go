@@ -26,6 +26,7 @@ import (
 
 	"github.com/pawl-go/pawl/bench/compare"
 	"github.com/pawl-go/pawl/bench/etcdbench"
+	"github.com/pawl-go/pawl/bench/natsbench"
 	"github.com/pawl-go/pawl/bench/redisbench"
 	"github.com/pawl-go/pawl/bench/redlockbench"
 	"github.com/pawl-go/pawl/bench/runbench"
@@ -45,6 +46,7 @@ var parts = []struct {
 	{"redlock", redlockbench.Part},
 	{"etcd", etcdbench.Part},
 	{"zookeeper", zkbench.Part},
+	{"nats", natsbench.Part},
 	{"postgresql", sqlbench.PostgreSQL},
 	{"mariadb", sqlbench.MariaDB},
 	{"mysql", sqlbench.MySQL},
@@ -54,7 +56,7 @@ var parts = []struct {
 // openers returns the contenders that also run as separate processes.
 func openers() map[string]compare.Opener {
 	all := map[string]compare.Opener{}
-	for part, of := range map[string]map[string]compare.Opener{"sqlite": sqlitebench.Openers, "redis": redisbench.Openers, "etcd": etcdbench.Openers, "postgresql": sqlbench.Openers} {
+	for part, of := range map[string]map[string]compare.Opener{"sqlite": sqlitebench.Openers, "redis": redisbench.Openers, "etcd": etcdbench.Openers, "nats": natsbench.Openers, "postgresql": sqlbench.Openers} {
 		for name, open := range of {
 			all[part+"/"+name] = open
 		}
