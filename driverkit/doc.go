@@ -73,8 +73,8 @@
 //	SQL       Claims, Await, Waiters, Watchers, Sessions, Recheck, Now, ReadURL, Pause
 //	etcd      Sessions, ReadURL, Pause, Signal: a waiter's state is its watches
 //	ZooKeeper Sessions, Pool, Now, ReadURL, Pause, Signal: the same
-//	NATS      kvline, ReadURL, Now, Signal; kvline has Claims, Await, Waiters, Watchers,
-//	          Sessions, Subscriptions, Recheck, Now, Pause
+//	NATS      kvline, ReadURL, Refused, Now, Pause, Signal; kvline has Claims, Await,
+//	          Watchers, Sessions, Subscriptions, Now, Pause
 //	quorum    Sessions, Pool, ReadURL, Pause, Signal: a quorum has no line
 //
 // # What is easy to get wrong

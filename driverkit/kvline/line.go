@@ -120,6 +120,9 @@ func (l line) keep() time.Duration {
 
 func (c *claim) until() time.Time { return time.Unix(0, c.Beat).Add(c.TTL) }
 
+// expired reports whether the claim has certainly expired by now.
+func (c *claim) expired(now time.Time) bool { return c.Beat > 0 && !c.until().After(now) }
+
 func (c *claim) entry(name string, now time.Time) driver.Entry {
 	e := driver.Entry{
 		Claim:   driver.Claim{ID: c.ID, Try: c.Try, Name: name, Need: c.Need, Limit: c.Limit, Queue: c.Queue, Note: c.Note},
@@ -148,7 +151,7 @@ func (l *line) remove(i int) { *l = slices.Delete(*l, i, i+1) }
 
 // expired reports whether a claim has expired by now.
 func (l line) expired(now time.Time) bool {
-	return slices.ContainsFunc(l, func(c claim) bool { return c.Beat > 0 && !c.until().After(now) })
+	return slices.ContainsFunc(l, func(c claim) bool { return c.expired(now) })
 }
 
 // unclear reports whether now, which was not asked for at this moment, does not tell if a
@@ -160,7 +163,7 @@ func (l line) unclear(now time.Time) bool {
 
 // expire ends what has expired.
 func (l *line) expire(now time.Time) {
-	*l = slices.DeleteFunc(*l, func(c claim) bool { return c.Beat > 0 && !c.until().After(now) })
+	*l = slices.DeleteFunc(*l, func(c claim) bool { return c.expired(now) })
 }
 
 // blocked reports whether a claim that was not there before waits for a single holder.
