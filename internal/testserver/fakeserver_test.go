@@ -37,6 +37,10 @@ func TestMain(m *testing.M) {
 		serveFake()
 	case "tiny":
 		serveFake()
+	case "reserve":
+		port, _ := strconv.Atoi(os.Args[1])
+		fmt.Println(reservePort(port))
+		_, _ = os.Stdin.Read(make([]byte, 1)) // until the test closes it
 	case "broken":
 		fmt.Println("out of order")
 		os.Exit(3)

@@ -15,10 +15,10 @@ var usedPorts = struct {
 	ports map[int]bool
 }{ports: map[int]bool{}}
 
-// FreePort returns an unused port of 127.0.0.1 that no other call in this process
-// returns until the test has ended. Another process may take it before the caller
-// does, but no outgoing connection will: it is below the ephemeral ports. A stopped
-// server could not get such a port back.
+// FreePort returns an unused port of 127.0.0.1 that no other call, in this process or in
+// another one that runs tests, returns until the test has ended. A program that is not a
+// test may take it before the caller does, but no outgoing connection will: it is below
+// the ephemeral ports. A stopped server could not get such a port back.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	const first, last = 10_000, 32_767
@@ -41,7 +41,7 @@ func FreePort(t testing.TB) int {
 func reservePort(port int) bool {
 	usedPorts.mu.Lock()
 	defer usedPorts.mu.Unlock()
-	if usedPorts.ports[port] {
+	if usedPorts.ports[port] || !lockPort(port) {
 		return false
 	}
 	usedPorts.ports[port] = true
@@ -52,6 +52,7 @@ func releasePort(port int) {
 	usedPorts.mu.Lock()
 	defer usedPorts.mu.Unlock()
 	delete(usedPorts.ports, port)
+	unlockPort(port)
 }
 
 // canListen reports whether a server could listen on port now.

@@ -124,8 +124,11 @@ func TestABeatTakesWhicheverConnectionIsFreeFirst(t *testing.T) {
 	release()
 	calls.Wait()
 	kept.Close()
-	if n := db.Stats().InUse; n != 0 {
-		t.Errorf("%d connections are still in use", n)
+	// A connection that came too late to be used is given back by whoever asked for it.
+	for began := time.Now(); db.Stats().InUse != 0; time.Sleep(time.Millisecond) {
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("%d connections are still in use", db.Stats().InUse)
+		}
 	}
 }
 

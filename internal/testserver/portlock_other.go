@@ -1,0 +1,7 @@
+//go:build !unix
+
+package testserver
+
+func lockPort(int) bool { return true }
+
+func unlockPort(int) {}
