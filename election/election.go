@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -70,6 +72,24 @@ func New(c *pawl.Client, name string, opts ...pawl.Option) *Election {
 // LockName returns the name of the lock that the leader holds and the candidates
 // wait for, as [pawl.Client.List] shows it; "" if the election's name is invalid.
 func (e *Election) LockName() string { return e.lock }
+
+// NameOfLock returns the election that a lock belongs to. Of an election whose name is
+// too long for a lock's, that is the lock's own name: the election's is only in its hash.
+func NameOfLock(lock string) (name string, ok bool) {
+	if strings.HasPrefix(lock, longLocks) {
+		return lock, true
+	}
+	if name, ok = strings.CutPrefix(lock, locks); !ok {
+		return "", false
+	}
+	return name, name != ""
+}
+
+// The locks of elections begin with these: with the election's name, or its hash.
+var (
+	locks     = strings.TrimSuffix(New(nil, "x").LockName(), "x")
+	longLocks = path.Dir(New(nil, strings.Repeat("x", pawl.MaxName)).LockName()) + "/"
+)
 
 // A Leadership is a lease: its Context ends when it is lost or resigned, and its
 // Token is larger than that of every leader before.

@@ -162,3 +162,18 @@ func ExampleElection_Campaign() {
 	// 10.0.0.7:8080 true <nil>
 	// <nil>
 }
+
+func TestTheElectionOfALockIsToldByItsName(t *testing.T) {
+	long := strings.Repeat("é", pawl.MaxName)
+	for name, want := range map[string]string{"leader": "leader", "a/b c": "a/b c", long: election.New(nil, long).LockName()} {
+		lock := election.New(nil, name).LockName()
+		if got, ok := election.NameOfLock(lock); !ok || got != want {
+			t.Errorf("NameOfLock(%q) = %q, %v, want %q", lock, got, ok, want)
+		}
+	}
+	for _, lock := range []string{"", "leader", "jobs/leader", strings.TrimSuffix(election.New(nil, "x").LockName(), "x")} {
+		if got, ok := election.NameOfLock(lock); ok || got != "" {
+			t.Errorf("%q is called the lock of election %q", lock, got)
+		}
+	}
+}
