@@ -20,16 +20,22 @@ type acquisition struct {
 	known bool    // last is the store's answer, to this acquisition or to one that waits for the same
 	last  driver.Standing
 	at    instant  // when last was learnt; 0: by another acquisition, or just now
-	told  bool     // the wait was counted, and the observer told of it
-	id    string   // of the claim in that event
-	since instant  // when that was
 	ended *session // the session before this, which has ended; nil: none
+	report
 
 	fault     error   // why the store could not be asked; nil once it answered
 	atFault   instant // until when the claim was promised at the fault
 	fails     int     // calls that failed in a row
 	endings   int     // sessions that had ended, in a row
 	lateCount int     // grants that came too late to be used
+}
+
+// A report is what the observers are told of an acquire.
+type report struct {
+	caller  context.Context
+	start   instant // when it began; 0: there are no observers
+	waiting bool    // the wait was counted, and the observers told of it
+	id      string  // of the claim in that event
 }
 
 // run takes the claim to held or returns why not; then nothing of it is left
@@ -172,18 +178,19 @@ func (a *acquisition) await(ctx context.Context) (done bool, err error) {
 	}
 }
 
-// tellWaiting counts, and tells the observer, once, that the lock was not free.
+// tellWaiting counts, and tells the observers, once, that the lock was not free.
 func (a *acquisition) tellWaiting() {
-	if a.told {
+	if a.waiting {
 		return
 	}
-	a.told = true
-	a.c.counters.count(Waiting)
-	if a.o.observer != nil {
+	a.waiting = true
+	e := Event{Kind: Waiting, Context: a.caller}
+	if len(a.o.observers) > 0 { // else there may be no claim yet
 		a.cl.identify()
-		a.id, a.since = a.cl.ID, a.c.now()
-		a.cl.observe(Event{Kind: Waiting})
+		a.id = a.cl.ID
+		e.Took = a.c.now().Sub(a.start)
 	}
+	a.c.tell(a.cl, a.o, e)
 }
 
 // granted takes the grant, or gives it back because it came too late to be used.

@@ -40,13 +40,18 @@ func (c *Client) lockAll(ctx context.Context, names []string, opts []Option, try
 			return nil, c.fail("lock", name, err)
 		}
 	}
+	if err := ctx.Err(); err != nil { // the store is not asked, as for a single name
+		return nil, c.fail("lock", names[0], err)
+	}
 	o := c.options(opts)
 	try = try || o.limited && o.wait == 0
+	defer o.observers.settle()
 	whole := c.wholeLease(ctx, names, o, c.now())
 	parts, at, err := c.takeAtOnce(ctx, whole, names, try)
 	if err != nil && (!try || errors.Is(err, errInOrder)) {
 		whole = c.wholeLease(ctx, names, o, whole.since) // the first may have ended with a part of it
 		if over := c.timeOver(ctx, whole, try); over != nil && !errors.Is(err, ErrHeld) {
+			c.partLock(names[0], whole).tellRefused(report{caller: ctx, start: whole.since}, 1, over)
 			return c.gathered(whole, nil, names[0], over) // the store has not said that one is held
 		}
 		parts, at, err = c.takeInOrder(ctx, whole, names, try)
@@ -122,7 +127,9 @@ func (c *Client) takeInOrder(ctx context.Context, whole *Lease, names []string, 
 	for _, name := range names {
 		k := c.partLock(name, whole)
 		if !try && k.o.limited && k.o.wait == 0 {
-			return parts, name, &HeldError{Ahead: -1, Err: ErrHeld} // the time is over, and the store may be silent
+			err := &HeldError{Ahead: -1, Err: ErrHeld} // the time is over, and the store may be silent
+			k.tellRefused(k.newReport(ctx), 1, err)
+			return parts, name, err
 		}
 		l, err := k.acquire(wait, chain, 1, try)
 		if err == nil {

@@ -312,7 +312,7 @@ func TestOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.defaults.ttl != 3*time.Second || c.kind != "memlock" {
+	if c.defaults.ttl != 3*time.Second || c.kind != "memory" {
 		t.Error(c.defaults.ttl, c.kind)
 	}
 	if err := c.Close(); err != nil {

@@ -176,6 +176,33 @@ func (s *chaosSession) Enter(ctx context.Context, c driver.Claim) (driver.Standi
 	return st, nil
 }
 
+func (s *chaosSession) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
+	cs = append([]driver.Claim(nil), cs...)
+	var mu sync.Mutex
+	var st []driver.Standing
+	err := s.x.do(ctx, s, func(ctx context.Context) error {
+		if !s.alive(!s.x.valid0) {
+			return driver.ErrGone
+		}
+		got, err := s.Session.(driver.Multi).EnterAll(ctx, cs)
+		mu.Lock()
+		st = got
+		mu.Unlock()
+		return err
+	}, false)
+	if err != nil {
+		return nil, err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if s.x.valid0 {
+		for i := range st {
+			st[i].Valid = 0
+		}
+	}
+	return st, nil
+}
+
 func (s *chaosSession) Close(ctx context.Context) error {
 	return s.Session.Close(ctx)
 }
@@ -318,11 +345,17 @@ func stress(t *testing.T, seed int64) {
 		j := &judge{t: t, held: map[string]map[*Lease]int{}, last: map[string]uint64{}, ttl: ttl}
 		queue, valid0, sticky, expires := rnd.Intn(4) > 0, rnd.Intn(4) == 0, rnd.Intn(2) == 0, rnd.Intn(2) == 0
 		var procs []*chaos
+		var recs []*pairs
+		var dirs []*directPairs
 		var clients []*Client
 		for i := range 2 + rnd.Intn(3) {
 			x := &chaos{Engine: mem, rnd: rand.New(rand.NewSource(seed*100 + int64(i))), queue: queue, valid0: valid0, sticky: sticky || valid0, ttl: ttl, expires: expires}
 			procs = append(procs, x)
-			clients = append(clients, New(x, WithTTL(ttl)))
+			rec := &pairs{t: t, held: map[pair]bool{}}
+			recs = append(recs, rec)
+			dir := &directPairs{pairs{t: t, held: map[pair]bool{}, direct: true}}
+			dirs = append(dirs, dir)
+			clients = append(clients, New(x, WithTTL(ttl), WithObserver(rec), WithObserver(dir)))
 		}
 		for _, c := range clients { // first contact
 			l, err := c.Mutex("contact").Lock(t.Context())
@@ -412,6 +445,10 @@ func stress(t *testing.T, seed int64) {
 		for _, c := range clients {
 			c.Close()
 		}
+		for i, c := range clients {
+			recs[i].check(c.Stats())
+			dirs[i].check(c.Stats())
+		}
 		if testing.Verbose() {
 			t.Logf("seed %d ttl %v queue %v valid0 %v sticky %v: %d leases, %d lost", seed, ttl, queue, valid0, sticky, j.n, j.lost)
 		}
@@ -470,7 +507,11 @@ func one(t *testing.T, c *Client, r *rand.Rand, j *judge, ttl, margin time.Durat
 		s := c.Semaphore("s", units, opts...)
 		lock = func(ctx context.Context) (*Lease, error) { return s.Acquire(ctx, need) }
 	default:
-		l, err = c.LockAll(ctx, []string{"m", "n"})
+		all := c.LockAll
+		if try {
+			all = c.TryLockAll
+		}
+		l, err = all(ctx, []string{"m", "n"}, opts...)
 		if err == nil {
 			for _, p := range l.Parts() {
 				j.took(p, p.Name(), units, false, margin)

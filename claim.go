@@ -12,7 +12,7 @@ import (
 type claim struct {
 	claimset.Claim
 	mode Mode
-	o    *options // of the lease that joined last
+	o    *options // of the acquire, and then of the lease that is not nested in another
 	s    *session
 	gate *gate // nil: never passed on inside the process
 
@@ -23,6 +23,9 @@ type claim struct {
 	terms     []*term
 	one       [1]*term                // room for terms, of which there is nearly always one
 	over      int                     // leases of it that have ended
+	since     instant                 // when that lease began
+	untold    bool                    // the observers are being told that it is held; of a loss only after that
+	loss      *Event                  // what to tell them then
 	interrupt context.CancelCauseFunc // ends the Await under way
 }
 
@@ -83,7 +86,6 @@ func (cl *claim) entry() (driver.Entry, bool) {
 
 // addTermLocked makes l a lease of the held claim.
 func (cl *claim) addTermLocked(l *Lease, now instant) {
-	cl.o = l.o
 	l.fence, l.pass, l.since, l.turn = cl.Fence(), cl.Pass(), now, cl.over
 	cl.terms = append(cl.terms, &l.term)
 }
@@ -95,35 +97,40 @@ func (cl *claim) interruptLocked() {
 	}
 }
 
-// event completes an event of the claim.
-func (cl *claim) event(e Event) Event {
-	e.Name, e.ID, e.Mode = cl.Name, cl.ID, cl.mode
-	if cl.mode == Counted {
-		e.Permits = cl.Need
+// tell counts an event of the claim, and tells the lock's observers of it.
+func (c *Client) tell(cl *claim, o *options, e Event) {
+	c.counters.count(e.Kind)
+	if len(o.observers) > 0 {
+		c.complete(cl, &e)
+		o.observers.post(&c.counters, &e)
 	}
-	return e
 }
 
-// observe tells the claim's observer, if it has one.
-func (cl *claim) observe(e Event) {
-	if cl.o.observer != nil {
-		cl.o.observer.Observe(cl.event(e))
+// complete adds what an event of the claim has from it.
+func (c *Client) complete(cl *claim, e *Event) {
+	e.Name, e.ID, e.Mode, e.Store = cl.Name, cl.ID, cl.mode, c.kind
+	if cl.mode == Counted {
+		e.Permits = cl.Need
 	}
 }
 
 // A notice is an event to be told once the session's mutex is free.
 type notice struct {
-	to Observer
+	to observers
 	e  Event
 }
 
-// noticeLocked appends an event to those that are told once the mutex is free.
+// noticeLocked counts an event, and appends it to those that are told once the mutex is
+// free.
 func (cl *claim) noticeLocked(to []notice, e Event) []notice {
-	if cl.o.observer == nil {
+	c := cl.s.c
+	c.counters.count(e.Kind)
+	if len(cl.o.observers) == 0 {
 		return to
 	}
 	e.Token = cl.tokenLocked()
-	return append(to, notice{cl.o.observer, cl.event(e)})
+	c.complete(cl, &e)
+	return append(to, notice{cl.o.observers, e})
 }
 
 func (cl *claim) tokenLocked() uint64 { return token(cl.Fence(), cl.Pass()) }

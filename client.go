@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -21,7 +22,7 @@ type Client struct {
 	clock
 	engine   driver.Engine
 	features driver.Features
-	kind     string // the engine's name, for errors
+	kind     string // of store, for errors and events
 	owned    bool   // Close closes the engine
 	defaults options
 	gates    gates
@@ -53,7 +54,7 @@ func newClient(engine driver.Engine, o options) *Client {
 		clock:    clock{asleep: machineAsleep},
 		engine:   engine,
 		features: engine.Features(),
-		kind:     engineName(engine),
+		kind:     cmp.Or(engine.Features().Store, engineName(engine)),
 		defaults: o,
 		gates:    gates{byKey: map[gateKey]*gate{}},
 		opening:  make(chan struct{}, 1),
@@ -65,7 +66,7 @@ func newClient(engine driver.Engine, o options) *Client {
 	return c
 }
 
-// engineName names an engine by its package.
+// engineName names an engine that does not say what its store is, by its package.
 func engineName(engine driver.Engine) string {
 	t := reflect.TypeOf(engine)
 	if t.Kind() == reflect.Pointer {
@@ -98,10 +99,13 @@ func (c *Client) close() error {
 	c.cancel(ErrClosed)
 	c.calls.Wait() // no claim joins a session any more
 	all := c.allSessions()
+	told := slices.Clone(c.defaults.observers) // maybe of a loss a moment ago
 	for _, s := range all {
+		told = append(told, s.observers()...)
 		s.die(ErrClosed)
 	}
 	c.keepers.Wait()
+	told.settle() // once the store was told
 	var errs []error
 	for _, s := range all {
 		if s.unended != nil {

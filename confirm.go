@@ -42,6 +42,7 @@ func (l *Lease) confirm(ctx context.Context) error {
 		return fail(ErrClosed)
 	}
 	defer l.c.calls.Done()
+	defer l.o.observers.settle()
 	wait := &callContext{Context: ctx, closing: l.c.ctx}
 	defer wait.end()
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -76,7 +77,7 @@ func (l *Lease) askStore(ctx context.Context) error {
 	err := s.confirm(ctx, l.cl, l.fence)
 	switch {
 	case err == nil:
-		l.tell(Renewed, sent)
+		l.c.tell(l.cl, l.o, Event{Kind: Renewed, Token: token(l.fence, l.pass), Took: l.c.now().Sub(sent)})
 	case errors.Is(err, errDead):
 		s.die(errDead)
 	case errors.Is(err, errBroken):

@@ -195,7 +195,7 @@ func (s *session) beat(b *beat) {
 	s.mu.Unlock()
 	s.lose(b.lost...)
 	for _, n := range b.events {
-		n.to.Observe(n.e)
+		n.to.post(&s.c.counters, &n.e)
 	}
 	clear(b.claims) // an ended claim must not be kept from the collector
 	s.mu.Lock()
@@ -219,12 +219,10 @@ func (s *session) beatenLocked(b *beat, now instant, err error) (complete bool) 
 			cl.interruptLocked()
 		case claimset.Doubted:
 			complete = false
-			s.c.counters.count(InDoubt)
 			b.events = cl.noticeLocked(b.events, Event{Kind: InDoubt, Err: err})
 		case claimset.Unlearnt:
 			complete = false
 		case claimset.Renewed:
-			s.c.counters.count(Renewed)
 			b.events = cl.noticeLocked(b.events, Event{Kind: Renewed, Took: now.Sub(b.sent)})
 		}
 	}

@@ -45,6 +45,7 @@ func newLease(ctx context.Context, k *lock, cl *claim, outer *Lease) *Lease {
 		return nil
 	}
 	cl.addTermLocked(l, now)
+	cl.o, cl.since, cl.untold = l.o, now, len(l.o.observers) > 0
 	return l
 }
 
@@ -56,22 +57,23 @@ func (k *lock) lease(ctx context.Context, cl *claim, outer *Lease) *Lease {
 	return l
 }
 
-// check ends the lease if its deadline has passed.
-func (l *Lease) check() {
+// check ends the lease if its deadline has passed, and returns the time that it compared;
+// 0 if it did not have to.
+func (l *Lease) check() (now instant) {
 	if l.ended() != nil {
-		return
+		return 0
 	}
 	for _, p := range l.parts {
 		p.check()
 		if why := p.ended(); why != nil {
 			l.end(why) // the goroutine that ended p may not have come to l yet
-			return
+			return 0
 		}
 	}
 	if l.cl == nil {
-		return
+		return 0
 	}
-	if now := l.c.now(); now >= l.cl.Deadline() {
+	if now = l.c.now(); now >= l.cl.Deadline() {
 		s := l.cl.s
 		s.mu.Lock()
 		why := l.cl.whyLocked(now)
@@ -79,6 +81,7 @@ func (l *Lease) check() {
 		s.lose(loss{cl: l.cl, why: why})
 		l.end(why) // another goroutine may be in the middle of lose, and not have come to l yet
 	}
+	return now
 }
 
 // Context returns a context that ends when the lease does, with cause ErrLost,
@@ -200,14 +203,6 @@ func (l *Lease) Deadline() time.Time {
 func (l *Lease) Err() error {
 	l.check()
 	return l.ended()
-}
-
-// tell counts an event of l, which took from since until now, and tells the observer.
-func (l *Lease) tell(kind Kind, since instant) {
-	l.c.counters.count(kind)
-	if l.o.observer != nil {
-		l.o.observer.Observe(l.cl.event(Event{Kind: kind, Token: token(l.fence, l.pass), Took: l.c.now().Sub(since)}))
-	}
 }
 
 // A leaseContext is a lease as a context. Err is computed when asked, so it is right

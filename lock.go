@@ -71,16 +71,19 @@ func (k *lock) newClaim(need int, try bool) *claim {
 }
 
 // A gateKey names the acquires that may share one place in line: exclusive claims on
-// one name that ask the engine for exactly the same.
+// one name that ask the engine for exactly the same. A mutex and a semaphore of one
+// permit ask for the same too, but a hold that went from one to the other would tell its
+// observers the wrong mode.
 type gateKey struct {
 	name         string
 	limit        int
+	semaphore    bool
 	ttl, maxHold time.Duration
 	note         string
 }
 
 func (k *lock) gateKey() gateKey {
-	return gateKey{k.name, k.limit, k.o.ttl, k.o.maxHold, k.o.note}
+	return gateKey{k.name, k.limit, k.semaphore, k.o.ttl, k.o.maxHold, k.o.note}
 }
 
 // partLock is the lock of one of several names.

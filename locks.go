@@ -138,50 +138,62 @@ func (k *lock) acquire(ctx context.Context, chain *Lease, need int, try bool) (*
 			return l, err
 		}
 	}
-	var start instant
-	if k.o.observer != nil {
-		start = k.c.now()
-	}
-	a := &acquisition{c: k.c, o: k.o, try: try}
-	for {
+	r := k.newReport(ctx)
+	defer k.o.observers.settle()
+	for began := r.start; ; began = 0 {
+		a := &acquisition{c: k.c, o: k.o, try: try, began: began, report: r}
 		passed, err := k.claim(wait, a, need)
+		r = a.report
 		if err != nil {
-			k.tellGaveUp(a, need, err)
+			k.tellRefused(r, need, err)
 			return nil, err
 		}
 		if l := newLease(ctx, k, a.cl, chain); l != nil {
-			if a.told && !passed {
-				k.c.counters.waited.Add(1)
-			}
-			l.announce(passed, start)
+			l.tellHeld(r, passed)
 			return l, nil
 		}
 		// Lost between the grant and here, so that nobody was told of it: once more.
 		a.cl.s.lose(loss{cl: a.cl, why: errLate})
-		a = &acquisition{c: k.c, o: k.o, try: try, told: a.told, id: a.id, since: a.since}
 	}
 }
 
-// announce counts a lease, and tells the observer of it.
-func (l *Lease) announce(passed bool, start instant) {
-	kind := Acquired
+func (k *lock) newReport(ctx context.Context) report {
+	r := report{caller: ctx}
+	if len(k.o.observers) > 0 {
+		r.start = k.c.now()
+	}
+	return r
+}
+
+// tellHeld counts a lease, and tells the observers of it, and then of its loss if it
+// was lost meanwhile.
+func (l *Lease) tellHeld(r report, passed bool) {
+	e := Event{Kind: Acquired, Token: token(l.fence, l.pass), Waited: r.waiting, Took: l.since.Sub(r.start), Context: r.caller}
 	if passed {
-		kind = HandedOver
+		e.Kind = HandedOver
+	} else if r.waiting {
+		l.c.counters.waited.Add(1)
 	}
-	l.tell(kind, start)
+	l.c.tell(l.cl, l.o, e)
+	if len(l.o.observers) > 0 {
+		l.cl.s.told(l.cl)
+	}
 }
 
-// tellGaveUp counts, and tells the observer of, a wait that err ended.
-func (k *lock) tellGaveUp(a *acquisition, need int, err error) {
-	if !a.told {
+// tellRefused counts, and tells the observers of, an acquire that err ended.
+func (k *lock) tellRefused(r report, need int, err error) {
+	e := Event{Kind: Refused, Err: err, Context: r.caller}
+	if r.waiting {
+		e.Kind = GaveUp
+	}
+	if len(k.o.observers) == 0 {
+		k.c.counters.count(e.Kind)
 		return
 	}
-	k.c.counters.count(GaveUp)
-	if k.o.observer != nil {
-		cl := k.newClaim(need, false) // that of the acquisition may be another's by now
-		cl.ID = a.id
-		cl.observe(Event{Kind: GaveUp, Took: k.c.now().Sub(a.since), Err: err})
-	}
+	e.Took = k.c.now().Sub(r.start)
+	cl := k.newClaim(need, false) // that of the acquisition may be another's by now
+	cl.ID = r.id
+	k.c.tell(cl, k.o, e)
 }
 
 // do runs fn under a lease and gives it back, also if fn panics.

@@ -13,6 +13,7 @@ var (
 	errDead    = fmt.Errorf("%w: the store has ended our session", ErrLost)
 	errLate    = fmt.Errorf("%w: not renewed before its deadline: the store did not answer in time, or this process stood still", ErrLost)
 	errMaxHold = fmt.Errorf("%w: maximum hold reached", ErrLost)
+	errFixed   = fmt.Errorf("%w: its TTL is over, and it is not renewed", ErrLost)
 	errBroken  = fmt.Errorf("%w: the store no longer knows it: it expired there, or somebody broke it", ErrLost)
 )
 
@@ -23,7 +24,7 @@ func (cl *claim) whyLocked(now instant) error {
 	case cl.OverLimit(now):
 		return asAsked(errMaxHold, "maximum hold", cl.MaxHold, "WithMaxHold")
 	case cl.s.fixed && now >= cl.Deadline():
-		return asAsked(ErrLost, "TTL", cl.s.ttl, "WithoutRenewal")
+		return asAsked(errFixed, "TTL", cl.s.ttl, "WithoutRenewal")
 	}
 	return errLate
 }
@@ -40,11 +41,27 @@ func (cl *claim) whyEndedLocked() error {
 	return cl.whyLocked(cl.s.c.now())
 }
 
+// causeOf returns the cause of a loss.
+func causeOf(why error) Cause {
+	switch {
+	case errors.Is(why, errDead):
+		return SessionEnded
+	case errors.Is(why, errBroken):
+		return Broken
+	case errors.Is(why, errMaxHold):
+		return MaxHold
+	case errors.Is(why, errFixed):
+		return FixedTTL
+	}
+	return NotRenewed
+}
+
 // A loss is a hold that is not ours any more, and why.
 type loss struct {
 	cl    *claim
 	why   error
 	token uint64
+	since instant
 	ended bool // by this call of lose, which therefore does the rest too
 	used  bool // it had leases
 }
@@ -70,13 +87,41 @@ func (s *session) lose(all ...loss) {
 			l.cl.gate.vacate(l.cl)
 		}
 		if l.used { // else the observer was not told that it was acquired
-			kind := Lost
+			e := Event{Kind: Lost, Token: l.token, Took: now.Sub(l.since), Err: l.why}
 			if l.why == ErrClosed {
-				kind = Released
+				e.Kind = Released
+			} else {
+				e.Cause = causeOf(l.why)
 			}
-			s.c.counters.count(kind)
-			l.cl.observe(Event{Kind: kind, Token: l.token, Took: now.Sub(l.cl.Granted()), Err: l.why})
+			s.tellEnd(l.cl, e)
 		}
+	}
+}
+
+// tellEnd tells of the end of a hold, but not before its beginning was told.
+func (s *session) tellEnd(cl *claim, e Event) {
+	s.mu.Lock()
+	o, later := cl.o, cl.untold
+	if later {
+		cl.loss = &e
+	}
+	s.mu.Unlock()
+	if later {
+		return
+	}
+	s.c.tell(cl, o, e)
+}
+
+// told says that the beginning of a hold was told, and tells of its end if that came
+// meanwhile.
+func (s *session) told(cl *claim) {
+	s.mu.Lock()
+	e := cl.loss
+	o := cl.o
+	cl.untold, cl.loss = false, nil
+	s.mu.Unlock()
+	if e != nil {
+		s.c.tell(cl, o, *e)
 	}
 }
 
@@ -90,7 +135,7 @@ func (s *session) endHold(l *loss) {
 	s.endLocked(l.cl)
 	terms := l.cl.terms
 	l.cl.terms = nil
-	l.token, l.ended, l.used = l.cl.tokenLocked(), true, len(terms) > 0
+	l.token, l.since, l.ended, l.used = l.cl.tokenLocked(), l.cl.since, true, len(terms) > 0
 	s.mu.Unlock()
 	s.endTerms(terms, l.why)
 }
@@ -105,6 +150,16 @@ func (s *session) endTerms(terms []*term, why error) {
 	for _, t := range terms {
 		t.wakeLocked()
 	}
+}
+
+// observers are those of all claims.
+func (s *session) observers() (all observers) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.set.Live() {
+		all = append(all, c.Owner.(*claim).o.observers...)
+	}
+	return all
 }
 
 // die ends the session and every claim of it: the store said that it is gone, or the

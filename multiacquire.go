@@ -43,7 +43,8 @@ func (c *Client) takeAtOnce(ctx context.Context, whole *Lease, names []string, t
 	defer c.calls.Done()
 	wait := locks[0].bound(ctx, try)
 	defer wait.end()
-	start := c.now()
+	r := locks[0].newReport(ctx)
+	defer locks[0].o.observers.settle()
 	a := &multiAcquire{}
 	for _, k := range locks {
 		cl := k.newClaim(1, true)
@@ -55,9 +56,12 @@ func (c *Client) takeAtOnce(ctx context.Context, whole *Lease, names []string, t
 		a.cls = append(a.cls, cl)
 	}
 	if i, err := a.take(wait, c); err != nil {
+		if try && !errors.Is(err, errInOrder) {
+			locks[i].tellRefused(r, 1, err)
+		}
 		return nil, names[i], err
 	}
-	if parts = a.leases(ctx, locks, start); len(parts) == len(names) && whole.Err() == nil {
+	if parts = a.leases(ctx, locks, r); len(parts) == len(names) && whole.Err() == nil {
 		return parts, "", nil
 	}
 	for _, l := range parts { // one was lost already, and nobody was told of it
@@ -67,7 +71,7 @@ func (c *Client) takeAtOnce(ctx context.Context, whole *Lease, names []string, t
 }
 
 // leases makes leases of the granted claims, but for those that are lost already.
-func (a *multiAcquire) leases(ctx context.Context, locks []*lock, start instant) (parts []*Lease) {
+func (a *multiAcquire) leases(ctx context.Context, locks []*lock, r report) (parts []*Lease) {
 	_, chain := locks[0].owner(ctx)
 	for i, cl := range a.cls {
 		if cl.gate != nil {
@@ -78,7 +82,7 @@ func (a *multiAcquire) leases(ctx context.Context, locks []*lock, start instant)
 			cl.s.lose(loss{cl: cl, why: errLate})
 			continue
 		}
-		l.announce(false, start)
+		l.tellHeld(r, false)
 		parts, chain = append(parts, l), l
 	}
 	return parts

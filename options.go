@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -19,16 +20,16 @@ type Option func(*options)
 
 // options are the settings of one lock; a client's are the defaults of its locks.
 type options struct {
-	ttl      time.Duration
-	wait     time.Duration // 0: as long as ctx allows; see limited
-	limited  bool          // wait counts, also if it is 0
-	maxHold  time.Duration // 0: none
-	fixed    bool          // no renewal
-	reentry  bool
-	fair     bool
-	note     string
-	observer Observer
-	err      error // the first invalid option
+	ttl       time.Duration
+	wait      time.Duration // 0: as long as ctx allows; see limited
+	limited   bool          // wait counts, also if it is 0
+	maxHold   time.Duration // 0: none
+	fixed     bool          // no renewal
+	reentry   bool
+	fair      bool
+	note      string
+	observers observers
+	err       error // the first invalid option
 }
 
 // WithTTL sets how long the lock outlives a holder that died or was cut off. It is
@@ -108,15 +109,11 @@ func WithLogger(l *slog.Logger) Option {
 
 // WithObserver adds an observer of events; nil adds none.
 func WithObserver(ob Observer) Option {
-	return func(o *options) {
-		switch {
-		case ob == nil:
-		case o.observer == nil:
-			o.observer = ob
-		default:
-			o.observer = observers{o.observer, ob}
-		}
+	if ob == nil {
+		return func(*options) {}
 	}
+	q := newEventQueue(ob) // one goroutine at a time calls ob, for whatever the option is used
+	return func(o *options) { o.observers = append(slices.Clip(o.observers), q) }
 }
 
 // defaults are the settings of a client that was given none.

@@ -211,6 +211,7 @@ func TestASlowObserverMakesNoOtherContextLate(t *testing.T) {
 		r.blackHole()
 		wg.Wait()
 		r.heal()
+		time.Sleep(time.Minute) // the observers go on
 	})
 }
 

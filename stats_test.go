@@ -76,7 +76,9 @@ func TestAWaitThatEndsWithoutTheLockIsToldAsGaveUp(t *testing.T) {
 		}
 		_, err := c.Mutex("a").TryLock(t.Context())
 		wantErr(t, err, ErrHeld)
-		seen.expect(t) // it did not wait
+		if e := seen.expect(t, Refused)[0]; !errors.Is(e.Err, ErrHeld) || e.Name != "a" { // it did not wait
+			t.Errorf("%+v", e)
+		}
 		l.Unlock()
 	}, WithObserver(&seen))
 }
@@ -105,6 +107,22 @@ func TestEventsCarryModeAndPermits(t *testing.T) {
 	}, WithObserver(&seen))
 }
 
+// A mutex and a semaphore of one permit are the same to the store.
+func TestAHoldHasTheModeOfItsWait(t *testing.T) {
+	var seen recorded
+	bubble(t, func(t *testing.T, c *Client) {
+		l := must(t)(c.Semaphore("a", 1).Acquire(t.Context(), 1))
+		next := queue(t, t.Context(), c.Mutex("a").Lock)
+		l.Unlock()
+		(<-next).Unlock()
+		for _, e := range seen.expect(t, Acquired, Waiting, Released, Acquired, Released) {
+			if mutex := e.Kind == Waiting || e.Token > l.Token(); mutex != (e.Mode == Exclusive) || mutex != (e.Permits == 0) {
+				t.Errorf("%+v", e)
+			}
+		}
+	}, WithObserver(&seen))
+}
+
 func TestEveryAcquiredIsFollowedByReleasedOrLost(t *testing.T) {
 	var seen recorded
 	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
@@ -112,7 +130,10 @@ func TestEveryAcquiredIsFollowedByReleasedOrLost(t *testing.T) {
 		r.blackHole()
 		<-l.Context().Done()
 		r.heal()
-		seen.expect(t, Acquired, Lost)
+		synctest.Wait()
+		if e := seen.expect(t, Acquired, Lost)[1]; e.Cause != NotRenewed {
+			t.Errorf("%+v", e)
+		}
 		must(t)(c.Mutex("b").Lock(t.Context()))
 		c.Close()
 		got := seen.expect(t, Acquired, Released)

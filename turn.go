@@ -39,7 +39,7 @@ func (k *lock) throughGate(ctx *callContext, a *acquisition, g *gate) (passed bo
 		return false, a.runFor(ctx, g, a.run)
 	}
 	a.began = a.c.now()
-	if k.o.observer != nil { // it is told the claim's ID
+	if len(k.o.observers) > 0 { // it is told the claim's ID
 		a.cl = k.newClaim(k.limit, false)
 	}
 	a.tellWaiting()

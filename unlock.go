@@ -21,8 +21,9 @@ func (l *Lease) Unlock() error {
 	if l.unlocked.Swap(true) {
 		return l.c.fail("unlock", l.name, ErrNotHeld)
 	}
-	l.check()
+	now := l.check()
 	if !l.end(ErrReleased) {
+		defer l.o.observers.settle() // the loss may have been found by check
 		err := l.unlockParts()
 		if why := l.ended(); !errors.Is(why, ErrReleased) {
 			err = l.c.fail("unlock", l.name, why) // the loss is the answer
@@ -32,7 +33,7 @@ func (l *Lease) Unlock() error {
 	if l.cl == nil {
 		return l.unlockParts()
 	}
-	return l.c.fail("unlock", l.name, l.giveBack())
+	return l.c.fail("unlock", l.name, l.giveBack(now))
 }
 
 // unlockParts gives back the single names, all at once so that their bounds do
@@ -52,7 +53,7 @@ func (l *Lease) unlockParts() error {
 }
 
 // giveBack ends l's share of the claim, and with the last share the claim.
-func (l *Lease) giveBack() error {
+func (l *Lease) giveBack(now instant) error {
 	cl, s := l.cl, l.cl.s
 	s.mu.Lock()
 	if cl.State() != claimset.Held {
@@ -62,12 +63,14 @@ func (l *Lease) giveBack() error {
 	l.unnestLocked()
 	cl.terms = slices.DeleteFunc(cl.terms, func(t *term) bool { return t == &l.term })
 	cl.over++
-	last := len(cl.terms) == 0
+	last, o, since := len(cl.terms) == 0, cl.o, cl.since
 	s.mu.Unlock()
 	if !last {
 		return nil
 	}
-	l.tell(Released, l.since)
+	defer o.observers.settle()
+	// Told before another lease of the claim begins.
+	l.c.tell(cl, o, Event{Kind: Released, Token: token(l.fence, l.pass), Took: now.Sub(since)})
 	return cl.giveBack()
 }
 

@@ -98,6 +98,10 @@ type Features struct {
 	// names it. In other engines a claim that Beat does not name expires one TTL after
 	// the last call that promised it time.
 	BySession bool
+
+	// Store is the kind of store in one word of lower case, such as "redis", for
+	// metrics and errors.
+	Store string
 }
 
 // An Engine keeps lines of claims in a store. It is built on the user's own client,

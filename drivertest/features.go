@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"regexp"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -12,6 +13,8 @@ var featureCases = []lawCase{
 		why: "A reader that is silently a writer, or a semaphore that is silently a mutex, is only discovered in production."},
 	{name: "tokens are there where fencing is declared, and nowhere else", law: 12, run: fencingAsDeclared,
 		why: "A caller that checks tokens relies on getting one."},
+	{name: "the kind of store is named in one word", law: 12, run: storeNamed,
+		why: "Metrics of several stores are told apart by it."},
 }
 
 // supports reports whether the engine has all features of n. For an absent feature
@@ -56,5 +59,11 @@ func fencingAsDeclared(f *fixture) {
 	}
 	if st.Token >= 1<<55 {
 		f.Errorf("token %d is not below 1<<55: it has no room for the pass", st.Token)
+	}
+}
+
+func storeNamed(f *fixture) {
+	if !regexp.MustCompile("^[a-z]+$").MatchString(f.can.Store) {
+		f.Errorf("the kind of store is %q, not a word of lower case", f.can.Store)
 	}
 }

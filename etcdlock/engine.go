@@ -100,7 +100,7 @@ func newEngine(store *etcdstore.Store, keys keyspace) *Engine {
 
 // Features reports that an etcd engine can do everything.
 func (e *Engine) Features() driver.Features {
-	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Durable, BySession: true}
+	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Durable, BySession: true, Store: "etcd"}
 }
 
 // Open starts a session: one lease for all its claims. The TTL is rounded up to whole

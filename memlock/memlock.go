@@ -58,7 +58,7 @@ func New() *Engine {
 // Features reports that a memory engine can do everything, with tokens that
 // last as long as the engine.
 func (e *Engine) Features() driver.Features {
-	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Volatile}
+	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Volatile, Store: "memory"}
 }
 
 // Open starts a session.

@@ -27,7 +27,7 @@ type countedClient struct {
 func newCountedClient(t *testing.T, addr, bucket string) *countedClient {
 	t.Helper()
 	n := &countedClient{store: newStore(connect(t, addr), options{bucket: bucket}), t: t, calls: map[string]int{}}
-	e := kvline.New("natslock", n, driver.Volatile)
+	e := kvline.New("nats", n, driver.Volatile)
 	t.Cleanup(func() { _ = e.Close() })
 	s, err := e.Open(t.Context(), driver.SessionOptions{ID: rand.Text(), TTL: 10 * time.Minute})
 	if err != nil {

@@ -41,4 +41,4 @@ func New(js jetstream.JetStream, opts ...Option) *Engine {
 
 // newEngine returns an engine whose tokens may repeat: a bucket can lose its latest
 // writes.
-func newEngine(s *store) *Engine { return &Engine{kvline.New("natslock", s, driver.Volatile)} }
+func newEngine(s *store) *Engine { return &Engine{kvline.New("nats", s, driver.Volatile)} }

@@ -71,7 +71,7 @@ func New(members []Node, opts ...Option) (*Engine, error) {
 
 // featuresOf returns what a quorum of these nodes can do.
 func featuresOf(members []Node) driver.Features {
-	f := driver.Features{Push: true, Shared: true, Fencing: driver.Durable}
+	f := driver.Features{Push: true, Shared: true, Fencing: driver.Durable, Store: "quorum"}
 	for _, n := range members {
 		_, watches := n.Engine.(driver.Watcher)
 		of := n.Engine.Features()

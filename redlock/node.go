@@ -105,7 +105,7 @@ func (n *node) runID(ctx context.Context) (string, error) {
 
 // Features returns the features of a Redis server.
 func (n *node) Features() driver.Features {
-	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Volatile}
+	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Volatile, Store: "redis"}
 }
 
 func (n *node) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {

@@ -78,6 +78,13 @@ func newEngine(nodes []quorum.Node, opts []quorum.Option) (*Engine, error) {
 	return e, nil
 }
 
+// Features returns those of a quorum.
+func (e *Engine) Features() driver.Features {
+	f := e.Engine.Features()
+	f.Store = "redlock"
+	return f
+}
+
 // Close ends all sessions, and what the engine has opened at the servers. The clients
 // that were passed to New stay open.
 func (e *Engine) Close() error { return driver.Join(e.Engine.Close(), e.closeNodes()) }

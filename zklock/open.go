@@ -84,7 +84,7 @@ func newEngine(opts []Option) (*Engine, error) {
 
 // Features reports that ZooKeeper can do everything.
 func (e *Engine) Features() driver.Features {
-	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Durable, BySession: true}
+	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Durable, BySession: true, Store: "zookeeper"}
 }
 
 // connect makes a connection of the engine's own and waits until the servers can be asked.

@@ -15,21 +15,26 @@ type queuer struct {
 
 func (q *queuer) Waits() <-chan struct{} { return q.waits }
 
+// Observe implements pawl.DirectObserver.
+func (q *queuer) Observe(e pawl.Event) {
+	if e.Kind == pawl.Waiting {
+		select {
+		case q.waits <- struct{}{}:
+		default: // nobody is listening
+		}
+	}
+}
+
+// Direct marks q as an observer that never blocks.
+func (*queuer) Direct() {}
+
 // Queuer returns a function that opens clients by URL whose calls all wait in the
 // store, even those for the same name, and that report waits.
 func Queuer(url string, opts ...pawl.Option) func(context.Context) (compare.Queuer, error) {
 	return func(ctx context.Context) (compare.Queuer, error) {
 		q := &queuer{waits: make(chan struct{}, 1<<14)} // more than can wait at once
-		tell := pawl.ObserverFunc(func(e pawl.Event) {
-			if e.Kind == pawl.Waiting {
-				select {
-				case q.waits <- struct{}{}:
-				default: // nobody is listening
-				}
-			}
-		})
 		var err error
-		q.Locker, err = Open(url, append(opts, pawl.WithFair(), pawl.WithObserver(tell))...)(ctx)
+		q.Locker, err = Open(url, append(opts, pawl.WithFair(), pawl.WithObserver(q))...)(ctx)
 		return q, err
 	}
 }

@@ -31,12 +31,12 @@ var (
 	_ driver.Watcher = (*Engine)(nil)
 )
 
-// New returns an engine on a store. label is the engine's name, for errors; fencing is
+// New returns an engine on a store. label names the kind of store, for errors and metrics; fencing is
 // how far the store's revisions can be trusted.
 func New(label string, store Store, fencing driver.Level) *Engine {
 	e := &Engine{
 		store: store, label: label, address: rand.Text(),
-		features: driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: fencing},
+		features: driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: fencing, Store: label},
 		sessions: driverkit.NewSessions[*session](label),
 		notices:  driverkit.NewSubscriptions(store.Listen),
 	}

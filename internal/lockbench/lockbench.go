@@ -60,7 +60,7 @@ func Run(ctx context.Context, k Kind, open func(opts ...pawl.Option) (*pawl.Clie
 	}
 	defer func() { err = errors.Join(err, r.from.Close()) }()
 	if k.Clients > 1 {
-		if r.to, err = open(pawl.WithObserver(pawl.ObserverFunc(r.observe))); err != nil {
+		if r.to, err = open(pawl.WithObserver(r)); err != nil {
 			return res, err
 		}
 		defer func() { err = errors.Join(err, r.to.Close()) }()

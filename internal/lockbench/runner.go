@@ -30,8 +30,8 @@ func (r *runner) result(k Kind) Result {
 	return res
 }
 
-// observe reports a wait. One unread report is enough.
-func (r *runner) observe(e pawl.Event) {
+// Observe reports a wait. One unread report is enough.
+func (r *runner) Observe(e pawl.Event) {
 	if e.Kind == pawl.Waiting {
 		select {
 		case r.waiting <- struct{}{}:
@@ -39,6 +39,9 @@ func (r *runner) observe(e pawl.Event) {
 		}
 	}
 }
+
+// Direct marks r as an observer that never blocks.
+func (*runner) Direct() {}
 
 func apart(ctx context.Context, r *runner) error {
 	return r.repeat(ctx, func(i int) string { return fmt.Sprintf("%s-%d", r.prefix, i) })

@@ -23,11 +23,16 @@ func Each(t *testing.T, test func(t *testing.T, open Opener)) { run(t, test, fal
 func EachWithRecords(t *testing.T, test func(t *testing.T, open Opener)) { run(t, test, true) }
 
 func run(t *testing.T, test func(t *testing.T, open Opener), records bool) {
+	OnMemory(t, test)
+	runShared(t, func(t *testing.T, s *Store) { test(t, On(s.URL)) }, records)
+}
+
+// OnMemory runs a test on the memory engine.
+func OnMemory(t *testing.T, test func(t *testing.T, open Opener)) {
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
 		test(t, memory())
 	})
-	runShared(t, func(t *testing.T, s *Store) { test(t, On(s.URL)) }, records)
 }
 
 // EachShared runs a test on every store that several processes can share.

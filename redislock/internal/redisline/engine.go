@@ -55,7 +55,7 @@ func New(c Config) *Engine {
 // Features reports that Redis keeps lines of every kind and pushes. Its tokens may
 // repeat if the server loses data and its clock reads earlier than the last token.
 func (e *Engine) Features() driver.Features {
-	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Volatile}
+	return driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: driver.Volatile, Store: "redis"}
 }
 
 // Open starts a session. It writes nothing: the server knows a session by its claims.

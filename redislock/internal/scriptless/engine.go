@@ -34,7 +34,7 @@ func New(c Config) *Engine {
 }
 
 // Features reports that the plain recipe has holds and nothing else.
-func (e *Engine) Features() driver.Features { return driver.Features{} }
+func (e *Engine) Features() driver.Features { return driver.Features{Store: "redis"} }
 
 // Open starts a session. The first one finds out which commands the server has.
 func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {

@@ -70,7 +70,7 @@ func New(d Dialect, prefix string) (*Engine, error) {
 
 // Features reports what the engine can do: lines of every kind.
 func (e *Engine) Features() driver.Features {
-	return driver.Features{Queue: true, Push: e.d.Notify != nil, Shared: true, Count: true, Fencing: driver.Durable}
+	return driver.Features{Queue: true, Push: e.d.Notify != nil, Shared: true, Count: true, Fencing: driver.Durable, Store: e.d.Name}
 }
 
 // Open starts a session. It writes nothing: a session is visible by its claims.
