@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 	"github.com/pawl-go/pawl/driver"
 )
 
 // openAndAcquire opens the store and acquires the lock. A signal interrupts both.
 func (j *job) openAndAcquire(ctx context.Context, signals *signals) (c *pawl.Client, lease *pawl.Lease, err error) {
 	ctx, stopInterrupts := signals.interrupts(ctx)
-	if c, err = j.openStore(ctx, j.store, pawl.WithTTL(j.ttl), pawl.WithNote(j.me.note())); err == nil {
+	if c, err = j.openStore(ctx, j.store, pawl.WithTTL(j.ttl), pawl.WithNote(j.me.Note())); err == nil {
 		lease, err = j.acquire(ctx, c)
 	}
 	stopInterrupts()
@@ -64,7 +65,7 @@ func (j *job) acquired(lease *pawl.Lease, waited string, err error) (*pawl.Lease
 		return nil, err
 	}
 	number := j.partOfName(lease).Token()
-	j.events.add(event{Event: "acquired", Name: j.name, Token: token(number)})
+	j.events.add(event{Event: "acquired", Name: j.name, Token: claimview.Token(number)})
 	switch {
 	case waited != "" && !j.quiet:
 		j.say("acquired %q after %s (token %d)", j.name, waited, number)
@@ -78,7 +79,7 @@ func (j *job) acquired(lease *pawl.Lease, waited string, err error) (*pawl.Lease
 func (j *job) explain(err error) error {
 	if l, ok := errors.AsType[*pawl.LimitError](err); ok && l.Other != nil {
 		return &exitError{exitUsage, fmt.Errorf("%q: another limit is in use: %s, by %s; this asks for %s: use the same, or another name",
-			j.name, flagOf(l.Other.Limit), parseNote(l.Other.Note), flagOf(l.Limit))}
+			j.name, flagOf(l.Other.Limit), claimview.ParseNote(l.Other.Note), flagOf(l.Limit))}
 	}
 	if text := err.Error(); errors.Is(err, pawl.ErrUnreachable) && !strings.Contains(text, j.store.shown) {
 		return fmt.Errorf("store %s: %w", j.store.shown, err)
@@ -201,7 +202,7 @@ func (j *job) deadlock(ctx context.Context, c *pawl.Client) error {
 // note names no process. It names the host because a command in a container also
 // inherits the variables.
 func whichParent(e driver.Entry) string {
-	who := parseNote(e.Note)
+	who := claimview.ParseNote(e.Note)
 	if who.PID == 0 {
 		return ""
 	}

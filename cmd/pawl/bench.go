@@ -130,7 +130,7 @@ func (b *benchRun) measure(ctx context.Context, k lockbench.Kind, prefix string)
 	done := make(chan outcome, 1)
 	go func() { // ends with ctx, or with the process if the store does not answer
 		r, err := lockbench.Run(ctx, k, func(opts ...pawl.Option) (*pawl.Client, error) {
-			return b.openStore(ctx, b.store, append(opts, pawl.WithNote(thisProcess("bench", "").note()))...)
+			return b.openStore(ctx, b.store, append(opts, pawl.WithNote(thisProcess("bench", "").Note()))...)
 		}, prefix, b.length)
 		done <- outcome{r, err}
 	}()

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 	"github.com/pawl-go/pawl/internal/lockbench"
 )
 
@@ -22,7 +23,7 @@ func (b *benchRun) reporter() reporter {
 		_ = b.print("goos: %s\ngoarch: %s\npkg: github.com/pawl-go/pawl/cmd/pawl\nstore: %s\n", runtime.GOOS, runtime.GOARCH, b.store.shown)
 		return (*lineReport)(b)
 	}
-	_ = b.print("%s, %s of each\n", b.store.shown, brief(b.length))
+	_ = b.print("%s, %s of each\n", b.store.shown, claimview.Brief(b.length))
 	return (*textReport)(b)
 }
 
@@ -59,7 +60,7 @@ type jsonReport struct {
 func (j *jsonReport) add(r *lockbench.Result) {
 	v := benchJSON{
 		Kind: r.Name, Store: j.store.shown, Goroutines: r.Goroutines, Clients: r.Clients,
-		Seconds: seconds(r.Took), Count: r.Times.N(), PerSecond: r.PerSecond(),
+		Seconds: float64(r.Took.Milliseconds()) / 1000, Count: r.Times.N(), PerSecond: r.PerSecond(),
 		P50: micros(r.Times.Quantile(0.5)), P90: micros(r.Times.Quantile(0.9)), P99: micros(r.Times.Quantile(0.99)), Max: micros(r.Times.Max()),
 		Fewest: r.Fewest, Most: r.Most,
 	}

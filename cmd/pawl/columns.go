@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
+)
 
 // displayWidth returns an upper bound of the terminal columns that s takes. It
 // counts two where fonts and terminals differ, because a line that is cut too short
@@ -21,7 +25,7 @@ func runeWidth(r rune) int {
 
 // cut shortens s to at most most columns and escapes hidden characters.
 func cut(s string, most int) string {
-	s = escapeHidden(s)
+	s = claimview.EscapeHidden(s)
 	switch {
 	case displayWidth(s) <= most:
 		return s
@@ -43,7 +47,7 @@ func columns(rows [][]string) string {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
-			cell = escapeHidden(cell)
+			cell = claimview.EscapeHidden(cell)
 			row[i] = cell
 			if i == len(widths) {
 				widths = append(widths, 0)

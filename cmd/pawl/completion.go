@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 )
 
 // Completion blocks the user's shell: names that the store has not returned by then
@@ -39,11 +41,11 @@ func (a *app) complete(root *cobra.Command) {
 			return names(cmd, args, begun)
 		}
 	}
-	locks, leaders, both := a.names(""), a.names(elections), a.names("", elections)
+	locks, leaders, both := a.names(""), a.names(claimview.Elections), a.names("", claimview.Elections)
 	for verb, names := range map[string]completer{
 		"run": first(locks), "elect": first(leaders), "once": first(nothing),
 		"ls": only(both), "inspect": only(both), "watch": only(both),
-		"force-unlock": only(locks), "migrate": nothing, "version": nothing,
+		"force-unlock": only(locks), "serve": nothing, "migrate": nothing, "version": nothing,
 	} {
 		if cmd, _, err := root.Find([]string{verb}); err == nil {
 			cmd.ValidArgsFunction = names
@@ -64,6 +66,7 @@ func (a *app) complete(root *cobra.Command) {
 			"store":  cobra.FixedCompletions(schemes(), cobra.ShellCompDirectiveNoSpace|cobra.ShellCompDirectiveNoFileComp),
 			"wait":   nothing, "ttl": nothing, "kill-after": nothing, "keep": nothing, "for": nothing,
 			"busy-code": nothing, "slots": nothing, "goroutines": nothing, "reason": nothing, "token": nothing,
+			"listen": nothing, "allow-host": nothing, "class": nothing,
 		} {
 			if cmd.LocalNonPersistentFlags().Lookup(flag) != nil || cmd == root && root.PersistentFlags().Lookup(flag) != nil {
 				_ = cmd.RegisterFlagCompletionFunc(flag, values) // fails only for an unknown flag
@@ -122,13 +125,13 @@ func (a *app) find(ctx context.Context, prefixes []string, begun string, found c
 				return
 			}
 			name := strings.TrimPrefix(e.Name, prefix)
-			dotted := strings.HasPrefix(name, reserved) && !strings.HasPrefix(begun, ".")
+			dotted := strings.HasPrefix(name, claimview.Reserved) && !strings.HasPrefix(begun, ".")
 			if e.Name == last || !completable(name) || dotted {
 				continue
 			}
 			last = e.Name
 			select {
-			case found <- cobra.CompletionWithDesc(name, cut(newClaimJSON(e, 0).stands(), 60)):
+			case found <- cobra.CompletionWithDesc(name, cut(stands(claimview.New(e, 0)), 60)):
 			case <-ctx.Done():
 				return
 			}
@@ -143,16 +146,16 @@ func (a *app) find(ctx context.Context, prefixes []string, begun string, found c
 // as well.
 func completable(name string) bool {
 	unsafe := func(r rune) bool { return r <= unicode.MaxASCII && r != ' ' && r != '=' && !shellSafe(r) }
-	return name != "" && name[0] != '-' && name[0] != '=' && name == strings.TrimSpace(name) && !hasHidden(name) && !strings.ContainsFunc(name, unsafe)
+	return name != "" && name[0] != '-' && name[0] != '=' && name == strings.TrimSpace(name) && !claimview.HasHidden(name) && !strings.ContainsFunc(name, unsafe)
 }
 
 // stands describes the claim's state in a phrase.
-func (v claimJSON) stands() string {
+func stands(v claimview.Claim) string {
 	switch {
 	case v.State != "held":
-		return "waited for by " + v.who()
+		return "waited for by " + v.Who()
 	case v.Election != "":
-		return "led by " + v.who()
+		return "led by " + v.Who()
 	}
-	return "held by " + v.who()
+	return "held by " + v.Who()
 }

@@ -3,28 +3,20 @@ package main
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 )
 
 // An event is one line of --events.
 type event struct {
-	Time  time.Time `json:"time"`
-	Event string    `json:"event"` // waiting, acquired, busy, interrupted, failed, started, lost, released, replayed (the command was not run); exit replaces released after a loss
-	Name  string    `json:"name"`
-	Token token     `json:"token,omitempty"`
-	PID   int       `json:"pid,omitempty"`
-	Code  *int      `json:"code,omitempty"`
-	Error string    `json:"error,omitempty"`
-}
-
-// A token is printed as a string because it exceeds the integers that jq and
-// JavaScript represent exactly.
-type token uint64
-
-// MarshalText writes the token in decimal.
-func (t token) MarshalText() ([]byte, error) {
-	return strconv.AppendUint(nil, uint64(t), 10), nil
+	Time  time.Time       `json:"time"`
+	Event string          `json:"event"` // waiting, acquired, busy, interrupted, failed, started, lost, released, replayed (the command was not run); exit replaces released after a loss
+	Name  string          `json:"name"`
+	Token claimview.Token `json:"token,omitempty"`
+	PID   int             `json:"pid,omitempty"`
+	Code  *int            `json:"code,omitempty"`
+	Error string          `json:"error,omitempty"`
 }
 
 // events writes the file of --events; a nil *events writes nothing.
@@ -51,7 +43,7 @@ func (e *events) add(ev event) {
 		return
 	}
 	ev.Time = time.Now().UTC()
-	line, err := toJSON(ev, "")
+	line, err := claimview.ToJSON(ev, "")
 	if err != nil {
 		return
 	}

@@ -5,15 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -61,9 +60,9 @@ func (a *app) forceUnlock(ctx context.Context, name, want string) error {
 			continue
 		}
 		victims = append(victims, e)
-		for i, line := range newClaimJSON(e, 0).describe() {
+		for i, line := range describeClaim(claimview.New(e, 0)) {
 			if i == 0 {
-				line = shownName(name) + " is " + line
+				line = claimview.ShownName(name) + " is " + line
 			}
 			a.show("%s\n", line)
 		}
@@ -108,7 +107,7 @@ func (a *app) heldBy(ctx context.Context, c *pawl.Client, s store, name string) 
 		return held, err
 	}
 	hint := ""
-	if lock := electionLock(name); lock != "" {
+	if lock := claimview.ElectionLock(name); lock != "" {
 		if leaders, err := holders(ctx, c, lock); err == nil && len(leaders) > 0 {
 			hint = "; the leader of the election is broken with: " + a.pawlCommand(s) + " force-unlock " + operand(lock)
 		}
@@ -142,7 +141,7 @@ func (a *app) confirm(name string) error {
 func confirms(line, name string) bool {
 	typed, whole := strings.CutSuffix(line, "\n")
 	typed = strings.TrimSuffix(typed, "\r")
-	return whole && (typed == name || typed == shownName(name))
+	return whole && (typed == name || typed == claimview.ShownName(name))
 }
 
 // evict evicts one claim and prints an audit line.
@@ -154,17 +153,6 @@ func (a *app) evict(ctx context.Context, c *pawl.Client, e driver.Entry) error {
 	if err != nil {
 		return err
 	}
-	host, _ := os.Hostname()
-	a.show("pawl: audit: time=%s by=%s@%s pid=%d broke=%q token=%d id=%s holder=%q\n",
-		time.Now().UTC().Format(time.RFC3339), userName(), host, os.Getpid(), e.Name, e.Fence<<8, auditWord(e.ID), e.Note)
+	a.audit("", e)
 	return nil
-}
-
-// auditWord quotes a text so that it cannot be mistaken for another field of the
-// line.
-func auditWord(s string) string {
-	if s == "" || strings.ContainsAny(s, " \"=") || hasHidden(s) {
-		return strconv.Quote(s)
-	}
-	return s
 }

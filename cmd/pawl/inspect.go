@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 )
 
 func (a *app) inspectCommand() *cobra.Command {
@@ -52,9 +52,9 @@ func oneName(cmd *cobra.Command, args []string) error {
 
 // lineOf returns the claims of a lock, followed by the claims of the election of
 // that name.
-func lineOf(ctx context.Context, c *pawl.Client, name string) (all []claimJSON, nodes []nodeState, err error) {
+func lineOf(ctx context.Context, c *pawl.Client, name string) (all []claimview.Claim, nodes []nodeState, err error) {
 	locks := []string{name}
-	if lock := electionLock(name); lock != "" && !strings.HasPrefix(name, elections) && len(lock) <= pawl.MaxName {
+	if lock := claimview.ElectionLock(name); lock != "" && !strings.HasPrefix(name, claimview.Elections) && len(lock) <= pawl.MaxName {
 		locks = append(locks, lock)
 	}
 	for i, lock := range locks {
@@ -69,27 +69,27 @@ func lineOf(ctx context.Context, c *pawl.Client, name string) (all []claimJSON, 
 			nodes = append(nodes, nodeStates(ctx, c, lock)...)
 		}
 		for place, e := range line {
-			all = append(all, newClaimJSON(e, place))
+			all = append(all, claimview.New(e, place))
 		}
 	}
 	return all, nodes, nil
 }
 
 // describe prints the result of inspect.
-func (a *app) describe(name string, st store, all []claimJSON, nodes []nodeState) error {
-	title := shownName(name)
+func (a *app) describe(name string, st store, all []claimview.Claim, nodes []nodeState) error {
+	title := claimview.ShownName(name)
 	if len(all) > 0 {
-		title = all[0].subject()
+		title = all[0].Subject()
 	}
 	lines := []string{title + " in " + st.shown}
 	if len(all) == 0 {
 		lines = append(lines, "free: nobody holds it or waits for it")
 	}
 	for i, v := range all {
-		if i > 0 && v.subject() != all[i-1].subject() {
-			lines = append(lines, v.subject()+" in "+st.shown)
+		if i > 0 && v.Subject() != all[i-1].Subject() {
+			lines = append(lines, v.Subject()+" in "+st.shown)
 		}
-		lines = append(lines, v.describe()...)
+		lines = append(lines, describeClaim(v)...)
 	}
 	for _, n := range nodes {
 		lines = append(lines, n.describe())
@@ -102,19 +102,19 @@ func (a *app) describe(name string, st store, all []claimJSON, nodes []nodeState
 	return nil
 }
 
-// describe describes a claim in a few lines.
-func (v claimJSON) describe() []string {
-	lines := []string{fmt.Sprintf("%s (%s) by %s for %s", v.State, v.mode(), v.who(), brief(duration(v.Seconds)))}
+// describeClaim describes a claim in a few lines.
+func describeClaim(v claimview.Claim) []string {
+	lines := []string{fmt.Sprintf("%s (%s) by %s for %s", v.State, v.ModeShown(), v.Who(), claimview.Brief(v.Age()))}
 	if v.Foreign {
-		lines[0] = fmt.Sprintf("%s (%s) by another program", v.State, v.mode())
+		lines[0] = fmt.Sprintf("%s (%s) by another program", v.State, v.ModeShown())
 	}
 	if v.Holder != "" && v.Reason != "" {
 		lines = append(lines, "  reason  "+v.Reason)
 	}
 	if v.State == "held" {
-		lines = append(lines, "  token   "+strconv.FormatUint(uint64(v.Token), 10))
+		lines = append(lines, "  token   "+v.Token.String())
 	} else {
 		lines = append(lines, "  place   "+ordinal(max(1, v.Ahead))+" in line")
 	}
-	return append(lines, "  lease   ends in "+brief(duration(v.Left))+" unless it is renewed", "  id      "+v.ID)
+	return append(lines, "  lease   ends in "+claimview.Brief(v.Lease())+" unless it is renewed", "  id      "+v.ID)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 	"github.com/spf13/pflag"
 )
 
@@ -36,7 +37,7 @@ type job struct {
 	argv      []string
 	waitGiven bool // -w was given
 	ttlGiven  bool // --ttl was given
-	me        holder
+	me        claimview.Holder
 	events    *events
 	store     store
 	stdout    *os.File // of the command; nil: inherited
@@ -153,5 +154,5 @@ func (j *job) note() string {
 	if j.verb == "elect" {
 		return j.value
 	}
-	return j.me.note()
+	return j.me.Note()
 }

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 	"github.com/pawl-go/pawl/quorum"
 )
 
 // A nodeState is what one node of a quorum knows about a lock.
 type nodeState struct {
 	Node    string
-	Holders []claimJSON
+	Holders []claimview.Claim
 	Error   string
 }
 
@@ -32,7 +33,7 @@ func nodeStates(ctx context.Context, c *pawl.Client, name string) []nodeState {
 			n.Error = v.Err.Error()
 		}
 		for _, e := range v.Entries {
-			n.Holders = append(n.Holders, newClaimJSON(e, 0))
+			n.Holders = append(n.Holders, claimview.New(e, 0))
 		}
 		all = append(all, n)
 	}
@@ -48,7 +49,7 @@ func (n nodeState) describe() string {
 	case len(n.Holders) > 0:
 		var held []string
 		for _, v := range n.Holders {
-			held = append(held, fmt.Sprintf("held by %s, ends in %s", shortID(v.ID), brief(duration(v.Left))))
+			held = append(held, fmt.Sprintf("held by %s, ends in %s", shortID(v.ID), claimview.Brief(v.Lease())))
 		}
 		says = strings.Join(held, "; ")
 	}
@@ -64,7 +65,7 @@ func shortID(id string) string {
 // holding returns the names of the nodes that hold a claim.
 func holding(nodes []nodeState, id string) (names []string) {
 	for _, n := range nodes {
-		if slices.ContainsFunc(n.Holders, func(v claimJSON) bool { return v.ID == id }) {
+		if slices.ContainsFunc(n.Holders, func(v claimview.Claim) bool { return v.ID == id }) {
 			names = append(names, n.Node)
 		}
 	}

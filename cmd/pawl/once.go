@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 	"github.com/pawl-go/pawl/once"
 )
 
@@ -122,7 +123,7 @@ func (o *onceJob) run(ctx context.Context) error {
 	wait, stop := signals.interrupts(ctx)
 	stopInterrupts := sync.OnceFunc(stop)
 	defer stopInterrupts()
-	c, err := o.openStore(wait, o.store, pawl.WithTTL(o.ttl), pawl.WithNote(o.me.note()), pawl.WithObserver(o))
+	c, err := o.openStore(wait, o.store, pawl.WithTTL(o.ttl), pawl.WithNote(o.me.Note()), pawl.WithObserver(o))
 	defer closeClient(c)
 	if o.lockName = once.LockName(o.name); err == nil {
 		err = o.deadlock(wait, c)
@@ -188,7 +189,7 @@ func (f failure) Error() string { return fmt.Sprintf("the command ended with %d"
 
 // perform runs the command under the lease of once.
 func (o *onceJob) perform(lease *pawl.Lease, c *pawl.Client, program string, signals *signals) (result, error) {
-	o.events.add(event{Event: "acquired", Name: o.name, Token: token(lease.Token())})
+	o.events.add(event{Event: "acquired", Name: o.name, Token: claimview.Token(lease.Token())})
 	got := result{Output: outputNone}
 	var heard *outputCapture
 	if o.replay {

@@ -37,7 +37,7 @@ func waitedFor(t *testing.T, script string, starts ...string) {
 	ended := env.startAndWait(cmd)
 	stranger := thisProcess("stranger", "")
 	stranger.PID = env.pid("parent")
-	c, err := pawl.Open(t.Context(), "sqlite://"+env.path("locks.db"), pawl.WithNote(stranger.note()))
+	c, err := pawl.Open(t.Context(), "sqlite://"+env.path("locks.db"), pawl.WithNote(stranger.Note()))
 	if err != nil {
 		t.Fatal(err)
 	}

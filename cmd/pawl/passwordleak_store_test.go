@@ -3,6 +3,7 @@
 package main
 
 import (
+	"net/http/httputil"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -82,6 +83,7 @@ func checkAllOutputs(check *leakCheck, env *testEnv, way string, args func(...st
 	out, _ := watch.CombinedOutput()
 	check.checkText("watch", string(out))
 
+	checkServe(check, env, args)
 	check.checkResult("force-unlock", env.run("pawl", args("force-unlock", "--token", tokenOf(t, env, args), "x")...))
 	env.write("go", "")
 	_ = holder.Wait()
@@ -95,6 +97,37 @@ func checkAllOutputs(check *leakCheck, env *testEnv, way string, args func(...st
 			check.checkText("the store's "+filepath.Base(file), string(b))
 		}
 	}
+}
+
+// checkServe looks at all that serve says, with its store and without.
+func checkServe(check *leakCheck, env *testEnv, args func(...string) []string) {
+	look := func(s *served) {
+		for _, path := range []string{"/", "/tree", "/name?name=x", "/holder?session=x", "/metrics", "/api/v1/locks", "/healthz", "/nothing"} {
+			resp, err := s.client.Get(s.url + path)
+			if err != nil {
+				env.t.Fatal(err)
+			}
+			text, err := httputil.DumpResponse(resp, true)
+			if err != nil {
+				env.t.Fatal(err)
+			}
+			resp.Body.Close()
+			check.checkText("serve "+path, string(text))
+		}
+	}
+	s := env.serveWith(args("serve", "--listen", "127.0.0.1:0", "--allow-unlock"))
+	s.until("/", `data-name="x"`)
+	look(s)
+	aside := env.path("aside")
+	if err := os.Mkdir(aside, 0o700); err != nil {
+		env.t.Fatal(err)
+	}
+	gone := env.serveWith(args("-s", "sealed://ana:"+passwordleak.Password+"@"+aside+"?password="+passwordleak.Password, "serve", "--listen", "127.0.0.1:0"))
+	gone.until("/", `data-state="away"`)
+	look(gone)
+	check.checkText("serve's stderr", s.stderr()+gone.stderr())
+	_ = s.cmd.Process.Kill()
+	_ = gone.cmd.Process.Kill()
 }
 
 func procText(t *testing.T, pid, file string) string {

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -42,12 +40,9 @@ func (a *app) printRaw(b []byte) error {
 	return err
 }
 
-// printJSON prints v on several lines; an empty list is [], not null.
+// printJSON prints v on several lines.
 func (a *app) printJSON(v any) error {
-	if list, ok := v.([]claimJSON); ok && list == nil {
-		v = []claimJSON{}
-	}
-	b, err := toJSON(v, "  ")
+	b, err := claimview.ToJSON(v, "  ")
 	if err != nil {
 		return err
 	}
@@ -56,38 +51,11 @@ func (a *app) printJSON(v any) error {
 
 // printJSONLine prints v on one line.
 func (a *app) printJSONLine(v any) error {
-	b, err := toJSON(v, "")
+	b, err := claimview.ToJSON(v, "")
 	if err != nil {
 		return err
 	}
 	return a.printRaw(b)
-}
-
-// toJSON encodes v. It escapes hidden characters, which does not change the value
-// for a parser.
-func toJSON(v any, indent string) ([]byte, error) {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", indent)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	// The encoder has escaped everything below the space; all characters beyond
-	// ASCII are inside strings.
-	var out []byte
-	for _, r := range b.String() {
-		switch {
-		case r == '\n' || !hidden(r):
-			out = utf8.AppendRune(out, r)
-		case r > 0xFFFF:
-			high, low := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		}
-	}
-	return out, nil
 }
 
 // escaped wraps arguments so that their hidden characters are escaped.
@@ -104,7 +72,7 @@ type escapedArg struct{ v any }
 
 // Format implements fmt.Formatter.
 func (s escapedArg) Format(f fmt.State, verb rune) {
-	fmt.Fprint(f, escapeHidden(fmt.Sprintf(fmt.FormatString(f, verb), s.v)))
+	fmt.Fprint(f, claimview.EscapeHidden(fmt.Sprintf(fmt.FormatString(f, verb), s.v)))
 }
 
 // userInURL matches user and password of a URL. A store's own URL never gets this

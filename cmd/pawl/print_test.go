@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 )
 
 // No two names are shown alike: invisible characters are escaped, and names that
@@ -23,20 +25,20 @@ func TestDifferentNamesAreShownDifferently(t *testing.T) {
 		for _, b := range parts {
 			for _, c := range parts {
 				name := a + b + c
-				shown := shownName(name)
+				shown := claimview.ShownName(name)
 				if other, ok := seen[shown]; ok && other != name {
 					t.Fatalf("%q and %q are both shown as %s", name, other, shown)
 				}
 				seen[shown] = name
-				if shown != strings.TrimSpace(shown) || escapeHidden(shown) != shown || shown == "" {
+				if shown != strings.TrimSpace(shown) || claimview.EscapeHidden(shown) != shown || shown == "" {
 					t.Errorf("%q is shown as %q", name, shown)
 				}
 			}
 		}
 	}
 	for _, name := range []string{"deploy", `it's "4.2" 🚀`, `C:\temp`, "a b"} {
-		if shownName(name) != name {
-			t.Errorf("%s is shown as %s", name, shownName(name))
+		if claimview.ShownName(name) != name {
+			t.Errorf("%s is shown as %s", name, claimview.ShownName(name))
 		}
 	}
 }

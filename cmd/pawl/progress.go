@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 )
 
 // progress shows the progress of bench in one line on a terminal. Without a
@@ -80,7 +82,7 @@ func (p *progress) lineLocked() {
 	all := time.Duration(len(p.t.kinds)) * p.t.length
 	sofar := time.Duration(p.done)*p.t.length + spent
 	width := columnsIn(p.t.err) - 1 // a cursor after the last column may wrap
-	text := fmt.Sprintf("%-8s %d of %d, %s to go", p.kind, p.done+1, len(p.t.kinds), brief((all - sofar).Round(time.Second)))
+	text := fmt.Sprintf("%-8s %d of %d, %s to go", p.kind, p.done+1, len(p.t.kinds), claimview.Brief((all - sofar).Round(time.Second)))
 	if room := min(width-len(text)-3, 40); room >= 5 {
 		full := int(float64(room) * float64(sofar) / float64(all))
 		text = "[" + strings.Repeat("#", full) + strings.Repeat(".", room-full) + "] " + text

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 	"github.com/spf13/cobra"
 )
 
@@ -105,7 +106,7 @@ func (j *job) notAcquired(err error) error {
 		j.say("%q is busy: %s", j.name, j.describeHolder(err))
 		next := "wait for it with -w 10m"
 		if j.waitGiven {
-			next = "waited " + brief(j.wait)
+			next = "waited " + claimview.Brief(j.wait)
 		}
 		j.say("command not run; %s; look with: %s inspect %s; store %s", next, j.pawlCommand(j.store), operand(j.lockName), j.store.shown)
 	}
@@ -117,10 +118,10 @@ func (j *job) describeHolder(err error) string {
 	if !ok || h.Holder == nil {
 		return "held by somebody else"
 	}
-	who := parseNote(h.Holder.Note)
+	who := claimview.ParseNote(h.Holder.Note)
 	s := "held by " + who.String()
 	if h.Holder.Held {
-		s += " for " + brief(h.Holder.Since)
+		s += " for " + claimview.Brief(h.Holder.Since)
 	}
 	if who.User != "" && who.Reason != "" {
 		s += ", reason: " + who.Reason

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 )
 
 // shellWord quotes s for pasting into a shell. Invisible characters are written as
@@ -12,7 +14,7 @@ func shellWord(s string) string {
 	switch {
 	case s != "" && strings.TrimFunc(s, shellSafe) == "":
 		return s
-	case !hasHidden(s):
+	case !claimview.HasHidden(s):
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
 	var b strings.Builder

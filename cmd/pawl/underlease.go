@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 )
 
 // runUnderLease runs the command while the lease is held. It returns the command's
@@ -46,7 +47,7 @@ func (j *job) runUnderLease(lease *pawl.Lease, c *pawl.Client, program string, s
 		}
 		return 0, &exitError{exitNotExec, fmt.Errorf("%s: %w", j.argv[0], err)}
 	}
-	j.events.add(event{Event: "started", Name: j.name, Token: token(j.partOfName(lease).Token()), PID: ch.pid})
+	j.events.add(event{Event: "started", Name: j.name, Token: claimview.Token(j.partOfName(lease).Token()), PID: ch.pid})
 	g := &leaseGuard{j: j, lease: lease, child: ch}
 	for {
 		wait := g.nextCheck()
@@ -130,7 +131,7 @@ func (g *leaseGuard) checkDeadline() {
 			g.kill()
 		}
 	case !g.lost && !now.Before(deadline.Add(-g.j.killAfter)):
-		g.stopCommand(fmt.Sprintf("%s confirmed nothing for %s", g.j.store.shown, brief(g.j.ttl-time.Until(deadline))), deadline)
+		g.stopCommand(fmt.Sprintf("%s confirmed nothing for %s", g.j.store.shown, claimview.Brief(g.j.ttl-time.Until(deadline))), deadline)
 	}
 }
 
@@ -153,7 +154,7 @@ func (g *leaseGuard) contextEnded() {
 // stopCommand starts to stop the command.
 func (g *leaseGuard) stopCommand(why string, kill time.Time) {
 	g.lost, g.stoppedAt = true, time.Now()
-	g.j.events.add(event{Event: "lost", Name: g.j.name, Token: token(g.j.partOfName(g.lease).Token()), Error: why})
+	g.j.events.add(event{Event: "lost", Name: g.j.name, Token: claimview.Token(g.j.partOfName(g.lease).Token()), Error: why})
 	switch g.j.onLost {
 	case "ignore":
 		g.j.say("lost %q: %s; the command runs on (--on-lost ignore)", g.j.name, why)
@@ -164,7 +165,7 @@ func (g *leaseGuard) stopCommand(why string, kill time.Time) {
 		g.child.signalAll(syscall.SIGTERM)
 		g.child.setDeadline(kill)
 		g.killAt = kill
-		g.j.say("lost %q: %s; stopping %s (TERM, KILL in %s)", g.j.name, why, g.j.me.Command, brief(max(0, kill.Sub(g.stoppedAt))))
+		g.j.say("lost %q: %s; stopping %s (TERM, KILL in %s)", g.j.name, why, g.j.me.Command, claimview.Brief(max(0, kill.Sub(g.stoppedAt))))
 	}
 }
 
@@ -197,7 +198,7 @@ func (g *leaseGuard) afterExit() {
 	}
 	switch {
 	case g.lost:
-		j.sayUnlessQuiet("command ended %s after the loss; exit %d", brief(time.Since(g.stoppedAt)), exitLost)
+		j.sayUnlessQuiet("command ended %s after the loss; exit %d", claimview.Brief(time.Since(g.stoppedAt)), exitLost)
 	case g.child.killedLate.Load():
 		j.say("the guardian has ended %s: it was not told in time that the lock is still held", j.me.Command)
 	}

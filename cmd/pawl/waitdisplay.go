@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 	"golang.org/x/term"
 )
 
@@ -56,7 +57,7 @@ func (d *waitDisplay) close() (waited string) {
 	if d.fd >= 0 {
 		d.j.messages.add(func() { d.print("\r\x1b[K") })
 	}
-	return brief(time.Since(d.start))
+	return claimview.Brief(time.Since(d.start))
 }
 
 func (d *waitDisplay) run(ctx context.Context) {
@@ -123,17 +124,17 @@ func (d *waitDisplay) line(ctx context.Context) (s string, ok bool) {
 	if d.onlyOthers && (first == nil || first.Note == d.j.note()) {
 		return "", false
 	}
-	s = fmt.Sprintf("%q %s", d.j.name, brief(time.Since(d.start)))
+	s = fmt.Sprintf("%q %s", d.j.name, claimview.Brief(time.Since(d.start)))
 	if d.fd < 0 {
 		s = fmt.Sprintf("%q", d.j.name)
 	}
 	if first == nil {
 		return s, true
 	}
-	who := parseNote(first.Note)
-	s += " · held by " + who.String() + " for " + brief(first.Since)
+	who := claimview.ParseNote(first.Note)
+	s += " · held by " + who.String() + " for " + claimview.Brief(first.Since)
 	if who.User != "" && who.Reason != "" {
-		s += ` ("` + escapeHidden(who.Reason) + `")`
+		s += ` ("` + claimview.EscapeHidden(who.Reason) + `")`
 	}
 	if ahead > 0 {
 		s += " · " + ordinal(ahead) + " in line"

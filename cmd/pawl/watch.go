@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 )
 
 // changeJSON is one line of watch --json.
 type changeJSON struct {
 	Time  time.Time `json:"time"`
 	Event string    `json:"event"` // queued, taken or left
-	claimJSON
+	claimview.Claim
 }
 
 func (a *app) watchCommand() *cobra.Command {
@@ -47,10 +48,10 @@ goes in between is not shown.`,
 	return cmd
 }
 
-func (a *app) watch(ctx context.Context, c *pawl.Client, s selection) error {
+func (a *app) watch(ctx context.Context, c *pawl.Client, s claimview.Selection) error {
 	var told string // the last error that was printed, and when
 	var at time.Time
-	for ch, err := range changes(ctx, c, s.prefixes) {
+	for ch, err := range changes(ctx, c, s.Prefixes) {
 		now := time.Now()
 		if err != nil {
 			if text := oneLine(err); text != told || now.Sub(at) >= lineEvery {
@@ -59,28 +60,20 @@ func (a *app) watch(ctx context.Context, c *pawl.Client, s selection) error {
 			}
 			continue
 		}
-		if !s.wants(ch.Entry.Name) {
+		if !s.Wants(ch.Entry.Name) {
 			continue
 		}
-		v := newClaimJSON(ch.Entry, ch.Ahead)
+		v := claimview.New(ch.Entry, ch.Ahead)
 		if a.json {
 			err = a.printJSONLine(changeJSON{now.UTC(), ch.Step.String(), v})
 		} else {
-			err = a.print("%s  %-6s  %s  %s\n", now.Format("15:04:05.000"), ch.Step, v.subject(), v.who())
+			err = a.print("%s  %-6s  %s  %s\n", now.Format("15:04:05.000"), ch.Step, v.Subject(), v.Who())
 		}
 		if err != nil {
 			return nil // the reader has gone
 		}
 	}
 	return nil
-}
-
-// subject returns the title, and for elections also their kind.
-func (v claimJSON) subject() string {
-	if v.Election != "" {
-		return "election " + v.title()
-	}
-	return v.title()
 }
 
 // changes watches all prefixes. It reports only the errors of the first, because

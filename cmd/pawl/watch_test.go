@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -34,7 +35,7 @@ func TestWatchSaysNowAndThenThatAStoreDoesNotAnswer(t *testing.T) {
 		defer cancel()
 		var said bytes.Buffer
 		a := &app{out: &bytes.Buffer{}, err: &said}
-		if err := a.watch(ctx, c, selection{[]string{""}, func(string) bool { return true }}); err != nil {
+		if err := a.watch(ctx, c, claimview.Everything()); err != nil {
 			t.Fatal(err)
 		}
 		if n := strings.Count(said.String(), "no answer\n"); n != 4 {
