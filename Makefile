@@ -8,6 +8,10 @@ SOAK_TIMEOUT ?= 6h  # for all soak tests of one package together
 BENCH        ?=
 PREFIX       ?= /usr/local
 
+# The modules beside this one, and those of them that users import.
+MODULES   := e2e bench observe/prom observe/otel
+EXPORTERS := observe/prom observe/otel
+
 # Each is a target of its own; make test runs them in this order. Those that measure
 # come last.
 STEPS   := deps fmt vet race e2e cross norace
@@ -77,17 +81,20 @@ race: report ## every test but TestSoak…, with the race detector
 	@CGO_ENABLED=1 "$(CURDIR)/scripts/inmemory" $(REPORT) $(RACE) -p=$(AT_A_TIME) -skip='^TestSoak' $(FIRST) ./...
 
 norace: report ## TestNoRace…: ratios, heap and allocations, which -race would falsify
-	@$(REPORT) -count=1 -vet=off -p=1 -run='^TestNoRace' $$(grep -rl '^func TestNoRace' --include='*_test.go' . | xargs -n 1 dirname | sort -u) # one at a time: they measure
+	@for module in . $(MODULES); do \
+		(cd $$module && folders=$$(grep -rl '^func TestNoRace' --include='*_test.go' $(addprefix --exclude-dir=,$(notdir $(MODULES))) . | xargs -r -n 1 dirname | sort -u) && \
+		{ [ -z "$$folders" ] || $(REPORT) -count=1 -vet=off -p=1 -run='^TestNoRace' $$folders; }) || exit 1; \
+	done # one at a time: they measure
 
-e2e: report ## tests that need other people's clients: in modules of their own
-	@for module in e2e bench; do \
+e2e: report ## tests of the other modules, which need other people's clients
+	@for module in $(MODULES); do \
 		(cd $$module && go vet ./... && CGO_ENABLED=1 "$(CURDIR)/scripts/inmemory" $(REPORT) $(RACE) ./...) || exit 1; \
 	done
 
 cross: ## build for other systems, and vet the tests for one of them
 	@for system in $(SYSTEMS); do \
 		export CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system#*/}; \
-		go build $(ROUGH) ./... && { [ $$system != $(VETTED) ] || go vet $(ROUGH) ./...; } || { echo "cross: $$system fails"; exit 1; }; \
+		go build $(ROUGH) ./... && for module in $(EXPORTERS); do go build -C $$module $(ROUGH) ./... || exit 1; done && { [ $$system != $(VETTED) ] || go vet $(ROUGH) ./...; } || { echo "cross: $$system fails"; exit 1; }; \
 	done
 
 lint: $(LINTER) ## golangci-lint, built here on first use

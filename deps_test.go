@@ -71,10 +71,14 @@ var rows = map[string]row{
 	"once/httponce": {ours: "once pawl", stdOnly: true},                 // apart, so that once does not link net/http
 	"cell":          {ours: "pawl driver internal/recipe", stdOnly: true},
 	"fence":         {stdOnly: true},
+	"observe":       {ours: "pawl election", stdOnly: true}, // below the exporters, which are modules of their own
 
 	"engines":    {ours: "engines"},
 	"drivertest": {ours: "driver pawl"},
-	"cmd/pawl":   {ours: "engines pawl driver election once cell internal/lockbench"},
+	"cmd/pawl":   {ours: "engines pawl driver election once cell internal/lockbench cmd/pawl/internal/claimview cmd/pawl/internal/dashboard"},
+
+	"cmd/pawl/internal/claimview": {ours: "pawl driver election", stdOnly: true},
+	"cmd/pawl/internal/dashboard": {ours: "pawl driver election cmd/pawl/internal/claimview", stdOnly: true}, // neither cobra nor an engine
 
 	"examples/orders": {ours: "pawl driver memlock once once/httponce sqllock sqllock/sqlite"},
 	"examples/cron":   {ours: "pawl memlock once", stdOnly: true},
@@ -85,6 +89,7 @@ var rows = map[string]row{
 	"internal/callorder":    {stdOnly: true},
 	"internal/passwordleak": {stdOnly: true},
 	"internal/claimset":     {ours: "driver", stdOnly: true}, // the state of claims, apart from all that calls and waits
+	"internal/eventcheck":   {ours: "pawl internal/faultproxy internal/recipetest"},
 	"internal/faultproxy":   {},
 	"internal/holdcheck":    {ours: "pawl internal/testserver"},
 	"internal/lockbench":    {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
