@@ -72,10 +72,9 @@ func (d *Dashboard) unlock(w http.ResponseWriter, r *http.Request) {
 	e, err := d.evict(ctx, name, form)
 	res := &result{OK: err == nil, Status: http.StatusOK, Text: "Broken: " + claimview.ShownName(name) + " was taken from its holder."}
 	attempt.Result = "done"
-	switch {
-	case err == nil:
+	if err == nil {
 		attempt.Entry = &e
-	default:
+	} else {
 		attempt.Result = d.describe(err)
 		if attempt.Unknown = e.ID != "" && errors.Is(err, pawl.ErrUnreachable); attempt.Unknown {
 			attempt.Result = "it may be broken: " + attempt.Result
