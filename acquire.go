@@ -3,10 +3,10 @@ package pawl
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/jitter"
 )
 
 // An acquisition is one acquire: what it asks for, how it stands, and what went
@@ -244,7 +244,7 @@ func (a *acquisition) trouble(ctx context.Context, err error) error {
 // pause waits a little before the next attempt, longer after each failure.
 func (a *acquisition) pause(ctx context.Context) error {
 	limit := min(time.Second, time.Millisecond<<min(a.fails+a.lateCount, 10))
-	pause(ctx, limit/2+rand.N(limit/2))
+	pause(ctx, limit/2+jitter.N(limit/2))
 	if ctx.Err() != nil {
 		return a.stop(ctx)
 	}

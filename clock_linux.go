@@ -18,6 +18,9 @@ const (
 	// move a deadline.
 	sleepNoise = int64(5 * time.Millisecond)
 
+	// moreReadings is how often the clocks are read again before a sleep is believed.
+	moreReadings = 5
+
 	// recheckAfter is how long the kernel is not asked while the wall clock says that
 	// nothing happened.
 	recheckAfter = int64(20 * time.Millisecond)
@@ -70,11 +73,11 @@ func (m *sleepMeter) slept(mono, drift int64) int64 {
 func (m *sleepMeter) ask() int64 {
 	known := m.most.Load()
 	lead := m.ahead() - m.awake
-	if lead-known < sleepNoise {
-		return known
+	// Look again and again before believing it: the smallest reading is the truest, and on a
+	// machine that is overloaded a thread may be preempted between the clocks twice in a row.
+	for again := 0; again < moreReadings && lead-known >= sleepNoise; again++ {
+		lead = min(lead, m.ahead()-m.awake)
 	}
-	// Look again before believing it: the smaller of two readings is the truer.
-	lead = min(lead, m.ahead()-m.awake)
 	for lead-known >= sleepNoise {
 		if m.most.CompareAndSwap(known, lead) {
 			return lead

@@ -30,28 +30,43 @@ type row struct {
 // arrow is a decision about the design, not a line to add in passing.
 var rows = map[string]row{
 	"driver": {stdOnly: true},
-	"pawl":   {ours: "driver internal/claimset", stdOnly: true},
+	"pawl":   {ours: "driver internal/claimset internal/jitter", stdOnly: true},
 
 	"driverkit":        {ours: "driver", stdOnly: true},
 	"driverkit/kvline": {ours: "driver driverkit", stdOnly: true}, // the line of every store that compares and swaps
 
 	"memlock":   {ours: "driver driverkit", stdOnly: true, engine: true},
-	"quorum":    {ours: "quorum/internal/nodes driver driverkit", stdOnly: true, engine: true},
+	"quorum":    {ours: "quorum/internal/nodes driver driverkit internal/jitter", stdOnly: true, engine: true},
 	"redislock": {ours: "redislock/internal/redisengine", stdOnly: true, engine: true},
-	"etcdlock":  {ours: "etcdlock/internal/etcdstore driver driverkit", engine: true},
-	"zklock":    {ours: "zklock/internal/zkstore driver driverkit", engine: true},
-	"natslock":  {ours: "driver driverkit driverkit/kvline", engine: true},
+	"etcdlock":  {ours: "etcdlock/internal/etcdkeys etcdlock/internal/etcdstore driver driverkit", engine: true},
+	"zklock":    {ours: "zklock/internal/zkpath zklock/internal/zkstore driver driverkit", engine: true},
+	"natslock":  {ours: "natslock/internal/natsstore driver driverkit driverkit/kvline", engine: true},
 	// What OnceTx remembers, once must read: both have it from once/record.
-	"sqllock":                   {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
-	"sqllock/internal/sqlline":  {ours: "sqllock/internal/sqlstore driver driverkit once/record", stdOnly: true, engine: true}, // the line
-	"sqllock/internal/sqlstore": {ours: "driver driverkit", stdOnly: true, engine: true},                                       // below it: statements, and nothing of claims
+	"sqllock":                     {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver once/record internal/recordenc", stdOnly: true, engine: true, tests: "once"},
+	"sqllock/internal/sqlline":    {ours: "sqllock/internal/sqlstore driver driverkit once/record", stdOnly: true, engine: true}, // the line
+	"sqllock/internal/sqlstore":   {ours: "driver driverkit", stdOnly: true, engine: true},                                       // below it: statements, and nothing of claims
+	"sqllock/internal/sqlitefile": {ours: "driver driverkit"},                                                                    // where the file may be: for the engine and its examiner
 
 	"etcdlock/internal/etcdstore": {ours: "driver driverkit", engine: true},
 	"quorum/internal/nodes":       {ours: "driver driverkit", stdOnly: true, engine: true},
 	"zklock/internal/zkstore":     {ours: "driver driverkit", engine: true},
 
+	// What an engine and its examiner both read of a URL.
+	"etcdlock/internal/etcdkeys":  {stdOnly: true},
+	"zklock/internal/zkpath":      {ours: "driver driverkit", stdOnly: true},
+	"natslock/internal/natsstore": {ours: "driver driverkit"},
+
+	"etcdlock/etcddoctor": {ours: "doctor driver driverkit etcdlock/internal/etcdkeys etcdlock/internal/etcdstore"},
+	"zklock/zkdoctor":     {ours: "doctor driver driverkit zklock/internal/zkpath zklock/internal/zkstore"},
+	"natslock/natsdoctor": {ours: "doctor driver driverkit natslock/internal/natsstore"},
+
 	"redislock/goredis": {ours: "redislock redislock/internal/redisengine redislock/internal/redisclient driver driverkit", engine: true},
-	"redislock/rueidis": {ours: "redislock redislock/internal/redisengine redislock/internal/redisclient driver driverkit", engine: true},
+	"redislock/rueidis": {ours: "redislock redislock/internal/redisengine redislock/internal/redisclient redislock/internal/redisurl driver driverkit", engine: true},
+
+	// The URL is read in one place, for the engine and for its examiner.
+	"redislock/internal/redisurl": {ours: "redislock redislock/internal/redisengine driver driverkit"},
+	"redislock/redisdoctor":       {ours: "redislock/internal/redisurl redislock/internal/redisclient redislock/internal/keyspace doctor driver"},
+	"redlock/redlockdoctor":       {ours: "redlock/internal/redlockurl redislock/redisdoctor quorum doctor driver"},
 
 	// The client's package knows no claims; the lines above it know no socket.
 	"redislock/internal/redisclient": {ours: "driver", stdOnly: true, engine: true},
@@ -60,10 +75,17 @@ var rows = map[string]row{
 	"redislock/internal/scriptless":  {ours: "redislock/internal/redisclient redislock/internal/keyspace driver driverkit", stdOnly: true, engine: true},
 	"redislock/internal/redisengine": {ours: "redislock/internal/redisclient redislock/internal/keyspace redislock/internal/redisline redislock/internal/scriptless driver", stdOnly: true, engine: true},
 
-	"sqllock/sqlite":   {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
-	"sqllock/postgres": {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
-	"sqllock/mysql":    {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
-	"redlock":          {ours: "quorum redislock redislock/rueidis driver driverkit", engine: true},
+	"sqllock/sqlite":                      {ours: "sqllock/internal/sqlitefile sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
+	"sqllock/postgres":                    {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
+	"sqllock/mysql":                       {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore driver driverkit", engine: true},
+	"sqllock/sqldoctor":                   {ours: "sqllock/sqldoctor/postgresdoctor sqllock/sqldoctor/mysqldoctor sqllock/sqldoctor/sqlitedoctor", stdOnly: true},
+	"sqllock/sqldoctor/internal/sqlexam":  {ours: "sqllock/internal/sqlline sqllock/internal/sqlstore doctor driver", stdOnly: true},
+	"sqllock/sqldoctor/internal/examtest": {ours: "internal/doctortest doctor driver", stdOnly: true},
+	"sqllock/sqldoctor/postgresdoctor":    {ours: "sqllock/sqldoctor/internal/sqlexam sqllock/postgres doctor", stdOnly: true, tests: "sqllock/sqldoctor/internal/examtest"},
+	"sqllock/sqldoctor/mysqldoctor":       {ours: "sqllock/sqldoctor/internal/sqlexam sqllock/mysql doctor driver", tests: "sqllock/sqldoctor/internal/examtest"},
+	"sqllock/sqldoctor/sqlitedoctor":      {ours: "sqllock/sqldoctor/internal/sqlexam sqllock/internal/sqlitefile sqllock/internal/sqlline sqllock/internal/sqlstore sqllock/sqlite doctor driver", tests: "sqllock/sqldoctor/internal/examtest"},
+	"redlock":                             {ours: "redlock/internal/redlockurl quorum redislock redislock/rueidis driver driverkit", engine: true},
+	"redlock/internal/redlockurl":         {ours: "quorum driver driverkit", stdOnly: true},
 
 	"election":      {ours: "pawl driver internal/recipe", stdOnly: true},
 	"once":          {ours: "pawl driver internal/recipe once/record", stdOnly: true},
@@ -71,14 +93,21 @@ var rows = map[string]row{
 	"once/httponce": {ours: "once pawl", stdOnly: true},                 // apart, so that once does not link net/http
 	"cell":          {ours: "pawl driver internal/recipe", stdOnly: true},
 	"fence":         {stdOnly: true},
+	"doctor":        {ours: "driver", stdOnly: true},        // below the examiners, which are beside their engines
 	"observe":       {ours: "pawl election", stdOnly: true}, // below the exporters, which are modules of their own
 
 	"engines":    {ours: "engines"},
 	"drivertest": {ours: "driver pawl"},
-	"cmd/pawl":   {ours: "engines pawl driver election once cell internal/lockbench cmd/pawl/internal/claimview cmd/pawl/internal/dashboard"},
+	"cmd/pawl":   {ours: "engines pawl doctor redislock/redisdoctor redlock/redlockdoctor driver election once cell internal/lockbench cmd/pawl/internal/claimview cmd/pawl/internal/dashboard cmd/pawl/internal/verify cmd/pawl/internal/verifyreport internal/history etcdlock/etcddoctor zklock/zkdoctor natslock/natsdoctor sqllock/sqldoctor"},
 
 	"cmd/pawl/internal/claimview": {ours: "pawl driver election", stdOnly: true},
-	"cmd/pawl/internal/dashboard": {ours: "pawl driver election cmd/pawl/internal/claimview", stdOnly: true}, // neither cobra nor an engine
+	"cmd/pawl/internal/pagestyle": {stdOnly: true},
+	"cmd/pawl/internal/dashboard": {ours: "pawl driver election cmd/pawl/internal/claimview cmd/pawl/internal/pagestyle", stdOnly: true}, // neither cobra nor an engine
+
+	"cmd/pawl/internal/planted":                   {ours: "driver driverkit memlock internal/history", stdOnly: true}, // engines with bugs, for the self-test of verify
+	"cmd/pawl/internal/verify":                    {ours: "pawl driver driverkit fence internal/history internal/faultdial cmd/pawl/internal/planted"},
+	"cmd/pawl/internal/verifyreport":              {ours: "internal/history cmd/pawl/internal/claimview cmd/pawl/internal/pagestyle", stdOnly: true},
+	"cmd/pawl/internal/verifyreport/renderreport": {ours: "cmd/pawl/internal/verifyreport", stdOnly: true}, // the page alone, for tests in a browser
 
 	"examples/orders": {ours: "pawl driver memlock once once/httponce sqllock sqllock/sqlite"},
 	"examples/cron":   {ours: "pawl memlock once", stdOnly: true},
@@ -89,17 +118,27 @@ var rows = map[string]row{
 	"internal/callorder":    {stdOnly: true},
 	"internal/passwordleak": {stdOnly: true},
 	"internal/claimset":     {ours: "driver", stdOnly: true}, // the state of claims, apart from all that calls and waits
+	"internal/conntest":     {stdOnly: true},
+	"internal/doctortest":   {ours: "doctor", stdOnly: true},
+	"internal/dialtest":     {stdOnly: true},
 	"internal/eventcheck":   {ours: "pawl internal/faultproxy internal/recipetest"},
+	"internal/faultdial":    {stdOnly: true}, // apart from the tests' faultproxy, because the command links it
 	"internal/faultproxy":   {},
+	"internal/history":      {}, // pure: neither pawl nor a clock, so that a simulation and real processes are judged alike
+	"internal/historytest":  {ours: "driver internal/history", stdOnly: true},
 	"internal/holdcheck":    {ours: "pawl internal/testserver"},
+	"internal/jitter":       {stdOnly: true},
 	"internal/lockbench":    {ours: "pawl", stdOnly: true}, // apart from the command, so that its laws are tested without a terminal
 	"internal/recordenc":    {stdOnly: true},
-	"internal/recipe":       {ours: "pawl driver internal/recordenc", stdOnly: true},
+	"internal/recipe":       {ours: "pawl driver internal/jitter internal/recordenc", stdOnly: true},
 	"internal/recipetest":   {ours: "pawl driver engines internal/faultproxy internal/testserver"},
+	"internal/sim":          {ours: "pawl driver memlock quorum once cell election internal/history internal/jitter", stdOnly: true},
 	"internal/soaktest":     {ours: "pawl driver internal/faultproxy internal/testserver"},
 	"internal/testserver":   {},
+	"internal/teststores":   {ours: "pawl engines internal/recipetest internal/testserver"},
 	"scripts/callorder":     {ours: "internal/callorder", stdOnly: true},
 	"scripts/testreport":    {stdOnly: true},
+	"scripts/trust":         {ours: "internal/testserver internal/teststores"},
 }
 
 func (r row) allows(ours string) bool {

@@ -3,11 +3,11 @@ package pawl
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/jitter"
 )
 
 // errInOrder says that names cannot be taken in one step here: they must be taken
@@ -56,6 +56,9 @@ func (c *Client) takeAtOnce(ctx context.Context, whole *Lease, names []string, t
 		a.cls = append(a.cls, cl)
 	}
 	if i, err := a.take(wait, c); err != nil {
+		if errors.Is(context.Cause(wait), ErrClosed) {
+			err = ErrClosed // the call itself says only that its context ended
+		}
 		if try && !errors.Is(err, errInOrder) {
 			locks[i].tellRefused(r, 1, err)
 		}
@@ -155,7 +158,7 @@ func (a *multiAcquire) enter(ctx context.Context) (out []driver.Standing, err er
 		if !errors.Is(err, driver.ErrUnreachable) || ctx.Err() != nil || fails == maxRepeats {
 			return out, err
 		}
-		pause(ctx, time.Millisecond<<fails+rand.N(time.Millisecond))
+		pause(ctx, time.Millisecond<<fails+jitter.N(time.Millisecond))
 	}
 }
 

@@ -162,3 +162,28 @@ func TestOneNameOrANestedOneIsNotAStepForAll(t *testing.T) {
 		}
 	})
 }
+
+func TestTryLockAllDuringCloseIsErrClosed(t *testing.T) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
+		asked := make(chan struct{})
+		r.open = func(_ context.Context, next func() (driver.Session, error)) (driver.Session, error) {
+			s, err := next()
+			if err != nil {
+				return nil, err
+			}
+			return &rigMulti{s.(*faultSession), func(ctx context.Context, _ []driver.Claim, _ func(context.Context, []driver.Claim) ([]driver.Standing, error)) ([]driver.Standing, error) {
+				close(asked)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}, nil
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := c.TryLockAll(t.Context(), []string{"a", "b"})
+			done <- err
+		}()
+		<-asked
+		c.Close()
+		wantErr(t, <-done, ErrClosed)
+	})
+}

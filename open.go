@@ -15,7 +15,8 @@ import (
 // Open returns a client on the store at a URL, such as "sqlite:///var/lib/app.db"
 // or "mem:". Engines register their schemes when they are imported, as in
 // database/sql. Every URL takes ?ttl=, the default TTL of the client's locks.
-// No error shows a password. Close closes the engine too.
+// If driver.WithDialer has put a dialer into ctx, it makes every connection to the store,
+// also after Open. No error shows a password. Close closes the engine too.
 func Open(ctx context.Context, store string, opts ...Option) (*Client, error) {
 	requireContext(ctx)
 	u, err := parse(store)

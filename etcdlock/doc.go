@@ -35,5 +35,6 @@
 //
 // The default port is 2379, the default prefix "pawl". Parameters: prefix, in place of
 // the path; tls=yes or tls=skip-verify; tls-ca, tls-cert and tls-key, which name PEM
-// files, and tls-name, the name in the server's certificate if it is not the host's.
+// files, and tls-name, the name in the server's certificate if it is not the host's. A
+// dialer of driver.WithDialer makes all connections.
 package etcdlock

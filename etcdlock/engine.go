@@ -9,11 +9,12 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdkeys"
 	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
 // defaultPrefix is where keys are kept when nothing else is configured.
-const defaultPrefix = "pawl"
+const defaultPrefix = etcdkeys.DefaultPrefix
 
 // Engine keeps lines of claims in etcd. It is safe for concurrent use.
 type Engine struct {
@@ -44,6 +45,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	keys, err := newKeyspace(prefix)
 	if err != nil {
 		return nil, driver.BadURL("etcdlock: %v", err)
+	}
+	if d := driver.DialerOf(ctx); d != nil {
+		etcdstore.DialWith(&config, d)
 	}
 	store, err := etcdstore.Dial(ctx, config, keys.names(""))
 	if err != nil {

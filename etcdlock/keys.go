@@ -1,27 +1,23 @@
 package etcdlock
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdkeys"
 	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
 // The parts of a key. A TAB ends the name: names have no control characters, so the
 // rest of a key can neither be part of a name nor reach into the line of another name.
 const (
-	linesDir   = "@line/"
-	recordsDir = "@record/"
-	nameEnds   = "\t"
-	lineEnds   = "\n" // the byte after nameEnds: where the range of a line ends
+	nameEnds = "\t"
+	lineEnds = "\n" // the byte after nameEnds: where the range of a line ends
 
 	exclusiveTag = "x"
 	sharedTag    = "s"
@@ -30,27 +26,16 @@ const (
 // A keyspace is the part of the store that belongs to one prefix.
 type keyspace string
 
-// newKeyspace checks a prefix. A prefix with one of the engine's own words as a segment
-// would lie inside another keyspace.
+// newKeyspace checks a prefix.
 func newKeyspace(prefix string) (keyspace, error) {
-	prefix = strings.Trim(prefix, "/")
-	if !utf8.ValidString(prefix) || strings.ContainsFunc(prefix, unicode.IsControl) {
-		return "", errors.New("the prefix is not UTF-8 without control characters")
-	}
-	if within := "/" + prefix + "/"; strings.Contains(within, "/"+linesDir) || strings.Contains(within, "/"+recordsDir) {
-		return "", fmt.Errorf("the prefix contains %s or %s, which the engine uses after a prefix",
-			linesDir[:len(linesDir)-1], recordsDir[:len(recordsDir)-1])
-	}
-	if prefix != "" {
-		prefix += "/"
-	}
-	return keyspace(prefix), nil
+	start, err := etcdkeys.Prefix(prefix)
+	return keyspace(start), err
 }
 
-func (k keyspace) record(key string) string { return string(k) + recordsDir + key }
+func (k keyspace) record(key string) string { return string(k) + etcdkeys.RecordsDir + key }
 
 // names is the beginning of the keys of all names that begin with prefix.
-func (k keyspace) names(prefix string) string { return string(k) + linesDir + prefix }
+func (k keyspace) names(prefix string) string { return string(k) + etcdkeys.LinesDir + prefix }
 
 // lineKeys is the beginning of all keys in the line of one name.
 type lineKeys string

@@ -8,6 +8,9 @@ import (
 	"github.com/pawl-go/pawl/driverkit"
 )
 
+// nowLocked is the time by the engine's clock, by which claims expire.
+func (e *Engine) nowLocked() time.Time { return time.Now().Add(e.ahead) }
+
 // lines are the lines of all names in which there is a claim.
 type lines struct {
 	byName   map[string]*line

@@ -38,6 +38,7 @@ type Engine struct {
 	records    records
 	last       uint64 // the last token or version given out
 	membership membership
+	ahead      time.Duration // of the clock, by StepClock
 }
 
 var (
@@ -91,7 +92,7 @@ func (e *Engine) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 func (e *Engine) snapshot(prefix string) []driver.Entry {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := time.Now()
+	now := e.nowLocked()
 	var all []driver.Entry
 	for name := range e.lines.byName {
 		if strings.HasPrefix(name, prefix) {
@@ -109,7 +110,7 @@ func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) 
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := time.Now()
+	now := e.nowLocked()
 	return e.lines.settled(name, now).entries(now), nil
 }
 
@@ -120,7 +121,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := time.Now()
+	now := e.nowLocked()
 	l := e.lines.settled(x.Name, now)
 	i := l.find(x.ID)
 	if i < 0 {

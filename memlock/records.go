@@ -29,7 +29,7 @@ func (e *Engine) Load(ctx context.Context, key string) ([]byte, uint64, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := e.records.find(key, time.Now())
+	r := e.records.find(key, e.nowLocked())
 	return bytes.Clone(r.value), r.version, nil
 }
 
@@ -43,7 +43,7 @@ func (e *Engine) Store(ctx context.Context, key string, value []byte, ifVersion 
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := time.Now()
+	now := e.nowLocked()
 	if old := e.records.find(key, now); old.version != ifVersion {
 		return old.version, driver.ErrConflict
 	}

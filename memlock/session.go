@@ -34,7 +34,7 @@ func (s *session) do(ctx context.Context, call func(now time.Time) error) error 
 	}
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()
-	return call(time.Now())
+	return call(s.engine.nowLocked())
 }
 
 func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing, err error) {
@@ -186,7 +186,7 @@ func (s *session) Close(context.Context) error {
 	left := s.claims.Close()
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()
-	now := time.Now()
+	now := s.engine.nowLocked()
 	for _, c := range left {
 		_ = s.leaveLocked(c, now) // it may have expired
 	}

@@ -101,6 +101,14 @@ func (e *Engine) Forget() {
 	e.membership = membership{life: e.membership.life + 1}
 }
 
+// StepClock sets the engine's clock forward, or back, as an operator may do with that of a
+// server. It is there to test what stands on this engine.
+func (e *Engine) StepClock(d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ahead += d
+}
+
 // Votes reports whether the engine votes in a quorum, for tests.
 func (e *Engine) Votes() bool {
 	e.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/natslock/internal/natsstore"
 )
 
 // One client only reads. The bucket is deleted and made anew by another.
@@ -36,7 +37,7 @@ func TestWhoOnlyReadsFindsABucketThatWasMadeAnew(t *testing.T) {
 	if value, _, err := reader.Load(ctx, "key"); err != nil || string(value) != "value" {
 		t.Fatalf("%q, %v", value, err)
 	}
-	if err := connect(t, addr).DeleteStream(ctx, streamName(defaultBucket)); err != nil {
+	if err := connect(t, addr).DeleteStream(ctx, natsstore.StreamName(defaultBucket)); err != nil {
 		t.Fatal(err)
 	}
 	store()

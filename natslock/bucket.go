@@ -2,10 +2,8 @@ package natslock
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -13,26 +11,8 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/natslock/internal/natsstore"
 )
-
-// mark is the key, and its value, in the metadata of a bucket that pawl made.
-const mark, version = "pawl", "1"
-
-// isSubject matches what follows in the subject of a bucket.
-var isSubject = regexp.MustCompile(`^[A-Za-z0-9_-]+\.>$`)
-
-func streamName(bucket string) string { return "KV_" + bucket }
-
-// checkBucket returns why a name cannot be one of a bucket.
-func checkBucket(name string) error {
-	other := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
-	}
-	if name == "" || len(name) > 200 || strings.ContainsFunc(name, other) {
-		return errors.New("a bucket has a name of letters, digits, - and _")
-	}
-	return nil
-}
 
 // A bucket is a stream that keeps values.
 type bucket struct {
@@ -62,14 +42,14 @@ func (s *store) bucket(ctx context.Context, made bool) (*bucket, error) {
 	if found != nil {
 		return found, nil
 	}
-	if err := checkBucket(s.options.bucket); err != nil {
+	if err := natsstore.CheckBucket(s.options.bucket); err != nil {
 		return nil, fmt.Errorf("natslock: %w", err)
 	}
 	stream, err := s.open(ctx, made)
 	if err != nil {
 		return nil, err
 	}
-	if why := unfit(stream.CachedInfo().Config, s.options.bucket); why != "" {
+	if why := natsstore.Unfit(stream.CachedInfo().Config, s.options.bucket); why != "" {
 		return nil, fmt.Errorf("natslock: bucket %q: %s", s.options.bucket, why)
 	}
 	found = newBucket(stream)
@@ -87,7 +67,7 @@ func (s *store) open(ctx context.Context, made bool) (jetstream.Stream, error) {
 	if err := s.checkServer(ctx); err != nil {
 		return nil, err
 	}
-	name := streamName(s.options.bucket)
+	name := natsstore.StreamName(s.options.bucket)
 	find := func() (jetstream.Stream, error) {
 		return ask(ctx, s, api+"STREAM.INFO."+name, func(ctx context.Context) (jetstream.Stream, error) { return s.js.Stream(ctx, name) })
 	}
@@ -101,7 +81,7 @@ func (s *store) open(ctx context.Context, made bool) (jetstream.Stream, error) {
 	if !s.js.Conn().IsConnected() { // then it is not known whether there is a cluster
 		return nil, fmt.Errorf("natslock: %w: the connection is lost", driver.ErrUnreachable)
 	}
-	config := s.config()
+	config := natsstore.NewConfig(s.options.bucket, s.options.replicas, s.js.Conn().ConnectedClusterName() != "")
 	_, err = ask(ctx, s, api+"STREAM.CREATE."+name, func(ctx context.Context) (jetstream.Stream, error) { return s.js.CreateStream(ctx, config) })
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // in use: made by another at the same time
 		return nil, err
@@ -117,7 +97,7 @@ func (s *store) open(ctx context.Context, made bool) (jetstream.Stream, error) {
 // checkServer refuses servers that cannot keep locks, and those that may keep others than
 // the next server does.
 func (s *store) checkServer(ctx context.Context) error {
-	if err := checkVersion(s.js.Conn().ConnectedServerVersion()); err != nil {
+	if err := natsstore.CheckVersion(s.js.Conn().ConnectedServerVersion()); err != nil {
 		return err
 	}
 	domain, prefix := s.js.Options().Domain, s.js.Options().APIPrefix
@@ -133,55 +113,6 @@ func (s *store) checkServer(ctx context.Context) error {
 	}
 	if domain != "" {
 		return fmt.Errorf("natslock: %w: JetStream domain %q: clients at a leafnode and at its hub would have different locks", driver.ErrUnsupported, domain)
-	}
-	return nil
-}
-
-func (s *store) config() jetstream.StreamConfig {
-	replicas := s.options.replicas
-	switch {
-	case replicas > 0:
-	case s.js.Conn().ConnectedClusterName() != "":
-		replicas = 3
-	default:
-		replicas = 1
-	}
-	return jetstream.StreamConfig{
-		Name: streamName(s.options.bucket), Subjects: []string{subjects(s.options.bucket) + rand.Text() + ".>"}, Description: "locks of pawl", Metadata: map[string]string{mark: version},
-		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DenyDelete: true, DenyPurge: true, AllowMsgTTL: true, Replicas: replicas,
-	}
-}
-
-// subjects is what the subjects of all buckets of a name begin with.
-func subjects(bucket string) string { return "$KV." + bucket + "." }
-
-// unfit returns why a stream cannot keep locks.
-func unfit(c jetstream.StreamConfig, bucket string) string {
-	switch {
-	case c.Metadata[mark] == "":
-		return "it was not made by pawl, and is left alone: name another one, which pawl makes"
-	case c.Metadata[mark] != version:
-		return "it was made by another version of pawl"
-	case c.Mirror != nil || len(c.Sources) > 0:
-		return "it is a copy of another one: a mirror may be old"
-	case len(c.Subjects) != 1 || !isSubject.MatchString(strings.TrimPrefix(c.Subjects[0], subjects(bucket))):
-		return "its subjects were changed: they are one, " + subjects(bucket) + " with a word and .>"
-	case c.AllowDirect || c.MirrorDirect:
-		return "it allows direct reads, which may be old"
-	case c.MaxMsgsPerSubject != 1 || c.MaxAge != 0 || c.Discard != jetstream.DiscardNew || c.Retention != jetstream.LimitsPolicy || !c.AllowMsgTTL || c.Sealed:
-		return "its configuration was changed: it needs one message per subject, no maximal age, discard=new and TTLs of messages"
-	}
-	return ""
-}
-
-// checkVersion refuses servers without TTLs of messages.
-func checkVersion(text string) error {
-	var major, minor int
-	if _, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil {
-		return nil // the server will say what it cannot do
-	}
-	if major < 2 || major == 2 && minor < 11 {
-		return fmt.Errorf("natslock: %w: nats-server %s: 2.11 or later is needed", driver.ErrUnsupported, text)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit/kvline"
 	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/natslock/internal/natsstore"
 )
 
 // A bucket is deleted by hand while a name is held. The holder is told, the next call
@@ -34,7 +35,7 @@ func TestADeletedBucketIsMadeAnewAndTokensGrow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.DeleteStream(t.Context(), streamName(defaultBucket)); err != nil {
+	if err := admin.DeleteStream(t.Context(), natsstore.StreamName(defaultBucket)); err != nil {
 		t.Fatal(err)
 	}
 	next, err := two.Mutex("name").Lock(t.Context())
@@ -79,7 +80,7 @@ func TestARevisionOfADeletedBucketIsAConflict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := old.js.DeleteStream(t.Context(), streamName("b")); err != nil {
+	if err := old.js.DeleteStream(t.Context(), natsstore.StreamName("b")); err != nil {
 		t.Fatal(err)
 	}
 	second, err := write(fresh, kvline.Value{Data: []byte("two")})
@@ -105,7 +106,7 @@ func TestABucketCannotBePurged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.Stream(t.Context(), streamName(defaultBucket))
+	stream, err := js.Stream(t.Context(), natsstore.StreamName(defaultBucket))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestAFullBucketLosesNothing(t *testing.T) {
 	if err := lockOn(t, js, defaultBucket); err != nil { // makes the bucket
 		t.Fatal(err)
 	}
-	stream, err := js.Stream(t.Context(), streamName(defaultBucket))
+	stream, err := js.Stream(t.Context(), natsstore.StreamName(defaultBucket))
 	if err != nil {
 		t.Fatal(err)
 	}

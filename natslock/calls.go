@@ -12,11 +12,12 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit/kvline"
+	"github.com/pawl-go/pawl/natslock/internal/natsstore"
 )
 
 const (
 	firstWait = 500 * time.Millisecond // for the answer to a question, before it is asked again
-	callLimit = 4 * time.Second        // after which a server counts as unreachable
+	callLimit = natsstore.CallLimit    // after which a server counts as unreachable
 )
 
 // notClustered is the code of the server's error that it has no room for replicas.

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/holdcheck"
 	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/natslock/internal/natsstore"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 )
 
 // testStream is the stream of the bucket of all cluster tests: each has its own cluster.
-var testStream = streamName(testBucket)
+var testStream = natsstore.StreamName(testBucket)
 
 // cluster starts three servers on a network that the test can cut.
 func cluster(t *testing.T) (*testserver.NATSCluster, *faultproxy.Network) {
@@ -55,7 +56,7 @@ func storeOn(t testing.TB, c *testserver.NATSCluster, member int) *store {
 	for _, addr := range c.Addrs(append([]int{member}, c.Except(member)...)...) {
 		config.Servers = append(config.Servers, "nats://"+addr)
 	}
-	s, err := dial(t.Context(), config, "", "", options{bucket: testBucket})
+	s, err := dial(t.Context(), natsstore.Settings{Config: config, Bucket: testBucket})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,5 +34,6 @@
 // The default port is 4222, the default bucket "pawl". A user without a password is a
 // token. Parameters: creds and nkey, which name files; replicas, of a bucket that is made;
 // tls=yes or tls=skip-verify; tls-ca, tls-cert and tls-key, which name PEM files, and
-// tls-name, the name in the server's certificate if it is not the host's.
+// tls-name, the name in the server's certificate if it is not the host's. A dialer of
+// driver.WithDialer also makes the connections to servers that the cluster names.
 package natslock

@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/natslock/internal/natsstore"
 )
 
 func TestAnInvalidURLIsRefused(t *testing.T) {
@@ -86,13 +87,13 @@ func expectError(t *testing.T, what string, err, kind error, words ...string) {
 func TestABucketThatIsNotFitIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	js := connect(t, testserver.NATS(t).Addr())
-	ours := newStore(js, options{bucket: "unused", replicas: 1}).config()
+	ours := natsstore.NewConfig("unused", 1, false)
 	for name, f := range map[string]struct {
 		change func(*jetstream.StreamConfig)
 		says   string
 	}{
 		"foreign": {func(c *jetstream.StreamConfig) { c.Metadata = nil }, "not made by pawl"},
-		"later":   {func(c *jetstream.StreamConfig) { c.Metadata[mark] = "2" }, "another version"},
+		"later":   {func(c *jetstream.StreamConfig) { c.Metadata[natsstore.Mark] = "2" }, "another version"},
 		"mirror": {func(c *jetstream.StreamConfig) {
 			c.Subjects, c.Mirror = nil, &jetstream.StreamSource{Name: "KV_foreign"}
 		}, "copy of another"},
@@ -106,8 +107,8 @@ func TestABucketThatIsNotFitIsLeftAlone(t *testing.T) {
 		"queue":    {func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }, "configuration was changed"},
 	} {
 		config := ours
-		config.Name, config.Subjects = streamName(name), []string{subjects(name) + "word.>"}
-		config.Metadata = map[string]string{mark: version}
+		config.Name, config.Subjects = natsstore.StreamName(name), []string{natsstore.Subjects(name) + "word.>"}
+		config.Metadata = map[string]string{natsstore.Mark: "1"}
 		f.change(&config)
 		before, err := js.CreateStream(t.Context(), config)
 		if err != nil {
@@ -197,7 +198,7 @@ func TestAServerThatCannotKeepLocksIsRefused(t *testing.T) {
 		js := connect(t, f.addr)
 		expectError(t, name, lockOn(t, js, defaultBucket), pawl.ErrUnsupported, f.says)
 	}
-	if _, err := connect(t, fit.Addr()).Stream(t.Context(), streamName(defaultBucket)); !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if _, err := connect(t, fit.Addr()).Stream(t.Context(), natsstore.StreamName(defaultBucket)); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Errorf("a bucket was made: %v", err)
 	}
 	c := openURLs(t, "nats://"+fit.Addr()+"?replicas=3")
@@ -226,7 +227,7 @@ func TestWhoOnlyLooksMakesNoBucket(t *testing.T) {
 	if len(all) > 0 || version != 0 || err != nil || err2 != nil {
 		t.Error(all, version, err, err2)
 	}
-	if _, err := js.Stream(t.Context(), streamName(defaultBucket)); !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if _, err := js.Stream(t.Context(), natsstore.StreamName(defaultBucket)); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Errorf("a bucket was made: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/natslock/internal/natsstore"
 )
 
 // The connection breaks. While it is down the subscription is tried in vain; it is up
@@ -18,7 +19,7 @@ func TestNoticesAreHeardSoonAfterAReconnect(t *testing.T) {
 	proxy := faultproxy.New(t, testserver.NATS(t).Addr())
 	config := nats.GetDefaultOptions()
 	config.Servers = []string{proxy.Addr()}
-	s, err := dial(t.Context(), config, "", "", options{bucket: defaultBucket})
+	s, err := dial(t.Context(), natsstore.Settings{Config: config, Bucket: defaultBucket})
 	if err != nil {
 		t.Fatal(err)
 	}

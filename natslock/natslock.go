@@ -5,10 +5,11 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit/kvline"
+	"github.com/pawl-go/pawl/natslock/internal/natsstore"
 )
 
 // defaultBucket is used when nothing else is configured.
-const defaultBucket = "pawl"
+const defaultBucket = natsstore.DefaultBucket
 
 // Engine keeps lines of claims in a bucket of NATS JetStream. It is safe for concurrent
 // use.

@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/driverkit/kvline"
+	"github.com/pawl-go/pawl/natslock/internal/natsstore"
 )
 
 // markerTTL is how long the server keeps the marker of a deleted value, the shortest
@@ -32,10 +33,11 @@ const (
 
 // A store is one bucket. It is safe for concurrent use.
 type store struct {
-	js      jetstream.JetStream
-	options options
-	notices string     // in front of all addresses
-	conn    *nats.Conn // nil: the user's
+	js       jetstream.JetStream
+	options  options
+	notices  string     // in front of all addresses
+	conn     *nats.Conn // nil: the user's
+	endDials func()     // ends a dial of conn that is under way
 
 	mu      sync.Mutex // guards what follows
 	found   *bucket
@@ -63,7 +65,7 @@ func (s *store) Get(ctx context.Context, key string) (kvline.Value, error) {
 	if err != nil {
 		return kvline.Value{}, err
 	}
-	msg, err := ask(ctx, s, api+"STREAM.MSG.GET."+streamName(s.options.bucket), func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+	msg, err := ask(ctx, s, api+"STREAM.MSG.GET."+natsstore.StreamName(s.options.bucket), func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return b.stream.GetLastMsgForSubject(ctx, b.subject+key)
 	})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -114,7 +116,7 @@ func (s *store) Put(ctx context.Context, key string, v kvline.Value, keep time.D
 	}
 	// Options of the client would add the same headers, with many more allocations.
 	msg := &nats.Msg{Subject: b.subject + key, Data: v.Data, Header: nats.Header{
-		jetstream.ExpectedStreamHeader:      {streamName(s.options.bucket)},
+		jetstream.ExpectedStreamHeader:      {natsstore.StreamName(s.options.bucket)},
 		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(expected, 10)},
 	}}
 	if v.Data == nil {
@@ -154,7 +156,7 @@ func (s *store) Keys(ctx context.Context, prefix string) ([]string, error) {
 }
 
 func (s *store) info(ctx context.Context, b *bucket, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
-	return ask(ctx, s, api+"STREAM.INFO."+streamName(s.options.bucket), func(ctx context.Context) (*jetstream.StreamInfo, error) {
+	return ask(ctx, s, api+"STREAM.INFO."+natsstore.StreamName(s.options.bucket), func(ctx context.Context) (*jetstream.StreamInfo, error) {
 		info, err := b.stream.Info(ctx, opts...)
 		if err == nil && baseOf(info) != b.base {
 			return nil, jetstream.ErrStreamNotFound // there is another one by its name

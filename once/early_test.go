@@ -2,6 +2,7 @@ package once_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -52,6 +53,20 @@ func TestALeaseThatIsLostBeforeTheWorkBeganIsTakenAgain(t *testing.T) {
 	v, err := once.Do(t.Context(), c, "k", func(context.Context) (int, error) { runs++; return 5, nil }, once.WithHold())
 	if v != 5 || err != nil || runs != 1 {
 		t.Errorf("%d, %v, after %d runs", v, err, runs)
+	}
+}
+
+// Close ends the lease's context, under which the first record is written: the caller's
+// own context has not ended, and the error must not say so alone.
+func TestCloseBeforeTheWorkBeganIsErrClosed(t *testing.T) {
+	t.Parallel()
+	mem := memlock.New()
+	h := &hooked{Engine: mem, Records: mem}
+	c := pawl.New(h)
+	h.before = func(int) { c.Close() }
+	_, err := once.Do(t.Context(), c, "k", never[int](t))
+	if !errors.Is(err, pawl.ErrClosed) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -117,7 +117,11 @@ func runUnder[T any](ctx context.Context, j *job, lease *pawl.Lease, fn func(con
 		r, err = begin(ctx, j, lease) // a runner that was cut off wrote its record in between
 	}
 	if err != nil {
-		return outcome[T]{err: err, decided: true, unbegun: errors.Is(lease.Err(), pawl.ErrLost)}
+		over := lease.Err()
+		if errors.Is(over, pawl.ErrClosed) && !errors.Is(err, over) {
+			err = driver.Join(err, over) // the record was written under the lease's context, which Close ended
+		}
+		return outcome[T]{err: err, decided: true, unbegun: errors.Is(over, pawl.ErrLost)}
 	}
 	if v, decided, err := answer[T](j, r.rec); decided {
 		return outcome[T]{value: v, err: err, decided: true}

@@ -2,9 +2,9 @@ package quorum
 
 import (
 	"context"
-	"math/rand/v2"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/jitter"
 	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
 
@@ -36,7 +36,7 @@ func (b *ballot) chooseToken(ctx context.Context) (uint64, bool, error) {
 		}
 		// A node has a mark that is not below the token, from another reader or another
 		// name. A token slightly ahead of the clocks is above all marks.
-		token = max(token, s.e.proposer.propose()) + 1 + rand.Uint64N(1000)
+		token = max(token, s.e.proposer.propose()) + 1 + jitter.Uint64N(1000)
 	}
 	return 0, false, nil
 }

@@ -31,6 +31,14 @@ type settings struct{ maxTTL time.Duration }
 // node that lost its data does not vote. All clients of a quorum must agree on it.
 func WithMaxTTL(d time.Duration) Option { return func(s *settings) { s.maxTTL = d } }
 
+// ID returns what identifies a quorum of these nodes, in any order, to each of them. It is
+// for tools that read what a node knows of its quorum.
+func ID(names []string, maxTTL time.Duration) string { return nodes.ID(names, maxTTL) }
+
+// Silence returns how long a node that lost its data does not vote: longer than any lease
+// from before the loss can last.
+func Silence(maxTTL time.Duration) time.Duration { return nodes.Silence(maxTTL) }
+
 // Engine is a driver.Engine that grants what a majority of its nodes grants. It is
 // safe for concurrent use.
 type Engine struct {

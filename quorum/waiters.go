@@ -2,11 +2,11 @@ package quorum
 
 import (
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/jitter"
 )
 
 // forgetAfter is how long a claim is remembered that neither waits nor enters: its caller
@@ -126,5 +126,5 @@ func (ws *watches) backoff(name string, took time.Duration) time.Duration {
 		failures = min(w.failures, 6)
 		w.mu.Unlock()
 	}
-	return time.Millisecond/2 + rand.N(min(max(took, time.Millisecond)<<failures, maxPause))
+	return time.Millisecond/2 + jitter.N(min(max(took, time.Millisecond)<<failures, maxPause))
 }

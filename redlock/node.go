@@ -18,6 +18,7 @@ var errClosed = fmt.Errorf("redlock: engine is closed: %w", driver.ErrGone)
 type node struct {
 	name   string
 	url    *url.URL
+	dialer driver.Dialer   // of its connections; nil: TCP
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
@@ -64,7 +65,7 @@ func (n *node) connect(ctx context.Context) (driver.Engine, error) {
 	}
 	ctx, cancel := n.untilClosed(ctx)
 	defer cancel()
-	e, err := open(ctx, n.url)
+	e, err := open(driver.WithDialer(ctx, n.dialer), n.url)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n.name, err)
 	}

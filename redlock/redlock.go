@@ -10,7 +10,8 @@
 // URLs: redlock://host1,host2,host3, or redlock://user:password@host1:6379,…/db with
 // the parameters of redis:// that concern one server, and max-ttl, the longest TTL of
 // a session (1m). Every client must name the same hosts, in any order but spelled the
-// same, and the same max-ttl: the servers refuse clients that name others.
+// same, and the same max-ttl: the servers refuse clients that name others. A dialer of
+// driver.WithDialer makes all connections.
 package redlock
 
 import (

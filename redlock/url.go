@@ -9,14 +9,11 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/quorum"
+	"github.com/pawl-go/pawl/redlock/internal/redlockurl"
 )
 
 func init() { driver.Register("redlock", open) }
-
-// parameters are passed on to the URL of each server: their names, and older names.
-var parameters = [][]string{{"prefix"}, {"allow-eviction"}, {"tls"}, {"tls-ca", "ca"}, {"tls-cert", "cert"}, {"tls-key", "key"}, {"tls-name"}}
 
 // Once a majority is connected, the other servers get as long again, within these
 // bounds: two names of one server are reported at once where both answer.
@@ -33,6 +30,7 @@ func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	}
 	var all []quorum.Node
 	for _, n := range nodes {
+		n.dialer = driver.DialerOf(ctx) // it may connect later, for a caller with another ctx
 		all = append(all, quorum.Node{Name: n.name, Engine: n})
 	}
 	e, err := newEngine(all, []quorum.Option{maxTTL})
@@ -45,31 +43,14 @@ func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	return e, nil
 }
 
-// parse returns a node for each server of a URL. A node is named as the URL spells its
-// host, with or without a port: the names identify the quorum to its servers.
+// parse returns a node for each server of a URL.
 func parse(u *url.URL) ([]*node, quorum.Option, error) {
-	r := driverkit.ReadURL("redlock", u)
-	maxTTL := r.Duration("max-ttl", quorum.DefaultMaxTTL, time.Millisecond)
-	for _, names := range parameters {
-		r.Text(names[0], names[1:]...)
-	}
-	if u.Opaque != "" || u.Host == "" {
-		r.Fail("the URL has no hosts: write redlock://host1,host2,host3")
-	}
-	q := u.Query()
-	q.Del("max-ttl")
+	servers, maxTTL, err := redlockurl.Parse(u)
 	var nodes []*node
-	seen := map[string]bool{}
-	for host := range strings.SplitSeq(u.Host, ",") {
-		if host == "" || seen[host] {
-			r.Fail("a host is named twice or not at all")
-		}
-		seen[host] = true
-		server := *u
-		server.Scheme, server.Host, server.RawQuery = "redis", host, q.Encode()
-		nodes = append(nodes, newNode(host, &server))
+	for _, server := range servers {
+		nodes = append(nodes, newNode(server.Name, server.URL))
 	}
-	return nodes, quorum.WithMaxTTL(maxTTL), r.Err()
+	return nodes, quorum.WithMaxTTL(maxTTL), err
 }
 
 // connect connects to the servers and returns soon after a majority is connected, or

@@ -5,35 +5,17 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/zklock/internal/zkpath"
 )
 
-// encode makes a node's name of any text. Every byte but letters, digits, - _ and . is
-// written as %XX, and so is a leading dot: "." and ".." are no names in ZooKeeper.
-func encode(text string) string {
-	var b strings.Builder
-	for i := range len(text) {
-		c := text[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.' && i > 0:
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
-}
-
-// decode is the inverse of encode; ok is false for a name that encode never returns.
-func decode(name string) (text string, ok bool) {
-	text, err := url.PathUnescape(name)
-	return text, err == nil && encode(text) == name
-}
+// encode makes a node's name of any text, and decode is its inverse.
+func encode(text string) string                 { return zkpath.Encode(text) }
+func decode(name string) (text string, ok bool) { return zkpath.Decode(name) }
 
 // A node is one claim as its node's name shows it: what driver.Place asks, and a tag.
 type node struct {

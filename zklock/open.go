@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/zklock/internal/zkpath"
 	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
@@ -64,20 +65,17 @@ func New(conn *zk.Conn, hook *Hook, opts ...Option) (*Engine, error) {
 
 func newEngine(opts []Option) (*Engine, error) {
 	e := &Engine{
-		options:  options{path: "/pawl"},
+		options:  options{path: zkpath.Default},
 		sessions: driverkit.NewSessions[*session]("zklock"), evictNodes: map[*zkstore.Session]*evictNode{},
 	}
 	for _, o := range opts {
 		o(&e.options)
 	}
-	if err := checkPath(e.path); err != nil {
+	if err := zkpath.Check(e.path); err != nil {
 		return nil, fmt.Errorf("zklock: path %q %w", e.path, err)
 	}
-	e.root = e.path
-	if e.prefix != "" {
-		e.root += "/p-" + encode(e.prefix)
-	}
-	e.lines, e.records, e.evictions = e.root+"/lines", e.root+"/records", e.root+"/desks"
+	e.root = zkpath.Root(e.path, e.prefix)
+	e.lines, e.records, e.evictions = e.root+zkpath.LinesDir, e.root+zkpath.RecordsDir, e.root+zkpath.EvictionsDir
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e, nil
 }

@@ -2,48 +2,38 @@ package zklock
 
 import (
 	"context"
+	"net"
 	"net/url"
-	"strings"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/zklock/internal/zkpath"
 )
 
 func init() { driver.Register("zk", openURL) }
 
-const defaultPort = "2181"
-
-// openURL opens zk://[user:password@]host[:port][,host[:port]...][/path], with the
-// parameters acl=creator and prefix.
+// openURL opens an engine with connections of its own, which a dialer of driver.WithDialer
+// makes if ctx has one.
 func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
-	r := driverkit.ReadURL("zk", u)
-	var opts []Option
-	if acl, found := r.Text("acl"); found {
-		opts = append(opts, WithCreatorOnly())
-		if acl != "creator" {
-			r.Fail("the only value of parameter acl is creator")
-		}
-		if u.User == nil {
-			r.Fail("acl=creator needs a user and a password: without them there is no creator")
-		}
-	}
-	if prefix, found := r.Text("prefix"); found {
-		opts = append(opts, WithPrefix(prefix))
-	}
-	if u.User != nil {
-		opts = append(opts, WithDigest(r.Login()))
-	}
-	if path := strings.TrimSuffix(u.Path, "/"); path != "" {
-		opts = append(opts, WithPath(path))
-		if err := checkPath(path); err != nil {
-			r.Fail("the URL's path %v", err)
-		}
-	}
-	servers := r.Hosts(defaultPort)
-	if err := r.Err(); err != nil {
+	s, err := zkpath.ParseURL(u)
+	if err != nil {
 		return nil, err
 	}
-	e, err := Connect(ctx, servers, opts...)
+	opts := []Option{WithPath(s.Path), WithPrefix(s.Prefix)}
+	if u.User != nil {
+		opts = append(opts, WithDigest(s.User, s.Password))
+	}
+	if s.CreatorOnly {
+		opts = append(opts, WithCreatorOnly())
+	}
+	if d := driver.DialerOf(ctx); d != nil {
+		opts = append(opts, withDialer(func(ctx context.Context, network, addr string, timeout time.Duration) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			return d(ctx, network, addr)
+		}))
+	}
+	e, err := Connect(ctx, s.Servers, opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -5,11 +5,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/conntest"
 )
 
 func TestChunksAreCountedBeforeTheReplyIsRead(t *testing.T) {
 	t.Parallel()
-	p := New(t, newLineServer(t).addr)
+	p := New(t, conntest.NewLineServer(t).Addr)
 	var stages [Swallowed + 1]atomic.Int64
 	p.OnChunk(func(c Chunk) {
 		stages[c.Stage].Add(1)
@@ -35,8 +37,8 @@ func TestChunksAreCountedBeforeTheReplyIsRead(t *testing.T) {
 
 func TestAFaultSetOnArrivalHoldsForThatChunk(t *testing.T) {
 	t.Parallel()
-	s := newLineServer(t)
-	p := New(t, s.addr)
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
 	p.OnChunk(func(c Chunk) {
 		if c.Stage == Arrived && c.Dir == ToServer {
 			p.BlackHole(ToServer)
@@ -44,13 +46,13 @@ func TestAFaultSetOnArrivalHoldsForThatChunk(t *testing.T) {
 	})
 	c := dial(t, p)
 	c.send("a")
-	expectNothing(t, s.lines)
+	conntest.ExpectNothing(t, s.Lines)
 }
 
 func TestAHookMayResetTheConnection(t *testing.T) {
 	t.Parallel()
-	s := newLineServer(t)
-	p := New(t, s.addr)
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
 	p.OnChunk(func(c Chunk) {
 		if c.Stage == Arrived && c.Dir == ToClient {
 			p.Reset()
@@ -59,21 +61,21 @@ func TestAHookMayResetTheConnection(t *testing.T) {
 	c := dial(t, p)
 	c.send("a")
 	c.expectReset()
-	if err := receive(t, s.ends); err == io.EOF {
+	if err := conntest.Receive(t, s.Ends); err == io.EOF {
 		t.Error("the server saw an orderly end instead of a reset")
 	}
 }
 
 func TestAFaultSetOnForwardingHoldsForTheReply(t *testing.T) {
 	t.Parallel()
-	s := newLineServer(t)
-	p := New(t, s.addr)
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
 	replied := make(chan struct{}, 1)
 	p.OnChunk(func(c Chunk) {
 		switch {
 		case c.Stage == Forwarded && c.Dir == ToServer:
 			time.Sleep(10 * time.Millisecond) // a request that was already written would have arrived by now
-			if len(s.lines) > 0 {
+			if len(s.Lines) > 0 {
 				t.Error("the server has the request before the hook has returned")
 			}
 			p.BlackHole(ToClient)
@@ -83,6 +85,6 @@ func TestAFaultSetOnForwardingHoldsForTheReply(t *testing.T) {
 	})
 	c := dial(t, p)
 	c.send("a")
-	receive(t, s.lines)
-	expectNothing(t, replied)
+	conntest.Receive(t, s.Lines)
+	conntest.ExpectNothing(t, replied)
 }

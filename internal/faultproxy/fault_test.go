@@ -4,12 +4,14 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/conntest"
 )
 
 func TestNothingIsChangedWithoutAFault(t *testing.T) {
 	t.Parallel()
-	s := newLineServer(t)
-	p := New(t, s.addr)
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
 	c := dial(t, p)
 	for range 100 {
 		c.send("a")
@@ -18,7 +20,7 @@ func TestNothingIsChangedWithoutAFault(t *testing.T) {
 	if err := c.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if err := receive(t, s.ends); err != io.EOF {
+	if err := conntest.Receive(t, s.Ends); err != io.EOF {
 		t.Errorf("the server saw %v instead of an orderly end", err)
 	}
 	if b, err := c.r.ReadByte(); err != io.EOF {
@@ -28,47 +30,47 @@ func TestNothingIsChangedWithoutAFault(t *testing.T) {
 
 func TestAnAbortReachesTheOtherSideAsReset(t *testing.T) {
 	t.Parallel()
-	s := newLineServer(t)
-	p := New(t, s.addr)
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
 	c := dial(t, p)
 	c.send("a")
 	c.expect("a!")
 	reset(c.TCPConn)
-	if err := receive(t, s.ends); err == io.EOF {
+	if err := conntest.Receive(t, s.Ends); err == io.EOF {
 		t.Error("the server saw an orderly end instead of a reset")
 	}
 }
 
 func TestBlackHoleToServerHoldsRequestsUntilHealed(t *testing.T) {
 	t.Parallel()
-	s := newLineServer(t)
-	p := New(t, s.addr)
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
 	c := dial(t, p)
 	c.send("a")
 	c.expect("a!")
-	receive(t, s.lines)
+	conntest.Receive(t, s.Lines)
 
 	arrived := chunksAt(p, ToServer, Arrived)
 	p.BlackHole(ToServer)
 	c.send("b")
-	receive(t, arrived)
-	expectNothing(t, s.lines)
+	conntest.Receive(t, arrived)
+	conntest.ExpectNothing(t, s.Lines)
 	p.Heal()
 	c.expect("b!")
 }
 
 func TestBlackHoleToClientLetsRequestsThrough(t *testing.T) {
 	t.Parallel()
-	s := newLineServer(t)
-	p := New(t, s.addr)
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
 	replies := chunksAt(p, ToClient, Forwarded)
 	p.BlackHole(ToClient)
 	c := dial(t, p)
 	c.send("a")
-	if line := receive(t, s.lines); line != "a" {
+	if line := conntest.Receive(t, s.Lines); line != "a" {
 		t.Fatalf("the server read %q", line)
 	}
-	expectNothing(t, replies)
+	conntest.ExpectNothing(t, replies)
 	p.Heal()
 	c.expect("a!")
 }
@@ -81,16 +83,16 @@ func TestBlackHoleHidesTheEndOfAConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newLineServer(t)
-			p := New(t, s.addr)
+			s := conntest.NewLineServer(t)
+			p := New(t, s.Addr)
 			c := dial(t, p)
 			c.send("a")
 			c.expect("a!")
 			p.BlackHole(ToServer)
 			end(c)
-			expectNothing(t, s.ends)
+			conntest.ExpectNothing(t, s.Ends)
 			p.Heal()
-			receive(t, s.ends)
+			conntest.Receive(t, s.Ends)
 		})
 	}
 }
@@ -105,45 +107,45 @@ func TestASenderLearnsOfALostReaderWhenHealed(t *testing.T) {
 	c.expect("tick")
 	p.BlackHole(ToServer)
 	c.Close()
-	expectNothing(t, ends)
+	conntest.ExpectNothing(t, ends)
 	p.Heal()
-	receive(t, ends)
+	conntest.Receive(t, ends)
 }
 
 func TestBlackHoleKeepsNewConnectionsFromTheServer(t *testing.T) {
 	t.Parallel()
-	s := newLineServer(t)
-	p := New(t, s.addr)
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
 	p.BlackHole(Both)
 	c := dial(t, p)
 	c.send("a")
-	expectNothing(t, s.calls)
+	conntest.ExpectNothing(t, s.Calls)
 	p.Heal()
 	c.expect("a!")
 }
 
 func TestWhatIsHeldIsLostWithAReset(t *testing.T) {
 	t.Parallel()
-	s := newLineServer(t)
-	p := New(t, s.addr)
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
 	c := dial(t, p)
 	c.send("a")
 	c.expect("a!") // the server is reached: from here on the data is held, not the connection
-	receive(t, s.lines)
+	conntest.Receive(t, s.Lines)
 	arrived := chunksAt(p, ToServer, Arrived)
 	p.BlackHole(ToServer)
 	c.send("b")
-	receive(t, arrived)
+	conntest.Receive(t, arrived)
 	p.Reset()
 	p.Heal()
 	c.expectReset()
-	expectNothing(t, s.lines)
+	conntest.ExpectNothing(t, s.Lines)
 }
 
 func TestResetEndsPresentConnectionsOnly(t *testing.T) {
 	t.Parallel()
-	s := newLineServer(t)
-	p := New(t, s.addr)
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
 	var clients []*client
 	for range 3 {
 		c := dial(t, p)
@@ -154,7 +156,7 @@ func TestResetEndsPresentConnectionsOnly(t *testing.T) {
 	p.Reset()
 	for _, c := range clients {
 		c.expectReset()
-		if err := receive(t, s.ends); err == io.EOF {
+		if err := conntest.Receive(t, s.Ends); err == io.EOF {
 			t.Error("the server saw an orderly end instead of a reset")
 		}
 	}
@@ -171,7 +173,7 @@ func TestResetEndsPresentConnectionsOnly(t *testing.T) {
 
 func TestRefuseTurnsNewConnectionsAway(t *testing.T) {
 	t.Parallel()
-	p := New(t, newLineServer(t).addr)
+	p := New(t, conntest.NewLineServer(t).Addr)
 	old := dial(t, p)
 	old.send("a")
 	old.expect("a!")

@@ -5,21 +5,23 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/conntest"
 )
 
 func TestSwallowedRepliesWereAskedFor(t *testing.T) {
 	t.Parallel()
-	s := newLineServer(t)
-	p := New(t, s.addr)
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
 	swallowed := chunksAt(p, ToClient, Swallowed)
 	c := dial(t, p)
 	p.SwallowReplies(2)
 	for _, line := range []string{"a", "b"} {
 		c.send(line)
-		if got := receive(t, s.lines); got != line {
+		if got := conntest.Receive(t, s.Lines); got != line {
 			t.Fatalf("the server read %q, want %q", got, line)
 		}
-		if got := receive(t, swallowed); string(got.Data) != line+"!\n" {
+		if got := conntest.Receive(t, swallowed); string(got.Data) != line+"!\n" {
 			t.Fatalf("swallowed %q", got.Data)
 		}
 	}
@@ -33,13 +35,13 @@ func TestSwallowedRepliesWereAskedFor(t *testing.T) {
 
 func TestSwallowThenCutResetsTheConnection(t *testing.T) {
 	t.Parallel()
-	s := newLineServer(t)
-	p := New(t, s.addr)
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
 	p.SwallowReplies(1, ThenCut())
 	c := dial(t, p)
 	c.send("a")
 	c.expectReset()
-	if got := receive(t, s.lines); got != "a" {
+	if got := conntest.Receive(t, s.Lines); got != "a" {
 		t.Errorf("the server read %q before the cut", got)
 	}
 	if n := p.Swallowed(); n != 1 {
@@ -52,7 +54,7 @@ func TestSwallowThenCutResetsTheConnection(t *testing.T) {
 
 func TestSwallowOnlyMatchingRequests(t *testing.T) {
 	t.Parallel()
-	p := New(t, newLineServer(t).addr)
+	p := New(t, conntest.NewLineServer(t).Addr)
 	p.SwallowReplies(1, Matching(func(request []byte) bool {
 		return strings.HasPrefix(string(request), "take")
 	}))
@@ -61,7 +63,7 @@ func TestSwallowOnlyMatchingRequests(t *testing.T) {
 	c.send("ping")
 	c.expect("ping!")
 	c.send("take")
-	receive(t, swallowed)
+	conntest.Receive(t, swallowed)
 	c.send("take")
 	c.expect("take!")
 }
@@ -83,7 +85,7 @@ func TestAReplyOfManyChunksIsSwallowedWhole(t *testing.T) {
 	if _, err := c.Write(bytes.Repeat([]byte("x"), size)); err != nil {
 		t.Fatal(err)
 	}
-	receive(t, all)
+	conntest.Receive(t, all)
 	p.Heal()
 	c.send("a")
 	c.expect("a")
@@ -91,7 +93,7 @@ func TestAReplyOfManyChunksIsSwallowedWhole(t *testing.T) {
 
 func TestHealForgetsRepliesLeftToSwallow(t *testing.T) {
 	t.Parallel()
-	p := New(t, newLineServer(t).addr)
+	p := New(t, conntest.NewLineServer(t).Addr)
 	p.SwallowReplies(5)
 	p.Heal()
 	c := dial(t, p)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/conntest"
 )
 
 func TestDelayIsPerDirectionAndKeepsOrder(t *testing.T) {
@@ -16,7 +18,7 @@ func TestDelayIsPerDirectionAndKeepsOrder(t *testing.T) {
 	}{{ToServer, delay}, {ToClient, delay}, {Both, 2 * delay}} {
 		t.Run(test.dir.String(), func(t *testing.T) {
 			t.Parallel()
-			p := New(t, newLineServer(t).addr)
+			p := New(t, conntest.NewLineServer(t).Addr)
 			p.Delay(test.dir, delay)
 			c := dial(t, p)
 			start := time.Now()
@@ -35,14 +37,14 @@ func TestDelayIsPerDirectionAndKeepsOrder(t *testing.T) {
 func TestDelayedChunksTravelSideBySide(t *testing.T) {
 	t.Parallel()
 	const delay, lines = 100 * time.Millisecond, 50
-	p := New(t, newLineServer(t).addr)
+	p := New(t, conntest.NewLineServer(t).Addr)
 	arrived := chunksAt(p, ToServer, Arrived)
 	p.Delay(ToServer, delay)
 	c := dial(t, p)
 	start := time.Now()
 	for range lines {
 		c.send("a")
-		receive(t, arrived) // a separate chunk for each
+		conntest.Receive(t, arrived) // a separate chunk for each
 	}
 	for range lines {
 		c.expect("a!")
@@ -54,12 +56,12 @@ func TestDelayedChunksTravelSideBySide(t *testing.T) {
 
 func TestHealSendsDelayedBytesAtOnce(t *testing.T) {
 	t.Parallel()
-	p := New(t, newLineServer(t).addr)
+	p := New(t, conntest.NewLineServer(t).Addr)
 	arrived := chunksAt(p, ToServer, Arrived)
 	p.Delay(ToServer, time.Hour)
 	c := dial(t, p)
 	c.send("a")
-	receive(t, arrived)
+	conntest.Receive(t, arrived)
 	p.Heal()
 	c.expect("a!")
 }

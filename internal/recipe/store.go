@@ -6,11 +6,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/jitter"
 )
 
 // WriteID returns random text that no other write has.
@@ -81,7 +81,7 @@ func Get(ctx context.Context, r driver.Records, key string) (value []byte, versi
 // ctx has ended.
 func Pause(ctx context.Context, try int) bool {
 	longest := min(2*time.Millisecond<<min(try, 10), 100*time.Millisecond)
-	t := time.NewTimer(time.Duration(mathrand.Int64N(int64(longest)) + 1))
+	t := time.NewTimer(jitter.N(longest) + 1)
 	defer t.Stop()
 	select {
 	case <-t.C:

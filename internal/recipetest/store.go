@@ -112,7 +112,7 @@ func (k storeKind) store(t testing.TB) *Store {
 	s.addrs = k.server.addrs(t)
 	s.URL = k.url(s.addrs, s.prefix)
 	if k.slowStart {
-		awaitVotes(t, s.URL)
+		AwaitVotes(t, s.URL)
 	}
 	return s
 }
@@ -162,14 +162,14 @@ func (s *Store) quorum(addrs []string) Opener {
 	}
 }
 
-// awaitVotes waits until a quorum's nodes vote. New nodes do not until the longest
+// AwaitVotes waits until a quorum's nodes vote. New nodes do not until the longest
 // lease that they may have forgotten has ended.
-func awaitVotes(t testing.TB, url string) {
+func AwaitVotes(t testing.TB, url string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
-		c, err := pawl.Open(ctx, url)
+		c, err := pawl.Open(ctx, url, pawl.WithTTL(time.Second))
 		if err == nil {
 			var lease *pawl.Lease
 			if lease, err = c.Mutex("ripe").Lock(ctx); err == nil {

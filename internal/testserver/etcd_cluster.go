@@ -20,6 +20,7 @@ import (
 type EtcdCluster struct {
 	Members []*Server
 	t       testing.TB
+	urls    []string // of the members, for each other
 }
 
 // NewEtcds starts a cluster of n members and returns when all of them serve. With a
@@ -39,6 +40,7 @@ func NewEtcds(t testing.TB, n int, reach Reach, args ...string) *EtcdCluster {
 			urls[i] = fmt.Sprintf("http://member%d.invalid:2380", i)
 		}
 	}
+	c.urls = urls
 	for i := range n {
 		spec.Ports, spec.Ready = 1, nil // it only serves with a majority of the others
 		spec.Args = clusterArgs(i, ports[i], urls, args)
@@ -166,16 +168,23 @@ type status struct {
 func etcdStatus(ctx context.Context, s *Server) (got status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.Addr()+"/v3/maintenance/status", strings.NewReader("{}"))
+	return got, etcdPost(ctx, s, "/v3/maintenance/status", "{}", &got)
+}
+
+func etcdPost(ctx context.Context, s *Server, path, body string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.Addr()+path, strings.NewReader(body))
 	if err != nil {
-		return got, err
+		return err
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return got, err
+		return err
 	}
 	defer response.Body.Close()
-	return got, json.NewDecoder(response.Body).Decode(&got)
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", path, response.Status)
+	}
+	return json.NewDecoder(response.Body).Decode(into)
 }

@@ -17,8 +17,9 @@ type NATSCluster struct {
 
 // NATSServers starts a cluster of n members and returns when all of them serve. With a
 // nil reach the network has no faults; otherwise a message from one member to another
-// goes to the address that reach returns, and its answer comes back from there.
-func NATSServers(t testing.TB, n int, reach Reach) *NATSCluster {
+// goes to the address that reach returns, and its answer comes back from there. settings
+// are added to the block jetstream of their configuration.
+func NATSServers(t testing.TB, n int, reach Reach, settings ...string) *NATSCluster {
 	t.Helper()
 	c := &NATSCluster{t: t}
 	ports := make([]int, n)
@@ -26,7 +27,7 @@ func NATSServers(t testing.TB, n int, reach Reach) *NATSCluster {
 		ports[i] = FreePort(t)
 	}
 	for i := range n {
-		spec := nats(t, memberName(i), []string{"jetstream { store_dir: data }", clusterConfig(i, ports, reach)})
+		spec := nats(t, memberName(i), []string{"jetstream { store_dir: data, " + strings.Join(settings, ", ") + " }", clusterConfig(i, ports, reach)})
 		spec.Ready = nil // it only serves with a majority of the others
 		c.Members = append(c.Members, Start(t, spec))
 	}

@@ -27,16 +27,16 @@ const (
 
 // open makes an engine of a URL, with a client of its own.
 func open(ctx context.Context, u *url.URL) (driver.Engine, error) {
-	t, err := parse(u, clientOption())
+	t, err := parse(u, clientOption(driver.DialerOf(ctx)))
 	if err != nil {
 		return nil, err
 	}
-	c, err := newRedis(ctx, t.client)
+	c, err := newRedis(ctx, t.Client)
 	if err != nil {
 		return nil, err
 	}
 	cl := newClient(c, true)
-	e, err := redisengine.Open(ctx, cl, t.probeScripts, t.options)
+	e, err := redisengine.Open(ctx, cl, t.ProbeScripts, t.Options)
 	if err != nil {
 		_ = cl.Close() // with what it has started
 		return nil, err
@@ -75,14 +75,20 @@ func newRedis(ctx context.Context, o redis.ClientOption) (redis.Client, error) {
 	}
 }
 
-// clientOption returns the options of every client that is opened by URL.
-func clientOption() redis.ClientOption {
+// clientOption returns the options of every client that is opened by URL. If own is nil,
+// connections are TCP.
+func clientOption(own driver.Dialer) redis.ClientOption {
 	return redis.ClientOption{
 		DisableRetry:     true,
 		DisableCache:     true,
 		ConnWriteTimeout: silence,
 		Dialer:           net.Dialer{Timeout: dialTimeout, KeepAlive: time.Second},
-		DialCtxFn:        dial,
+		DialCtxFn: func(ctx context.Context, addr string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) {
+			if own == nil {
+				return dial(ctx, addr, dialer.DialContext, secure)
+			}
+			return dial(ctx, addr, own, secure)
+		},
 		// By default a connection takes 1.4 MB, and the time to allocate that.
 		RingScaleEachConn:   8, // 256 calls under way
 		ReadBufferEachConn:  32 << 10,
@@ -91,10 +97,10 @@ func clientOption() redis.ClientOption {
 }
 
 // dial makes one of the client's connections.
-func dial(ctx context.Context, addr string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) {
+func dial(ctx context.Context, addr string, connect driver.Dialer, secure *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout) // the dialer of a sentinel has none
 	defer cancel()
-	c, err := dialer.DialContext(ctx, "tcp", addr)
+	c, err := connect(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}

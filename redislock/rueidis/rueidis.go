@@ -3,7 +3,8 @@
 //
 // URLs: "redis://user:password@host:6379/db", "rediss://" with TLS,
 // "redis-sentinel://host1,host2/master/db", "redis-cluster://host1,host2". See
-// docs/redis.md for the parameters.
+// docs/redis.md for the parameters. A dialer of driver.WithDialer also makes the connections
+// to masters and nodes that sentinels and clusters name.
 package rueidis
 
 import (

@@ -67,5 +67,19 @@ func dialect(s *store) sqlline.Dialect {
 			HasSpare:         s.from.hasSpare(),
 			ReadsOldSnapshot: true,
 		},
+		Examined: examined(s),
 	}
+}
+
+func examined(s *store) *sqlstore.Examined {
+	t := &s.tables
+	x := &sqlstore.Examined{
+		Meta: t.meta, Head: t.head, Claim: t.claim, Record: t.record, Version: schemaVersion,
+		Further: beatConns, MultiPrimary: s.multiPrimary,
+		With: s.examine,
+	}
+	if own, ok := s.from.(*ownSource); ok {
+		x.Conns = own.db.Stats().MaxOpenConnections
+	}
+	return x
 }

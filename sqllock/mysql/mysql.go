@@ -26,7 +26,8 @@
 // records behind a prefix, ?table_prefix= is the beginning of the tables' names, by
 // default "pawl_"; ?tls=, ?timeout=, ?max_conns= and ?socket= configure the connection,
 // ?multi_primary=allow permits one server of several that accept writes, which is right
-// only if all clients use the same one.
+// only if all clients use the same one. A dialer of driver.WithDialer makes all
+// connections.
 package mysql
 
 import (

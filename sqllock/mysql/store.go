@@ -66,6 +66,23 @@ func (s *store) send(ctx context.Context, b *sqlstore.Batch, k *server) (got []s
 	return got, err
 }
 
+// examine runs fn with a connection for statements that only read.
+func (s *store) examine(ctx context.Context, fn func(sqlstore.Query) error) error {
+	return s.withCtxErr(ctx, s.from.with(ctx, &sqlstore.Batch{}, func(c *sql.Conn) error {
+		return fn(func(ctx context.Context, text string) (rows [][]string, err error) {
+			got, err := query(ctx, c, text)
+			for _, columns := range got {
+				var row []string
+				for _, column := range columns {
+					row = append(row, string(column.([]byte)))
+				}
+				rows = append(rows, row)
+			}
+			return rows, s.withCtxErr(ctx, err)
+		})
+	}))
+}
+
 // sendOn sends a batch on a connection and returns its rows. They are delivered only
 // when the batch is known to be committed.
 func sendOn(ctx context.Context, c *sql.Conn, b *sqlstore.Batch, k *server) ([]sqlstore.Rows, error) {

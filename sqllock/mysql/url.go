@@ -22,10 +22,13 @@ const (
 )
 
 // openURL makes an engine with pools of its own. It does not connect.
-func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
+func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	cfg, conns, opts, err := configOf(u)
 	if err != nil {
 		return nil, err
+	}
+	if d := driver.DialerOf(ctx); d != nil {
+		cfg.DialFunc = d
 	}
 	return open(cfg, conns, opts)
 }

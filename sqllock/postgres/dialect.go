@@ -52,7 +52,21 @@ func dialect(s *store) sqlline.Dialect {
 			IsDeadlock:    func(err error) bool { return isCode(err, deadlockDetected) },
 			IsTimeout:     func(err error) bool { return isCode(err, lockNotAvailable) },
 		},
+		Examined: examined(s),
 	}
+}
+
+func examined(s *store) *sqlstore.Examined {
+	t := &s.tables
+	x := &sqlstore.Examined{
+		Meta: t.meta, Head: t.head, Claim: t.claim, Record: t.record, Version: schemaVersion,
+		Further: beatConns + 1, // one listens
+		With:    s.examine, Pooler: s.pooler,
+	}
+	if own, ok := s.from.(*ownSource); ok {
+		x.Conns = int(own.pool.Config().MaxConns)
+	}
+	return x
 }
 
 // cast tells the server a parameter's type, which it would otherwise infer from the

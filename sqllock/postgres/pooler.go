@@ -80,6 +80,21 @@ func (s *store) isTransactionPooled(ctx context.Context, c *pgx.Conn) (bool, err
 	return false, nil
 }
 
+// pooler reports whether a pooler is in between, and whether it assigns connections per
+// transaction.
+func (s *store) pooler(ctx context.Context) (found, perTransaction bool, err error) {
+	err = s.from.with(ctx, func(c *pgx.Conn) error {
+		pid, err := serverPID(ctx, c)
+		if err != nil || pid == c.PgConn().PID() {
+			return err
+		}
+		found = true
+		perTransaction, err = s.isTransactionPooled(ctx, c)
+		return err
+	})
+	return found, perTransaction, s.withCtxErr(ctx, err)
+}
+
 // serverPID returns the id of the server's process that answers on a connection.
 func serverPID(ctx context.Context, c *pgx.Conn) (pid uint32, err error) {
 	err = c.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid)

@@ -21,7 +21,8 @@
 //
 // URLs: "postgres://user:password@host:port/database" with the parameters of libpq;
 // ?prefix= stores all names and records behind a prefix, ?table_prefix= is the beginning
-// of the tables' names, by default "pawl_".
+// of the tables' names, by default "pawl_". A dialer of driver.WithDialer also makes the
+// connection that listens and those that cancel statements.
 package postgres
 
 import (

@@ -51,6 +51,27 @@ func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
 	}))
 }
 
+// examine runs fn with a connection for statements that only read.
+func (s *store) examine(ctx context.Context, fn func(sqlstore.Query) error) error {
+	return s.withCtxErr(ctx, s.from.with(ctx, func(c *pgx.Conn) error {
+		return fn(func(ctx context.Context, text string) (rows [][]string, err error) {
+			r, err := c.Query(ctx, text, pgx.QueryExecModeSimpleProtocol) // every column comes as text
+			if err != nil {
+				return nil, s.withCtxErr(ctx, err)
+			}
+			defer r.Close()
+			for r.Next() {
+				var row []string
+				for _, column := range r.RawValues() {
+					row = append(row, string(column))
+				}
+				rows = append(rows, row)
+			}
+			return rows, s.withCtxErr(ctx, r.Err())
+		})
+	}))
+}
+
 func (s *store) close() error {
 	s.beats.close()
 	s.from.close()

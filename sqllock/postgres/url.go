@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl/driver"
@@ -30,7 +31,7 @@ var known = []string{
 }
 
 // openURL makes an engine with a pool of its own. It does not connect.
-func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
+func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	var opts []Option
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -59,6 +60,12 @@ func openURL(_ context.Context, u *url.URL) (driver.Engine, error) {
 	cfg, err := poolConfig(u, q)
 	if err != nil {
 		return nil, driver.BadURL("postgres: %s", reason(u, q))
+	}
+	if d := driver.DialerOf(ctx); d != nil {
+		cfg.ConnConfig.DialFunc = pgconn.DialFunc(d)
+		cfg.ConnConfig.LookupFunc = func(_ context.Context, host string) ([]string, error) {
+			return []string{host}, nil // the dialer looks it up
+		}
 	}
 	return openConfig(cfg, q.Has("default_query_exec_mode"), opts)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlitefile"
 )
 
 func bootedClock(boot, space string, micros int64) *setClock {
@@ -203,10 +204,10 @@ func TestIdleNamesAndEndedRecordsAreSwept(t *testing.T) {
 func TestNetworkFileSystemsAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if kind, err := networkKind(dir); kind != "" || err != nil {
+	if kind, err := sqlitefile.NetworkKind(dir); kind != "" || err != nil {
 		t.Skipf("the temporary folder itself is on %s (%v)", kind, err)
 	}
-	err := error(&networkError{path: "/mnt/pawl.db", kind: "NFS"})
+	err := error(&sqlitefile.NetworkError{Path: "/mnt/pawl.db", Kind: "NFS"})
 	if !strings.Contains(err.Error(), "NFS") || !strings.Contains(err.Error(), "local disk") {
 		t.Errorf("the error does not say what to do: %v", err)
 	}

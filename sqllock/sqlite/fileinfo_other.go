@@ -3,5 +3,3 @@
 package sqlite
 
 func isReadOnlyFS(error) bool { return false }
-
-func isHardLinked(string) bool { return false }

@@ -119,19 +119,6 @@ func TestAFileThatIsMountedAloneIsRefused(t *testing.T) {
 	}
 }
 
-// The list that kernels before 5.8 are asked by says the same.
-func TestMountsAreListed(t *testing.T) {
-	t.Parallel()
-	for path, want := range map[string]bool{"/": true, "/proc": true, "/proc/self/mountinfo": false, t.TempDir(): false} {
-		if got := isListedMount(path); got != want {
-			t.Errorf("%s is listed as a mount: %v", path, got)
-		}
-		if got := isMountPoint(path); got != want {
-			t.Errorf("%s is a mount: %v", path, got)
-		}
-	}
-}
-
 // A link whose end is not there yet is followed when the file is made, and the
 // folder of liveness files must lie where the next one looks for it.
 func TestALinkToAFileThatIsNotThereYetLeadsToOneStore(t *testing.T) {

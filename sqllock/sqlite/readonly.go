@@ -10,6 +10,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlitefile"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
@@ -50,6 +51,33 @@ func (r *readOnly) Run(ctx context.Context, b *sqlstore.Batch) error {
 	if !b.ReadOnly {
 		return errReadOnly
 	}
+	return r.alone(ctx, func() error { return r.read(ctx, b) })
+}
+
+// examine runs fn with the connection, for statements that only read.
+func (r *readOnly) examine(ctx context.Context, fn func(sqlstore.Query) error) error {
+	return r.alone(ctx, func() error {
+		if err := r.connect(ctx); err != nil {
+			return err
+		}
+		return fn(func(ctx context.Context, text string) (rows [][]string, err error) {
+			err = r.c.retry(ctx, func() error {
+				rows = nil
+				return r.c.query(text, func(s *sqlite3.Stmt) {
+					var row []string
+					for i := range s.ColumnCount() {
+						row = append(row, s.ColumnText(i))
+					}
+					rows = append(rows, row)
+				})
+			})
+			return rows, classify(err)
+		})
+	})
+}
+
+// alone runs fn while no other caller uses the connection.
+func (r *readOnly) alone(ctx context.Context, fn func() error) error {
 	select {
 	case r.inUse <- struct{}{}:
 	case <-ctx.Done():
@@ -61,7 +89,7 @@ func (r *readOnly) Run(ctx context.Context, b *sqlstore.Batch) error {
 		return errClosed
 	default:
 	}
-	return classify(r.read(ctx, b))
+	return classify(fn())
 }
 
 func (r *readOnly) read(ctx context.Context, b *sqlstore.Batch) error {
@@ -159,9 +187,9 @@ func (r *readOnly) prepare() error {
 	case err != nil:
 		return err
 	case version == 0:
-		return errors.New("sqlite: the file has no tables of pawl's: nothing was ever locked in it")
-	case version != schemaVersion:
-		return versionError(version)
+		return sqlitefile.ErrNoTables
+	case version != sqlitefile.Version:
+		return sqlitefile.VersionError(version)
 	}
 	if err := r.c.findFiles(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlitefile"
 )
 
 var (
@@ -16,8 +17,6 @@ var (
 	//go:embed clear.sql
 	clearSQL string
 )
-
-const schemaVersion = 1
 
 // initialize makes the tables where they are missing and makes sure that the expiries in
 // the file are on this process's clock.
@@ -60,8 +59,8 @@ func (c *conn) adopt(l *liveness) (made bool, err error) {
 	switch {
 	case err != nil:
 		return false, err
-	case version != 0 && version != schemaVersion: // before a statement fails on unknown tables
-		return false, versionError(version)
+	case version != 0 && version != sqlitefile.Version: // before a statement fails on unknown tables
+		return false, sqlitefile.VersionError(version)
 	case version == 0:
 		if err := c.db.Exec(schemaSQL); err != nil {
 			return false, err
@@ -88,8 +87,4 @@ func (c *conn) readVersion() (version int64, err error) {
 	}
 	err = c.query("SELECT schema FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) { version = s.ColumnInt64(0) })
 	return version, err
-}
-
-func versionError(version int64) error {
-	return fmt.Errorf("sqlite: the file's tables are of version %d, this program knows version %d: use the program that made them, or a newer one", version, schemaVersion)
 }

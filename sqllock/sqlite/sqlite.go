@@ -28,7 +28,9 @@ import (
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlitefile"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlline"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
 // line is what the engines of all dialects share.
@@ -97,7 +99,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*Engine, error) {
 }
 
 func openAt(ctx context.Context, path string, o *options) (e *Engine, err error) {
-	if path, err = checkPath(path, o.network); err != nil {
+	if path, err = sqlitefile.Check(path, o.network); err != nil {
 		return nil, err
 	}
 	if o.clock.now == nil {
@@ -139,7 +141,9 @@ func open(ctx context.Context, path string, o *options) (_ *Engine, err error) {
 func openReadOnly(ctx context.Context, path string, o *options) (_ *Engine, err error) {
 	e := &Engine{liveness: &liveness{dir: path + ".live", namespace: o.clock.namespace}}
 	e.reader = newReadOnly(path, o.clock, e.liveness)
-	if e.line, err = sqlline.New(readOnlyDialect(e.reader), o.prefix); err != nil {
+	d := readOnlyDialect(e.reader)
+	d.Examined = &sqlstore.Examined{With: e.reader.examine}
+	if e.line, err = sqlline.New(d, o.prefix); err != nil {
 		return nil, err
 	}
 	if err := e.reader.connect(ctx); err != nil {

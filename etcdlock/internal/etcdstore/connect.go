@@ -3,10 +3,14 @@ package etcdstore
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // A connection that is silent for PingAfter is pinged, and closed if it does not answer
@@ -26,6 +30,12 @@ func NewConfig() clientv3.Config {
 		MaxUnaryRetries:      3, // the store's user repeats, and knows for how long
 		Logger:               zap.NewNop(),
 	}
+}
+
+// DialWith makes d the dialer of a client's connections. Endpoints of a URL are TCP.
+func DialWith(config *clientv3.Config, d driver.Dialer) {
+	config.DialOptions = append(config.DialOptions[:len(config.DialOptions):len(config.DialOptions)],
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return d(ctx, "tcp", addr) }))
 }
 
 // Connect makes a client. With a password it authenticates at once, and for no longer

@@ -55,14 +55,19 @@ func NewSet(nodes []Node, maxTTL time.Duration) (*Set, error) {
 		}
 		names = append(names, n.Name)
 	}
-	slices.Sort(names)
-	// Clients that disagree on the longest TTL are as dangerous as clients that
-	// disagree on the nodes: one of them would end a node's silence too early.
-	sum := sha256.Sum256([]byte(strings.Join(names, "\x00") + "\x00\x00" + maxTTL.String()))
 	return &Set{
 		Nodes: nodes, Majority: len(nodes)/2 + 1, MaxTTL: maxTTL,
-		ID: hex.EncodeToString(sum[:16]), stores: make([]string, len(nodes)),
+		ID: ID(names, maxTTL), stores: make([]string, len(nodes)),
 	}, nil
+}
+
+// ID returns what identifies a quorum to its nodes. Clients that disagree on the longest
+// TTL are as dangerous as clients that disagree on the nodes: one of them would end a
+// node's silence too early.
+func ID(names []string, maxTTL time.Duration) string {
+	names = slices.Sorted(slices.Values(names))
+	sum := sha256.Sum256([]byte(strings.Join(names, "\x00") + "\x00\x00" + maxTTL.String()))
+	return hex.EncodeToString(sum[:16])
 }
 
 // readers is the smallest number of nodes such that every majority contains one of them.
@@ -70,7 +75,10 @@ func (s *Set) readers() int { return len(s.Nodes) - s.Majority + 1 }
 
 // silence is how long a node that lost its data does not vote: longer than any lease
 // from before the loss can last.
-func (s *Set) silence() time.Duration { return s.MaxTTL + drift(s.MaxTTL) }
+func (s *Set) silence() time.Duration { return Silence(s.MaxTTL) }
+
+// Silence returns how long a node that lost its data does not vote.
+func Silence(maxTTL time.Duration) time.Duration { return maxTTL + drift(maxTTL) }
 
 // SharedStore returns an error that names two nodes which are one store, and nil if no
 // such nodes are known. Two addresses of one server would give it two votes, and two

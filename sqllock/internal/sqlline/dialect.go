@@ -53,6 +53,8 @@ type Dialect struct {
 	// Without them a dead process is noticed only when its claims expire.
 	Owner    string
 	Liveness Liveness
+
+	Examined *sqlstore.Examined // for the store's examiner; nil: it has none
 }
 
 // A Liveness knows which processes are dead. A process it does not know counts as

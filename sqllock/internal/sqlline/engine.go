@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
 // Engine keeps lines of claims in a database. It is safe for concurrent use.
@@ -72,6 +73,17 @@ func New(d Dialect, prefix string) (*Engine, error) {
 func (e *Engine) Features() driver.Features {
 	return driver.Features{Queue: true, Push: e.d.Notify != nil, Shared: true, Count: true, Fencing: driver.Durable, Store: e.d.Name}
 }
+
+// ExaminedOf returns what an examiner uses of an engine of this package, or of one that
+// embeds it; nil for any other.
+func ExaminedOf(e driver.Engine) *sqlstore.Examined {
+	if x, ok := e.(interface{ examined() *sqlstore.Examined }); ok {
+		return x.examined()
+	}
+	return nil
+}
+
+func (e *Engine) examined() *sqlstore.Examined { return e.d.Examined }
 
 // Open starts a session. It writes nothing: a session is visible by its claims.
 func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {

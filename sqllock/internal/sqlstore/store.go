@@ -55,6 +55,27 @@ type Row interface {
 	Scan(dest ...any) error
 }
 
+// An Examined is what the examiner of a store (package sqldoctor) uses of an engine, so
+// that it reads the URL, the passwords and the tables' names as the engine does.
+type Examined struct {
+	Meta, Head, Claim, Record string // the tables, as they stand in statements
+	Version                   int    // of the tables that this program knows
+
+	Conns        int  // the most connections that calls use at a time; 0: not known
+	Further      int  // connections beside these, for beats and notices
+	MultiPrimary bool // several servers that accept writes are permitted
+
+	// With runs fn on one connection. Its errors, and those of q, are the store's.
+	With func(ctx context.Context, fn func(q Query) error) error
+
+	// Pooler reports whether a pooler is in between, and whether it assigns connections
+	// per transaction. Nil: that cannot be known.
+	Pooler func(ctx context.Context) (found, perTransaction bool, err error)
+}
+
+// A Query runs one statement that only reads, and returns its rows as text. Null is "".
+type Query func(ctx context.Context, text string) ([][]string, error)
+
 // Repeat sends a batch and delivers its rows. It sends the batch again, until ctx ends, if
 // refused recognises the error with which the server rolled it back.
 func (b *Batch) Repeat(ctx context.Context, send func() ([]Rows, error), refused func(error) bool) error {

@@ -16,7 +16,7 @@ import (
 // connections that it makes.
 type Conn struct {
 	library       *zk.Conn
-	dialServer    zk.Dialer
+	dialServer    Dialer
 	singleSession bool             // no reconnect once the ZooKeeper session has ended
 	requested     time.Duration    // session timeout; 0: the user's choice
 	callback      zk.EventCallback // the user's, may be nil
@@ -43,17 +43,34 @@ type Conn struct {
 	closeConfirmed bool // the servers have answered the request to end the session
 }
 
-func newConn(dial zk.Dialer, servers int) *Conn {
+// A Dialer makes a TCP connection, within timeout and for no longer than ctx, which ends
+// when the Conn is closed.
+type Dialer func(ctx context.Context, network, addr string, timeout time.Duration) (net.Conn, error)
+
+// WithoutContext returns a Dialer that calls d, which knows no ctx. It is nil if d is.
+func WithoutContext(d zk.Dialer) Dialer {
+	if d == nil {
+		return nil
+	}
+	return func(_ context.Context, network, addr string, timeout time.Duration) (net.Conn, error) {
+		return d(network, addr, timeout)
+	}
+}
+
+// dialTCP is the Dialer of a Conn that is given none.
+func dialTCP(ctx context.Context, network, addr string, timeout time.Duration) (net.Conn, error) {
+	d := net.Dialer{Timeout: timeout}
+	return d.DialContext(ctx, network, addr)
+}
+
+func newConn(dial Dialer, servers int) *Conn {
 	c := &Conn{
 		dialServer: dial, pool: driverkit.NewPool(maxIdle), servers: servers, changed: make(chan struct{}),
 		watches: newWatchSet(), sessionWrites: map[string]int{}, staleWrites: map[string]int{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if c.dialServer == nil {
-		c.dialServer = func(network, addr string, timeout time.Duration) (net.Conn, error) {
-			d := net.Dialer{Timeout: timeout}
-			return d.DialContext(c.ctx, network, addr)
-		}
+		c.dialServer = dialTCP
 	}
 	return c
 }

@@ -14,7 +14,7 @@ const maxFrame = 512 << 10
 
 // Connect begins to connect to servers, each host:port; Ready waits for it. A connection of
 // a single session does not reconnect once that has ended. A nil dial is TCP.
-func Connect(servers []string, timeout time.Duration, singleSession bool, dial zk.Dialer) (*Conn, error) {
+func Connect(servers []string, timeout time.Duration, singleSession bool, dial Dialer) (*Conn, error) {
 	c := newConn(dial, len(servers))
 	c.singleSession, c.requested = singleSession, timeout
 	var err error
@@ -34,7 +34,7 @@ func (discard) Printf(string, ...any) {}
 // Hooked returns a connection that the user makes with Option, and closes. callback is told
 // of every event too; it must not block, and may be nil.
 func Hooked(dial zk.Dialer, callback func(zk.Event)) *Conn {
-	c := newConn(dial, maxServers)
+	c := newConn(WithoutContext(dial), maxServers)
 	c.callback = callback
 	return c
 }

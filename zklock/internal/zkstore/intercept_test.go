@@ -2,6 +2,7 @@ package zkstore
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -25,7 +26,7 @@ func handshaken(t *testing.T, keys ...WatchKey) (*interceptor, net.Conn) {
 	t.Helper()
 	near, far := net.Pipe()
 	t.Cleanup(func() { near.Close(); far.Close() })
-	c := newConn(func(string, string, time.Duration) (net.Conn, error) { return near, nil }, 1)
+	c := newConn(func(context.Context, string, string, time.Duration) (net.Conn, error) { return near, nil }, 1)
 	for _, key := range keys {
 		c.watches.count(key, 1)
 	}

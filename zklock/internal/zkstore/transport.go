@@ -38,7 +38,7 @@ func (c *Conn) dial(network, addr string, timeout time.Duration) (net.Conn, erro
 	if refuse {
 		return nil, net.ErrClosed
 	}
-	conn, err := c.dialServer(network, addr, timeout)
+	conn, err := c.dialServer(c.ctx, network, addr, timeout)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {

@@ -1,0 +1,60 @@
+package natsdoctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-go/pawl/doctor"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/natslock/internal/natsstore"
+)
+
+// answers checks that a server is there.
+func answers(s *server) doctor.Finding {
+	const check = "server"
+	if s.conn != nil {
+		return doctor.Good(check, "it answers")
+	}
+	return doctor.Warn(check, fmt.Sprintf("does not answer: %v", s.err), "If it is down, fewer of the others may fail, and clients lose time when they try it.",
+		"systemctl start nats-server # there")
+}
+
+// version checks that the server has TTLs of messages.
+func version(_ context.Context, s *server) doctor.Finding {
+	return judgeVersion(s.conn.ConnectedServerVersion())
+}
+
+func judgeVersion(text string) doctor.Finding {
+	const check = "version"
+	if err := natsstore.CheckVersion(text); errors.Is(err, driver.ErrUnsupported) {
+		return doctor.Break(check, text, "pawl refuses it: messages have no TTLs.", "install nats-server 2.11 or newer")
+	}
+	return doctor.Good(check, text)
+}
+
+// roundTrip measures a ping.
+func roundTrip(ctx context.Context, s *server) doctor.Finding {
+	return doctor.RoundTrip(ctx, "run pawl nearer to the servers", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, askLimit)
+		defer cancel()
+		return s.conn.FlushWithContext(ctx)
+	})
+}
+
+// syncInterval checks that a write is on disk before it is acknowledged. Only the monitoring
+// page tells.
+func syncInterval(_ context.Context, s *server) doctor.Finding {
+	const check = "sync interval"
+	const meaning = "If machines lose power, locks that were granted are lost and tokens are given a second time."
+	const mend = `jetstream { store_dir: "/var/lib/nats", sync_interval: always }`
+	switch {
+	case s.monitor == nil:
+		return doctor.Warn(check, fmt.Sprintf("cannot read it: no monitoring page: %v", s.monitorErr), "Unless it is always: "+meaning, mend)
+	case s.monitor.JetStream.Config == nil:
+		return doctor.Good(check, "this server has no JetStream")
+	case !s.monitor.JetStream.Config.SyncAlways:
+		return doctor.Warn(check, s.monitor.JetStream.Config.SyncInterval.String(), meaning, mend)
+	}
+	return doctor.Good(check, "always")
+}

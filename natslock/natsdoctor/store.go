@@ -1,0 +1,109 @@
+package natsdoctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/doctor"
+	"github.com/pawl-go/pawl/natslock/internal/natsstore"
+)
+
+// oneStore checks that all servers of the URL have the same bucket, or if there is none
+// yet, that they are in a cluster.
+func oneStore(ctx context.Context, s *store) doctor.Finding {
+	const check = "cluster"
+	first := s.first()
+	different := ""
+	for _, other := range s.servers {
+		if other.conn == nil || other == first || different != "" {
+			continue
+		}
+		theirs := other.askJetStream(ctx, s.settings.Bucket)
+		switch {
+		case s.js.info != nil && theirs.info != nil:
+			if !theirs.info.Created.Equal(s.js.info.Created) {
+				different = fmt.Sprintf("%s and %s have different buckets %s", first.address, other.address, s.settings.Bucket)
+			}
+		case s.js.info != nil && theirs.missing(), s.js.missing() && theirs.info != nil:
+			different = fmt.Sprintf("only one of %s and %s has a bucket %s", first.address, other.address, s.settings.Bucket)
+		case first.conn.ConnectedClusterName() == "" || other.conn.ConnectedClusterName() == "":
+			different = fmt.Sprintf("%s and %s are not in a cluster", first.address, other.address)
+		}
+	}
+	if different != "" {
+		return doctor.Break(check, different, "Two clients can hold the same lock, each at another server.", s.storeURL(s.settings.Bucket, first.address))
+	}
+	name := first.conn.ConnectedClusterName()
+	if name == "" {
+		return doctor.Warn(check, "a single server", "While it is down no lock can be taken, renewed or released, and with its disk all locks are lost.",
+			`cluster { name: NAME, listen: "0.0.0.0:6222", routes: ["nats://HOST2:6222", "nats://HOST3:6222"] }`)
+	}
+	return doctor.Good(check, "the servers of the URL are in cluster "+name)
+}
+
+// endpoints checks that the URL names more than one server of a cluster.
+func endpoints(_ context.Context, s *store) doctor.Finding {
+	const check = "endpoints"
+	if len(s.servers) > 1 || s.first().conn.ConnectedClusterName() == "" {
+		return doctor.Good(check, fmt.Sprintf("the URL names %d", len(s.servers)))
+	}
+	return doctor.Warn(check, "the URL names 1 server of a cluster", "While that server is down no program can start to lock, though the cluster goes on.",
+		s.storeURL(s.settings.Bucket, s.servers[0].address, "HOST2:4222", "HOST3:4222"))
+}
+
+// errCluster is the code of the server's error that JetStream has no leader.
+const errCluster = 10008
+
+// jetStreamOn checks that JetStream answers, and is not one of a domain.
+func jetStreamOn(_ context.Context, s *store) doctor.Finding {
+	const check = "jetstream"
+	if s.js.on() {
+		if domain := s.js.account.Domain; domain != "" {
+			return doctor.Break(check, fmt.Sprintf("domain %q", domain), "pawl refuses it: clients at a leafnode and at its hub would have different locks.",
+				fmt.Sprintf("remove domain: %s from the jetstream block of the servers", domain))
+		}
+		return doctor.Good(check, "it is on")
+	}
+	var refusal *jetstream.APIError
+	switch {
+	case errors.Is(s.js.err, jetstream.ErrJetStreamNotEnabled):
+		return doctor.Break(check, "it is off", "There are no buckets, and nothing can be locked.", `jetstream { store_dir: "/var/lib/nats", sync_interval: always }`)
+	case errors.Is(s.js.err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return doctor.Break(check, "it is off for this account", "There are no buckets, and nothing can be locked.", "accounts { NAME { jetstream: enabled } }")
+	case errors.As(s.js.err, &refusal) && refusal.ErrorCode == errCluster:
+		return doctor.Break(check, "no majority of the servers agrees on a leader", "No bucket can be made or found; held locks end at their deadlines.", "systemctl start nats-server # on the servers that are down")
+	}
+	return doctor.Break(check, fmt.Sprintf("no answer: %v", s.js.err), "There is no majority of the servers, or the right to ask is missing; nothing can be locked.",
+		"systemctl start nats-server # on the servers that are down")
+}
+
+// bucket checks that pawl can use the bucket, or will make it.
+func bucket(s *store) doctor.Finding {
+	const check = "bucket"
+	name := s.settings.Bucket
+	switch {
+	case s.js.missing():
+		config := natsstore.NewConfig(name, s.settings.Replicas, s.first().conn.ConnectedClusterName() != "")
+		return doctor.Good(check, fmt.Sprintf("%s does not exist: the first lock makes it, with replicas: %d", name, config.Replicas))
+	case s.js.info == nil:
+		return doctor.Break(check, fmt.Sprintf("cannot read %s: %v", name, s.js.err), "It has no leader, or the right to ask is missing; nothing can be locked.",
+			"nats stream info "+s.stream())
+	}
+	why := natsstore.Unfit(s.js.info.Config, name)
+	switch {
+	case why == "":
+		return doctor.Good(check, name+" has the settings of pawl")
+	case s.js.info.Config.Metadata[natsstore.Mark] == "":
+		return doctor.Break(check, name+": "+why, "pawl refuses it, and nothing can be locked.", s.storeURL("OTHER", s.servers[0].address))
+	}
+	return doctor.Break(check, name+": "+why, "pawl refuses it, and nothing can be locked.", s.anew())
+}
+
+// anew is the command after which pawl makes the bucket with its own settings. Tokens grow
+// still; locks that are held are lost.
+func (s *store) anew() string {
+	return fmt.Sprintf("nats stream rm -f %s # while nothing is locked; the next lock makes it anew", s.stream())
+}

@@ -1,0 +1,66 @@
+package redisdoctor_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/doctor"
+	"github.com/pawl-go/pawl/internal/doctortest"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+func TestAClusterThatIsSetUpWrongIsFound(t *testing.T) {
+	t.Parallel()
+	c := testserver.RedisCluster(t, append(slices.Clone(durable), "--cluster-require-full-coverage", "no")...)
+	store := "redis-cluster://" + strings.Join(c.Addrs(), ",")
+	found := clean(t, store)
+	for _, n := range c.Nodes {
+		for _, check := range []string{"eviction policy", "persistence", "rights", "clock"} {
+			doctortest.Find(t, found, check, n.Addr())
+		}
+	}
+	first, third := newConsole(t, c.Nodes[0].Addr()), newConsole(t, c.Nodes[2].Addr())
+	first.do("CONFIG", "SET", "cluster-require-full-coverage", "yes")
+	first.mend(see(t, doctortest.Examine(t, store), want{"cluster-require-full-coverage", "", doctor.Warning, "is yes", "all others are refused", "CONFIG SET cluster-require-full-coverage no"}), store)
+	third.do("CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru")
+	third.mend(see(t, doctortest.Examine(t, store), want{"eviction policy", c.Nodes[2].Addr(), doctor.Broken, "allkeys-lru", "pawl refuses", "noeviction"}), store)
+	for right, level := range map[string]doctor.Level{
+		"spublish": doctor.Warning, "ssubscribe": doctor.Broken, "sunsubscribe": doctor.Warning,
+		"cluster|slots": doctor.Broken, "cluster|shards": doctor.Broken, "asking": doctor.Broken, "info": doctor.Broken,
+	} {
+		login := strings.Replace(store, "://", "://app:secret@", 1)
+		for _, n := range c.Nodes {
+			newConsole(t, n.Addr()).do("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all", "-"+right)
+		}
+		see(t, doctortest.Examine(t, login), want{check: "rights", level: level, found: "user app lacks +" + right, mend: "+" + right})
+	}
+	slot := c.Slot("{x}")
+	to := c.Nodes[0]
+	if c.Owner(slot) == to {
+		to = c.Nodes[1]
+	}
+	m := c.BeginMove(slot, to)
+	moving := "redis-cluster://" + c.Owner(slot).Addr() // a node tells only of its own moves
+	see(t, doctortest.Examine(t, moving), want{"moving slots", "", doctor.Warning, fmt.Sprintf("slot %d is being moved", slot), "wait for the end", "--cluster fix"})
+	m.Finish()
+	clean(t, store)
+	first.do("CLUSTER", "DELSLOTS", "0", "1", "2")
+	see(t, doctortest.Examine(t, store), want{"slots", "", doctor.Broken, "3 of 16384 slots have no master", "cannot be taken", "redis-cli --cluster fix "})
+}
+
+func TestANodeOfAClusterThatIsAwayIsFound(t *testing.T) {
+	t.Parallel()
+	c := testserver.RedisCluster(t, append(slices.Clone(durable), "--cluster-require-full-coverage", "no")...)
+	store := "redis-cluster://" + strings.Join(c.Addrs(), ",")
+	gone := c.Nodes[0].Addr()
+	c.Nodes[0].Kill()
+	found := doctortest.Examine(t, store)
+	see(t, found, want{"server", gone, doctor.Warning, "unreachable", "other hosts of the URL", "PING"})
+	doctortest.Eventually(t, "failed", func() bool {
+		return slices.ContainsFunc(doctortest.Examine(t, store), func(f doctor.Finding) bool {
+			return f.Check == "nodes" && f.Node == gone && f.Level == doctor.Broken && strings.Contains(f.Found, "failed")
+		})
+	})
+}

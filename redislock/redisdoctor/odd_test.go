@@ -1,0 +1,39 @@
+package redisdoctor
+
+import (
+	"net/url"
+	"testing"
+)
+
+// An odd server is one whose INFO has few fields, or whose settings are not what they
+// should be.
+func odd(info, config map[string]string) *server {
+	return &server{store: &store{url: &url.URL{Scheme: "redis"}}, info: info, config: config}
+}
+
+func TestAMendForAnOldServerHasOneSetting(t *testing.T) {
+	for version, want := range map[string]string{
+		"6.2.14": "CONFIG SET appendonly yes",
+		"7.0.15": "CONFIG SET appendonly yes appendfsync always",
+		"":       "CONFIG SET appendonly yes",
+	} {
+		f := persistence(t.Context(), odd(map[string]string{"redis_version": version}, map[string]string{}))
+		if f.Mend != want {
+			t.Errorf("version %q: %s", version, f.Mend)
+		}
+	}
+}
+
+func TestNothingIsSaidOfMemoryThatTheServerDoesNotTell(t *testing.T) {
+	if f := memoryLeft(t.Context(), odd(map[string]string{}, nil)); f.Check != "" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A mend is typed into a shell; a server must not be able to put commands there.
+func TestAFolderOfTheServerIsQuoted(t *testing.T) {
+	f := diskWrites(t.Context(), odd(map[string]string{"aof_enabled": "1", "aof_last_write_status": "err"}, map[string]string{"dir": "/tmp; reboot"}))
+	if want := "df -h '/tmp; reboot'"; f.Mend != want {
+		t.Errorf("%s, not %s", f.Mend, want)
+	}
+}

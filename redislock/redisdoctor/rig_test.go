@@ -1,0 +1,80 @@
+package redisdoctor_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/doctor"
+	"github.com/pawl-go/pawl/internal/doctortest"
+	_ "github.com/pawl-go/pawl/redislock/redisdoctor"
+)
+
+// durable are the settings under which no warning is due.
+var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
+// clean fails on every finding that is not ok.
+func clean(t *testing.T, store string) []doctor.Finding {
+	t.Helper()
+	found := doctortest.Examine(t, store)
+	doctortest.Clean(t, found)
+	return found
+}
+
+// A want is the finding that a misconfiguration must give.
+type want struct {
+	check, node string
+	level       doctor.Level
+	found       string // a part of it
+	meaning     string // a part of it
+	mend        string // a part of it
+}
+
+// see fails unless the examination has the finding, and returns it.
+func see(t *testing.T, found []doctor.Finding, w want) doctor.Finding {
+	t.Helper()
+	f := doctortest.Find(t, found, w.check, w.node)
+	if f.Level != w.level || !strings.Contains(f.Found, w.found) || !strings.Contains(f.Meaning, w.meaning) || !strings.Contains(f.Mend, w.mend) {
+		t.Errorf("found %+v\nwant  %+v", f, w)
+	}
+	return f
+}
+
+// A console is a connection for commands of an operator.
+type console struct {
+	t *testing.T
+	c redis.Client
+}
+
+func newConsole(t *testing.T, addr string) *console {
+	t.Helper()
+	c, err := redis.NewClient(redis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return &console{t, c}
+}
+
+// do sends a command that must succeed, and returns the reply if it is text.
+func (c *console) do(words ...string) string {
+	c.t.Helper()
+	m, err := c.c.Do(context.Background(), c.c.B().Arbitrary(words...).Build()).ToMessage()
+	if err != nil && !redis.IsRedisNil(err) {
+		c.t.Fatalf("%s: %v", strings.Join(words, " "), err)
+	}
+	text, _ := m.ToString()
+	return text
+}
+
+// mend does what a finding says, and returns the store's URL from then on.
+func (c *console) mend(f doctor.Finding, store string) string {
+	c.t.Helper()
+	if u, ok := strings.CutPrefix(f.Mend, "-s '"); ok {
+		return strings.TrimSuffix(u, "'")
+	}
+	c.do(strings.Fields(f.Mend)...)
+	return store
+}

@@ -1,0 +1,83 @@
+package redisdoctor_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/doctor"
+	"github.com/pawl-go/pawl/internal/doctortest"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// safe are the settings of a master with replicas under which no warning is due.
+var safe = append(slices.Clone(durable), "--min-replicas-to-write", "1")
+
+// sentinels starts a master with two replicas and three sentinels, and returns its URL.
+func sentinels(t *testing.T) (*testserver.Sentinel, string) {
+	t.Helper()
+	c := testserver.RedisSentinel(t, safe...)
+	c.AwaitReplicas(c.Nodes[0], 2)
+	return c, fmt.Sprintf("redis-sentinel://%s/%s?wait=1", strings.Join(c.Addrs(), ","), testserver.SentinelName)
+}
+
+func TestSentinelsThatAreSetUpWrongAreFound(t *testing.T) {
+	t.Parallel()
+	c, store := sentinels(t)
+	found := clean(t, store)
+	for _, check := range []string{"master", "master state", "sentinels", "quorum", "failover", "down-after"} {
+		doctortest.Find(t, found, check, "")
+	}
+	for _, n := range c.Nodes { // the replicas too
+		doctortest.Find(t, found, "eviction policy", n.Addr())
+	}
+	first := newConsole(t, c.Sentinels[0].Addr())
+	for _, test := range []struct {
+		option, value string
+		want
+	}{
+		{"quorum", "4", want{"quorum", "", doctor.Broken, "quorum 4 of 3 sentinels", "never replaced", "SENTINEL SET pawl quorum 2"}},
+		{"quorum", "1", want{"quorum", "", doctor.Warning, "quorum 1 of 3 sentinels", "start a failover", "SENTINEL SET pawl quorum 2"}},
+		{"down-after-milliseconds", "60000", want{"down-after", "", doctor.Warning, "down-after-milliseconds is 60000", "do not outlive", "SENTINEL SET pawl down-after-milliseconds 5000"}},
+	} {
+		first.do("SENTINEL", "SET", testserver.SentinelName, test.option, test.value)
+		first.mend(see(t, doctortest.Examine(t, store), test.want), store)
+		clean(t, store)
+	}
+	replica := newConsole(t, c.Nodes[2].Addr())
+	replica.do("CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lfu")
+	f := see(t, doctortest.Examine(t, store), want{"eviction policy", c.Nodes[2].Addr(), doctor.Broken, "allkeys-lfu", "pawl refuses", "noeviction"})
+	replica.mend(f, store)
+	for _, n := range c.Nodes { // users are not replicated
+		newConsole(t, n.Addr()).do("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
+	}
+	replica.do("ACL", "SETUSER", "app", "-hset")
+	login := strings.Replace(store, "://", "://app:secret@", 1)
+	f = see(t, doctortest.Examine(t, login), want{"rights", c.Nodes[2].Addr(), doctor.Broken, "user app lacks +hset", "denied", "ACL SETUSER app +hset"})
+	replica.mend(f, login)
+	clean(t, login)
+	see(t, doctortest.Examine(t, strings.Replace(store, "/pawl", "/nobody", 1)), want{"sentinel", c.Sentinels[1].Addr(), doctor.Broken, "No such master", "does not know this master", "SENTINEL MASTERS"})
+	see(t, doctortest.Examine(t, "redis://"+c.Nodes[0].Addr()+"?wait=1"), want{"watched by sentinels", "", doctor.Warning, "sentinels watch this server", "leads to the old master", "redis-sentinel://"})
+	see(t, doctortest.Examine(t, "redis://"+c.Sentinels[0].Addr()), want{"server", "", doctor.Broken, "is a sentinel", "keeps no keys", "-s 'redis-sentinel://" + c.Sentinels[0].Addr()})
+	clean(t, store)
+}
+
+func TestServersAndSentinelsThatAreAwayAreFound(t *testing.T) {
+	t.Parallel()
+	c, store := sentinels(t)
+	c.Sentinels[2].Kill()
+	see(t, doctortest.Examine(t, store), want{"sentinel", c.Sentinels[2].Addr(), doctor.Warning, "unreachable", "one more sentinel away", "PING"})
+	c.Sentinels[1].Kill()
+	doctortest.Eventually(t, "unable to fail over", func() bool {
+		return doctortest.Find(t, doctortest.Examine(t, store), "failover", "").Level == doctor.Broken
+	})
+	see(t, doctortest.Examine(t, store), want{"failover", c.Sentinels[0].Addr(), doctor.Broken, "NOQUORUM", "would not be replaced", "SENTINEL SENTINELS pawl"})
+	c.Nodes[1].Kill()
+	see(t, doctortest.Examine(t, store), want{"server", c.Nodes[1].Addr(), doctor.Warning, "unreachable", "cannot become the master", "PING"})
+	c.Nodes[0].Kill()
+	see(t, doctortest.Examine(t, store), want{"server", c.Nodes[0].Addr(), doctor.Broken, "unreachable", "cannot be taken", "PING"})
+	doctortest.Eventually(t, "seen by the sentinel", func() bool {
+		return doctortest.Find(t, doctortest.Examine(t, store), "master state", "").Level == doctor.Broken
+	})
+}

@@ -1,0 +1,259 @@
+package zkdoctor
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/doctor"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/doctortest"
+	"github.com/pawl-go/pawl/internal/testserver"
+	_ "github.com/pawl-go/pawl/zklock"
+)
+
+func storeOf(addresses ...string) string { return "zk://" + strings.Join(addresses, ",") + "/team" }
+
+func TestAGoodEnsembleIsCleanAndStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	e := testserver.ZooKeepers(t, 3, nil, "forceSync=yes")
+	conn := dialTo(t, e.Addrs()...)
+	store := storeOf(e.Addrs()...)
+	before := content(t, conn, "/")
+	found := doctortest.Examine(t, store) // where nothing was locked yet
+	doctortest.CleanButTimes(t, found)
+	t.Log("\n" + doctortest.Text(found...))
+	if after := content(t, conn, "/"); after != before {
+		t.Errorf("the examination changed the store:\n%s\n%s", before, after)
+	}
+	locks, err := pawl.Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	lease, err := locks.Mutex("name", pawl.WithTTL(30*time.Second)).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before = content(t, conn, "/team/lines")
+	found = doctortest.Examine(t, store)
+	doctortest.CleanButTimes(t, found)
+	for _, check := range []string{"ensemble", "majority", "servers", "followers", "endpoints", "session limits", "right to read", "right to create", "right to delete"} {
+		doctortest.Expect(t, found, check, "", doctor.OK)
+	}
+	for _, node := range e.Addrs() {
+		for _, check := range []string{"state", "version", "tick", "client limit", "forcesync"} {
+			doctortest.Expect(t, found, check, node, doctor.OK)
+		}
+		doctortest.Measured(t, found, "round trip", node)
+	}
+	if after := content(t, conn, "/team/lines"); after != before {
+		t.Errorf("the examination changed the store:\n%s\n%s", before, after)
+	}
+	if err := lease.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStandaloneServerThatDoesNotWaitForItsDiskIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	server := testserver.ZooKeeper(t)
+	found := doctortest.Examine(t, storeOf(server.Addr()))
+	doctortest.Expect(t, found, "servers", "", doctor.Warning, "standalone", "no lock can be taken", "server.1=")
+	doctortest.Expect(t, found, "forcesync", server.Addr(), doctor.Warning, "does not wait for its disk", "loses power", "forceSync=yes")
+	doctortest.CleanButTimes(t, found, "servers", "forcesync")
+}
+
+func TestSessionLimitsAreJudgedByTheTTLsThatTheyAllow(t *testing.T) {
+	t.Parallel()
+	low := testserver.ZooKeeper(t, "maxSessionTimeout=5000", "forceSync=yes")
+	found := doctortest.Examine(t, storeOf(low.Addr()))
+	doctortest.Expect(t, found, "session limits", "", doctor.Broken, "TTLs of up to 3.75s", "default of 10s", "maxSessionTimeout=40000")
+	locks, err := pawl.Open(t.Context(), storeOf(low.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	if lease, err := locks.Mutex("name").TryLock(t.Context()); err == nil { // what the finding says
+		t.Errorf("a lock with the default TTL was granted: %v", lease.Unlock())
+	}
+	doctortest.CleanButTimes(t, found, "session limits", "servers")
+
+	slow := testserver.ZooKeeper(t, "tickTime=10000", "forceSync=yes")
+	found = doctortest.Examine(t, storeOf(slow.Addr()))
+	doctortest.Expect(t, found, "session limits", "", doctor.Warning, "sessions of 20s to 1m0s", "TTLs of 15s", "are raised", "minSessionTimeout=4000")
+	doctortest.Expect(t, found, "tick", slow.Addr(), doctor.Warning, "10s: TTLs from 22.5s are safe", "tickTime=2000")
+}
+
+func TestAServerThatTellsNothingIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	server := testserver.ZooKeeper(t, "4lw.commands.whitelist=srvr", "forceSync=yes")
+	found := doctortest.Examine(t, storeOf(server.Addr()))
+	doctortest.Expect(t, found, "settings", server.Addr(), doctor.Warning, "does not answer conf", "4lw.commands.whitelist=srvr,conf,mntr")
+	doctortest.Expect(t, found, "forcesync", server.Addr(), doctor.Warning, "does not answer mntr", "4lw.commands.whitelist=srvr,conf,mntr")
+	doctortest.CleanButTimes(t, found, "settings", "forcesync", "servers")
+}
+
+func TestFewConnectionsAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	server := testserver.ZooKeeper(t, "maxClientCnxns=8", "forceSync=yes")
+	found := doctortest.Examine(t, storeOf(server.Addr()))
+	doctortest.Expect(t, found, "client limit", server.Addr(), doctor.Warning, "8 connections from one address", "cannot lock", "maxClientCnxns=60")
+	doctortest.CleanButTimes(t, found, "client limit", "servers")
+}
+
+func TestServersThatAreDownAreFound(t *testing.T) {
+	t.Parallel()
+	e := testserver.ZooKeepers(t, 3, nil, "-Dreadonlymode.enabled=true")
+	store := storeOf(e.Addrs()...)
+	down := (e.Leader() + 1) % 3 // a follower
+	e.Nodes[down].Kill()
+	rest := []int{(down + 1) % 3, (down + 2) % 3}
+	e.Await(rest...)
+	e.Leader(rest...)
+	found := doctortest.Examine(t, store)
+	doctortest.Expect(t, found, "state", e.Addrs()[down], doctor.Warning, "does not answer", "zkServer.sh start")
+	doctortest.Expect(t, found, "followers", "", doctor.Warning, "1 of 2 are in step", "zkServer.sh restart")
+	doctortest.Expect(t, found, "majority", "", doctor.OK)
+	doctortest.CleanButTimes(t, found, "state", "followers", "forcesync")
+
+	e.Nodes[rest[0]].Kill()
+	last := e.Addrs()[rest[1]]
+	deadline := time.Now().Add(time.Minute)
+	for { // poll: it gives its leader up first
+		found = doctortest.Examine(t, store)
+		if doctor.Worst(found) == doctor.Broken && strings.Contains(doctortest.Text(found...), "read-only") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the last server does not become read-only:\n%s", doctortest.Text(found...))
+		}
+	}
+	doctortest.Expect(t, found, "state", last, doctor.Warning, "read-only", "refuses locks")
+	doctortest.Expect(t, found, "majority", "", doctor.Broken, "Nothing can be locked", "zkServer.sh start")
+	e.Nodes[rest[0]].Restart()
+	e.Nodes[down].Restart()
+	e.Await()
+	doctortest.Expect(t, doctortest.Examine(t, store), "majority", "", doctor.OK)
+}
+
+func TestAnEvenNumberOfServersAndAURLWithOneOfThemAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	e := testserver.ZooKeepers(t, 2, nil, "forceSync=yes")
+	found := doctortest.Examine(t, storeOf(e.Addrs()[e.Leader()]))
+	doctortest.Expect(t, found, "servers", "", doctor.Warning, "2 that vote", "No more of them may fail than of 1", "server.3=")
+	doctortest.Expect(t, found, "endpoints", "", doctor.Warning, "1 of 2 servers", "PAWL_STORE=zk://")
+	doctortest.CleanButTimes(t, found, "servers", "endpoints")
+	doctortest.Expect(t, doctortest.Examine(t, storeOf(e.Addrs()...)), "endpoints", "", doctor.OK)
+}
+
+func TestTwoEnsemblesInOneURLAreFound(t *testing.T) {
+	t.Parallel()
+	one, two := testserver.ZooKeeper(t), testserver.ZooKeeper(t)
+	f := doctortest.Expect(t, doctortest.Examine(t, storeOf(one.Addr(), two.Addr())), "ensemble", "", doctor.Broken, "2 of 2 servers are standalone", "two clients can hold")
+	doctortest.Expect(t, doctortest.Examine(t, strings.TrimPrefix(f.Mend, "PAWL_STORE=")), "ensemble", "", doctor.OK)
+}
+
+// Two followers of different leaders can only be told by their nodes.
+func TestServersWithDifferentNodesAreTold(t *testing.T) {
+	t.Parallel()
+	one, two := testserver.ZooKeeper(t), testserver.ZooKeeper(t)
+	for _, path := range []string{"/other", "/team"} {
+		if _, err := dialTo(t, two.Addr()).Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		e := &ensemble{root: "/team"}
+		e.settings.Servers = []string{one.Addr(), two.Addr()}
+		e.ask(t.Context())
+		if text := e.differ(t.Context(), e.serving()); !strings.Contains(text, "have different nodes") {
+			t.Errorf("with %s on one: %q", path, text)
+		}
+		same := []*server{e.servers[1], e.servers[1]}
+		if text := e.differ(t.Context(), same); text != "" {
+			t.Errorf("the same server differs from itself: %s", text)
+		}
+		e.close()
+	}
+}
+
+func TestEachMissingRightIsNamed(t *testing.T) {
+	t.Parallel()
+	server := testserver.ZooKeeper(t)
+	conn := dialTo(t, server.Addr())
+	without := func(perms int32) []zk.ACL { return zk.WorldACL(zk.PermAll &^ perms) }
+	for i, dir := range []string{"lines", "records", "desks"} {
+		for right, perm := range map[string]int32{"read": zk.PermRead, "create": zk.PermCreate, "delete": zk.PermDelete} {
+			path := fmt.Sprintf("/%s%d", right, i)
+			for _, node := range []string{"", "/lines", "/records", "/desks"} {
+				acl := without(0)
+				if node == "/"+dir {
+					acl = without(perm)
+				}
+				if _, err := conn.Create(path+node, nil, 0, acl); err != nil {
+					t.Fatal(err)
+				}
+			}
+			store := "zk://" + server.Addr() + path
+			node := path + "/" + dir
+			found := doctortest.Examine(t, store)
+			denied := 0
+			for _, f := range found {
+				if f.Level == doctor.Broken {
+					denied++
+					if f.Check != "right to "+right || !strings.Contains(f.Found, "denied below "+node) || !strings.HasSuffix(f.Mend, "setAcl "+node+" world:anyone:cdrwa") {
+						t.Errorf("without the right to %s %s: %+v", right, node, f)
+					}
+				}
+			}
+			if denied != 1 {
+				t.Errorf("without the right to %s %s:\n%s", right, node, doctortest.Text(found...))
+			}
+			if _, err := conn.SetACL(node, without(0), -1); err != nil {
+				t.Fatal(err)
+			}
+			doctortest.CleanButTimes(t, doctortest.Examine(t, store), "servers", "forcesync")
+		}
+	}
+}
+
+func TestAPathThatMayNotBeCreatedIsFound(t *testing.T) {
+	t.Parallel()
+	server := testserver.ZooKeeper(t)
+	conn := dialTo(t, server.Addr())
+	if _, err := conn.Create("/closed", nil, 0, zk.WorldACL(zk.PermRead)); err != nil {
+		t.Fatal(err)
+	}
+	found := doctortest.Examine(t, "zk://ana:hidden-word@"+server.Addr()+"/closed/team?acl=creator")
+	doctortest.Expect(t, found, "right to create", "", doctor.Broken, "by the ACL of /closed", "addauth digest ana:PASSWORD", "setAcl /closed auth::cdrwa")
+	if text := doctortest.Text(found...); strings.Contains(text, "hidden-word") {
+		t.Errorf("the password is shown:\n%s", text)
+	}
+	doctortest.CleanButTimes(t, doctortest.Examine(t, "zk://ana:hidden-word@"+server.Addr()+"/open/team?acl=creator"), "servers", "forcesync")
+}
+
+func TestAnEnsembleThatIsAwayIsAnError(t *testing.T) {
+	t.Parallel()
+	_, err := doctor.Examine(t.Context(), fmt.Sprintf("zk://ana:hidden-word@127.0.0.1:%d", testserver.FreePort(t)))
+	if !errors.Is(err, driver.ErrUnreachable) || strings.Contains(err.Error(), "hidden-word") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Servers of these versions are not at hand.
+func TestOldVersionsAreJudged(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]doctor.Level{
+		"3.4.13-2d71af4dbe22557fda74f9a9b4309b15a7487f03, built on 06/29/2018": doctor.Broken,
+		"3.5.9-83df9301aa5c2a5d284a9940177808c01bc35cef, built on 01/06/2021":  doctor.Warning,
+		"3.5.10-1, built on 2022": doctor.OK, "3.9.2-1": doctor.OK, "4.0.0": doctor.OK, "": doctor.Warning,
+	} {
+		if f := judgeVersion(text); f.Level != want || (f.Mend == "") != (want == doctor.OK) {
+			t.Errorf("%q: %+v", text, f)
+		}
+	}
+}
