@@ -1,0 +1,232 @@
+package history
+
+import (
+	"math/rand"
+	"slices"
+	"testing"
+	"time"
+)
+
+const (
+	ms  = Time(time.Millisecond)
+	all = 1 << 30
+)
+
+// hold returns a sound attempt of one client that waits until granted, holds and releases.
+func hold(client int, called, granted, released Time, token uint64) Attempt {
+	return Attempt{
+		Client: client, Name: "n", Need: 1, Limit: 1, Fair: true,
+		Called: called, Queued: called + 1, Returned: granted, Result: Held, Token: token,
+		Alive: released - 1, Unlock: released, Unlocked: released + 1, End: Released,
+	}
+}
+
+// sound returns a history of three clients that keep all rules.
+func sound() *History {
+	h := &History{TTL: 2 * time.Second, End: 1000 * ms}
+	h.Attempts = []Attempt{
+		hold(1, 1*ms, 2*ms, 10*ms, 1),
+		hold(2, 3*ms, 11*ms, 20*ms, 2),
+		hold(3, 4*ms, 21*ms, 30*ms, 3),
+		{Client: 4, Name: "n", Need: 1, Limit: 1, Try: true, Called: 22 * ms, Returned: 23 * ms, Result: Busy},
+		hold(1, 35*ms, 36*ms, 40*ms, 4),
+	}
+	h.Attempts[0].Writes = []Write{{1, 3 * ms, 4 * ms, true}}
+	h.Attempts[1].Writes = []Write{{2, 12 * ms, 13 * ms, true}}
+	return h
+}
+
+func TestASoundHistoryKeepsAllRules(t *testing.T) {
+	r := Check(sound(), Promise{Order: true, Fencing: true})
+	for _, v := range r.Verdicts {
+		if v.Checked == 0 && v.Rule != LossInTime {
+			t.Errorf("%s: nothing was checked", v.Rule)
+		}
+		for _, f := range v.Violations {
+			t.Errorf("%s: %s", v.Rule, f.Text)
+		}
+	}
+}
+
+func TestEachRuleIsBroken(t *testing.T) {
+	for _, test := range []struct {
+		what  string
+		rules []Rule
+		spoil func(h *History)
+	}{
+		{"two hold", []Rule{Exclusion, Linearizable}, func(h *History) { h.Attempts[1].Returned = 8 * ms }},
+		{"a writer beside a reader", []Rule{Exclusion, Linearizable}, func(h *History) {
+			h.Attempts[0].Limit, h.Attempts[1].Limit = all, all
+			h.Attempts[1].Need, h.Attempts[1].Returned = all, 8*ms
+			h.Attempts = h.Attempts[:2]
+		}},
+		{"one permit too many", []Rule{Exclusion, Linearizable}, func(h *History) {
+			for i := range h.Attempts[:3] {
+				h.Attempts[i].Limit, h.Attempts[i].Returned, h.Attempts[i].Writes = 2, 5*ms+Time(i), nil
+			}
+			h.Attempts = h.Attempts[:3]
+		}},
+		{"a token twice", []Rule{UniqueTokens, Linearizable}, func(h *History) { h.Attempts[1].Token = 1 }},
+		{"no token", []Rule{UniqueTokens, TokenOrder, StaleWrites, Linearizable}, func(h *History) { h.Attempts[1].Token = 0 }},
+		{"a token goes back", []Rule{TokenOrder, Linearizable}, func(h *History) {
+			h.Attempts[4].Token = 1
+			h.Attempts[0].Token = 4
+			h.Attempts[0].Writes = nil
+			h.Attempts[1].Token = 5
+			h.Attempts[2].Token = 6
+		}},
+		{"a reader's token is below that of one that had gone", []Rule{TokenOrder}, func(h *History) {
+			h.Attempts = h.Attempts[:2]
+			h.Attempts[0].Limit, h.Attempts[1].Limit = all, all
+			h.Attempts[0].Token, h.Attempts[1].Called, h.Attempts[1].Queued = 3, 10*ms, 0
+			h.Attempts[0].Writes, h.Attempts[1].Writes = nil, nil
+		}},
+		{"told too late", []Rule{LossInTime}, func(h *History) {
+			a := &h.Attempts[0]
+			a.End, a.Unlock, a.Unlocked, a.Alive, a.Told = Lost, 0, 0, 9*ms, 62*ms
+		}},
+		{"said held too long", []Rule{LossInTime, Exclusion, Linearizable}, func(h *History) {
+			a := &h.Attempts[0]
+			a.End, a.Unlock, a.Unlocked, a.Alive, a.Told = Lost, 0, 0, 12*ms, 13*ms
+		}},
+		{"a stale write is accepted", []Rule{StaleWrites}, func(h *History) {
+			h.Attempts[0].Writes = append(h.Attempts[0].Writes, Write{3, 14 * ms, 15 * ms, true})
+		}},
+		{"a holder's write is refused", []Rule{StaleWrites}, func(h *History) { h.Attempts[1].Writes[0].Accepted = false }},
+		{"overtaken", []Rule{ArrivalOrder}, func(h *History) {
+			h.Attempts[2].Called, h.Attempts[2].Queued = 3*ms+10, 3*ms+11
+			h.Attempts[1].Called, h.Attempts[1].Queued = 5*ms, 5*ms+1
+		}},
+		{"overtaken until it gave up", []Rule{ArrivalOrder}, func(h *History) {
+			a := &h.Attempts[1]
+			*a = Attempt{Client: 2, Name: "n", Need: 1, Limit: 1, Fair: true, Called: 3 * ms, Queued: 3*ms + 1, Cancelled: 25 * ms, Returned: 26 * ms, Result: Failed}
+		}},
+		{"a waiter is forgotten", []Rule{Progress}, func(h *History) {
+			h.Attempts = append(h.Attempts, hold(5, 41*ms, 9000*ms, 9001*ms, 9))
+			h.End = 9002 * ms
+		}},
+		{"a waiter is forgotten for good", []Rule{Progress}, func(h *History) {
+			h.Attempts = append(h.Attempts, Attempt{Client: 5, Name: "n", Need: 1, Limit: 1, Called: 41 * ms, Queued: 42 * ms})
+			h.End = 20_000 * ms
+		}},
+		{"waiters are forgotten since a fault", []Rule{Progress}, func(h *History) {
+			for client := 5; client < 7; client++ {
+				h.Faults = append(h.Faults, Fault{client, "cut", 50 * ms, 500 * ms})
+				h.Attempts = append(h.Attempts, Attempt{Client: client, Name: "n", Need: 1, Limit: 1, Called: 41 * ms, Queued: 42 * ms, Cancelled: 12_000 * ms, Returned: 12_001 * ms, Result: Failed})
+			}
+			h.End = 12_002 * ms
+		}},
+		{"refused on a free name", []Rule{TrueRefusals}, func(h *History) { h.Attempts[3].Called, h.Attempts[3].Returned = 31*ms, 32*ms }},
+		{"something is left", []Rule{NothingLeft}, func(h *History) { h.Left = []string{"n: client 1"} }},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			h := sound()
+			test.spoil(h)
+			r := Check(h, Promise{Order: true, Fencing: true})
+			var broken []Rule
+			for _, v := range r.Verdicts {
+				if !v.Holds() {
+					broken = append(broken, v.Rule)
+				}
+			}
+			for _, rule := range test.rules {
+				if !slices.Contains(broken, rule) {
+					t.Errorf("%q is not reported; reported are %q", rule, broken)
+				}
+			}
+			for _, rule := range broken {
+				if !slices.Contains(test.rules, rule) {
+					t.Errorf("%q is reported too: %s", rule, r.First().Text)
+				}
+			}
+		})
+	}
+}
+
+// Nobody can be told anything while its process is stopped, so a loss that a process finds
+// when it goes on is not late.
+func TestALossFoundAfterAPauseIsInTime(t *testing.T) {
+	h := sound()
+	a := &h.Attempts[0]
+	a.End, a.Unlock, a.Unlocked, a.Alive, a.Told = Lost, 0, 0, 9*ms, 62*ms
+	h.Faults = []Fault{{1, Pause, 9 * ms, 12*ms - 1}}
+	if r := Check(h, Promise{Order: true, Fencing: true}); !r.Holds() {
+		t.Error(r.First().Text)
+	}
+}
+
+// A client that was cut off may have lost its place.
+func TestADisturbedWaiterMayBeOvertaken(t *testing.T) {
+	h := sound()
+	h.Attempts[2].Called, h.Attempts[2].Queued = 3*ms+10, 3*ms+11
+	h.Attempts[1].Called, h.Attempts[1].Queued = 5*ms, 5*ms+1
+	h.Faults = []Fault{{3, "cut", 4 * ms, 5 * ms}}
+	if r := Check(h, Promise{Order: true, Fencing: true}); !r.Holds() {
+		t.Error(r.First().Text)
+	}
+}
+
+// The rules do not judge what the record does not show.
+func TestASoundHistoryWithGapsKeepsAllRules(t *testing.T) {
+	const s = 1000 * ms
+	for what, change := range map[string]func(h *History){
+		"the answer to a write came too late for its writer": func(h *History) {
+			h.Attempts[0].Writes[0] = Write{Seq: 3, At: 3 * ms}
+		},
+		"a waiter was cancelled after it had failed": func(h *History) {
+			a := &h.Attempts[1]
+			*a = Attempt{Client: 2, Name: "n", Need: 1, Limit: 1, Fair: true, Called: 3 * ms, Queued: 3*ms + 1, Returned: 20 * ms, Cancelled: 22 * ms, Result: Failed}
+		},
+		"a holder was killed long after its last record": func(h *History) {
+			h.Attempts = []Attempt{hold(1, 1*ms, 2*ms, 3*ms, 1), hold(2, 4*ms, 13*s, 13*s+2, 2)}
+			a := &h.Attempts[0]
+			a.Unlock, a.Unlocked, a.End = 0, 0, Open
+			h.Faults = []Fault{{1, Kill, 10*s + 500*ms, 10*s + 501*ms}}
+			h.End = 14 * s
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := sound()
+			change(h)
+			if r := Check(h, Promise{Order: true, Fencing: true}); !r.Holds() {
+				t.Error(r.First().Rule, r.First().Text)
+			}
+		})
+	}
+}
+
+// Two goroutines that tell of the same stall do not make it twice as long.
+func TestAStallCountsOnce(t *testing.T) {
+	h := sound()
+	h.Faults = []Fault{{1, Stall, 10 * ms, 20 * ms}, {1, Stall, 12 * ms, 22 * ms}, {1, Stall, 13 * ms, 15 * ms}}
+	if ran := newDisturbances(h).ran(1, 5*ms, 30*ms); ran != 13*time.Millisecond {
+		t.Errorf("it ran for %v", ran)
+	}
+}
+
+// TestALongHistoryIsCheckedSoon also shows that random sound histories keep all rules.
+func TestALongHistoryIsCheckedSoon(t *testing.T) {
+	rnd := rand.New(rand.NewSource(1))
+	h := &History{TTL: 2 * time.Second}
+	now := 1 * ms
+	var ended Time
+	for n := range 30_000 {
+		called := now - Time(rnd.Int63n(int64(5*ms)))*Time(rnd.Intn(2))
+		called = max(called, 1)
+		granted := max(now, ended) + Time(rnd.Int63n(1000))
+		a := hold(n%9, called, granted, granted+Time(rnd.Int63n(int64(ms)))+2, uint64(n)+1)
+		a.Fair = false
+		ended, now = a.Unlocked, a.Unlocked
+		h.Attempts = append(h.Attempts, a)
+	}
+	h.End = now
+	begun := time.Now()
+	if r := Check(h, Promise{Order: true, Fencing: true}); !r.Holds() {
+		t.Error(r.First())
+	}
+	t.Logf("%d attempts in %v", len(h.Attempts), time.Since(begun))
+	h.Attempts[20_000].Token--
+	if r := Check(h, Promise{Order: true, Fencing: true}); r.Holds() {
+		t.Error("a repeated token among many is not found")
+	}
+}
