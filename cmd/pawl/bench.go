@@ -100,11 +100,14 @@ func (b *benchRun) run(ctx context.Context) error {
 	defer stopInterrupts()
 	prefix := "pawl-bench/" + rand.Text()[:12] + "/"
 	show := b.reporter()
-	bar := b.progress()
+	sofar := &benchProgress{length: b.length, kinds: len(b.kinds)}
+	bar := b.progress(sofar.state)
 	defer bar.close()
 	for _, k := range b.kinds {
-		bar.begin(k.Name)
+		sofar.begin(k.Name)
+		bar.show()
 		r, err := b.measure(ctx, k, prefix)
+		sofar.end()
 		bar.clear()
 		if i, ok := errors.AsType[interrupted](context.Cause(ctx)); ok {
 			return &exitError{code: exitSignal + int(i.sig)}

@@ -45,7 +45,7 @@ func (a *app) complete(root *cobra.Command) {
 	for verb, names := range map[string]completer{
 		"run": first(locks), "elect": first(leaders), "once": first(nothing),
 		"ls": only(both), "inspect": only(both), "watch": only(both),
-		"force-unlock": only(locks), "serve": nothing, "migrate": nothing, "version": nothing,
+		"force-unlock": only(locks), "serve": nothing, "migrate": nothing, "doctor": nothing, "version": nothing,
 	} {
 		if cmd, _, err := root.Find([]string{verb}); err == nil {
 			cmd.ValidArgsFunction = names

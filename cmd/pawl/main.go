@@ -11,5 +11,8 @@ func main() {
 	if isGuardian(os.Args) {
 		os.Exit(guardianMain(os.Args))
 	}
+	if isVerifyWorker(os.Args) {
+		os.Exit(verifyWorkerMain())
+	}
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -6,27 +6,23 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
 )
 
-// progress shows the progress of bench in one line on a terminal. Without a
+// A progressBar shows how far a long run has come, in one line on a terminal. Without a
 // terminal it prints nothing.
-type progress struct {
-	t       *benchRun
+type progressBar struct {
+	app     *app
+	state   func() (text string, share float64) // text is empty while nothing is running
 	shown   bool
 	stop    chan struct{}
 	stopped chan struct{} // closed when draw has ended
-
-	mu    sync.Mutex // guards everything below, and writing
-	kind  string     // empty: no measurement is running
-	begun time.Time  // start of this kind
-	done  int        // finished kinds
+	mu      sync.Mutex    // guards writing
 }
 
-func (b *benchRun) progress() *progress {
-	p := &progress{t: b, stop: make(chan struct{}), stopped: make(chan struct{})}
-	p.shown = isTerminal(b.err) && os.Getenv("TERM") != "dumb"
+// progress starts a progressBar. close must be called.
+func (a *app) progress(state func() (text string, share float64)) *progressBar {
+	p := &progressBar{app: a, state: state, stop: make(chan struct{}), stopped: make(chan struct{})}
+	p.shown = isTerminal(a.err) && os.Getenv("TERM") != "dumb"
 	if !p.shown {
 		close(p.stopped)
 		return p
@@ -35,57 +31,50 @@ func (b *benchRun) progress() *progress {
 	return p
 }
 
-func (p *progress) begin(kind string) {
+// clear removes the line, so that other output can be printed.
+func (p *progressBar) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kind, p.begun = kind, time.Now()
-	p.lineLocked()
-}
-
-// clear ends a kind and removes the line, so that other output can be printed.
-func (p *progress) clear() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.kind = ""
-	p.done++
 	if p.shown {
-		fmt.Fprint(p.t.err, "\r\x1b[K")
+		fmt.Fprint(p.app.err, "\r\x1b[K")
 	}
 }
 
-func (p *progress) close() {
+func (p *progressBar) close() {
 	close(p.stop)
 	<-p.stopped
+	p.clear()
 }
 
-func (p *progress) draw() {
+func (p *progressBar) draw() {
 	defer close(p.stopped)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
+		p.show()
 		select {
 		case <-tick.C:
-			p.mu.Lock()
-			p.lineLocked()
-			p.mu.Unlock()
 		case <-p.stop:
 			return
 		}
 	}
 }
 
-func (p *progress) lineLocked() {
-	if !p.shown || p.kind == "" {
+// show draws the line.
+func (p *progressBar) show() {
+	if !p.shown {
 		return
 	}
-	spent := min(time.Since(p.begun), p.t.length)
-	all := time.Duration(len(p.t.kinds)) * p.t.length
-	sofar := time.Duration(p.done)*p.t.length + spent
-	width := columnsIn(p.t.err) - 1 // a cursor after the last column may wrap
-	text := fmt.Sprintf("%-8s %d of %d, %s to go", p.kind, p.done+1, len(p.t.kinds), claimview.Brief((all - sofar).Round(time.Second)))
-	if room := min(width-len(text)-3, 40); room >= 5 {
-		full := int(float64(room) * float64(sofar) / float64(all))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text, share := p.state()
+	if text == "" {
+		return
+	}
+	width := columnsIn(p.app.err) - 1 // a cursor after the last column may wrap
+	if room := min(width-displayWidth(text)-3, 40); room >= 5 {
+		full := int(float64(room) * min(share, 1))
 		text = "[" + strings.Repeat("#", full) + strings.Repeat(".", room-full) + "] " + text
 	}
-	fmt.Fprint(p.t.err, "\r\x1b[K"+cut(text, width))
+	fmt.Fprint(p.app.err, "\r\x1b[K"+cut(text, width))
 }

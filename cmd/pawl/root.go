@@ -62,7 +62,7 @@ unchanged.`,
 	}
 	root.PersistentFlags().StringVarP(&a.store, "store", "s", "", "where the locks live, a `URL` (PAWL_STORE)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
-	root.AddCommand(a.runCommand(), a.onceCommand(), a.electCommand(), a.lsCommand(), a.inspectCommand(), a.watchCommand(), a.serveCommand(), a.forceUnlockCommand(), a.migrateCommand(), a.benchCommand(), a.manCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.onceCommand(), a.electCommand(), a.lsCommand(), a.inspectCommand(), a.watchCommand(), a.serveCommand(), a.forceUnlockCommand(), a.migrateCommand(), a.benchCommand(), a.doctorCommand(), a.verifyCommand(), a.manCommand(), a.versionCommand())
 	root.Flags().Bool("version", false, "show the version") // without cobra's -v
 	root.SetHelpCommand(helpCommand(root))
 	a.complete(root)

@@ -1,4 +1,5 @@
-// Package browser tests the pages of pawl serve in a real Chromium, on real stores.
+// Package browser tests the pages of pawl serve in a real Chromium, on real stores, and
+// the page that pawl verify writes.
 //
 // PAWL_SCREENSHOTS names a folder in which the tests leave pictures of the pages.
 package browser
@@ -39,7 +40,7 @@ func program(t *testing.T, name string) string {
 	t.Helper()
 	programs.once.Do(func() {
 		if programs.dir, programs.err = os.MkdirTemp("", "pawl-programs-"); programs.err == nil {
-			programs.err = errors.Join(build(filepath.Join("..", ".."), "./cmd/pawl"), build(".", "./crowd"))
+			programs.err = errors.Join(build(filepath.Join("..", ".."), "./cmd/pawl", "./cmd/pawl/internal/verifyreport/renderreport"), build(".", "./crowd"))
 		}
 	})
 	if programs.err != nil {
@@ -48,9 +49,9 @@ func program(t *testing.T, name string) string {
 	return filepath.Join(programs.dir, name)
 }
 
-// build builds a program of the module that dir is in.
-func build(dir, pkg string) error {
-	cmd := exec.Command("go", "build", "-o", programs.dir, pkg)
+// build builds programs of the module that dir is in.
+func build(dir string, packages ...string) error {
+	cmd := exec.Command("go", append([]string{"build", "-o", programs.dir + string(filepath.Separator)}, packages...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -134,7 +134,7 @@ func TestAssetsAreServedFromTheBinary(t *testing.T) {
 			t.Errorf("%s: %d %q", path, got.status, got.body)
 		}
 	}
-	for _, file := range []string{"assets/live.js", "assets/style.css", "pages/page.html"} {
+	for _, file := range []string{"assets/live.js", "assets/style.css", "../pagestyle/base.css", "pages/page.html"} {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"net/http"
 	"path"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/pagestyle"
 )
 
 //go:embed pages/*.html
@@ -50,6 +52,9 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 	if err != nil || kind == "" {
 		http.NotFound(w, r)
 		return
+	}
+	if name == "style.css" {
+		b = append([]byte(pagestyle.Base), b...)
 	}
 	w.Header().Set("Content-Type", kind)
 	_, _ = w.Write(b)

@@ -1,0 +1,40 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/history"
+)
+
+// away is the fault of a store that did not answer the coordinator, whose link has no
+// faults: clients that could not renew have lost their places in line.
+const away = "store away"
+
+// awayForGood is how long a store may be away before the run is given up.
+const awayForGood = 30 * time.Second
+
+// watchStore records when the store was away until ctx ends, and calls giveUp if it stays
+// away.
+func (r *run) watchStore(ctx context.Context, c *pawl.Client, giveUp func(error)) {
+	every, most := r.TTL/10, r.TTL/3 // beats are sent three times in a TTL
+	last := now()                    // when the last question that was answered was asked
+	for ctx.Err() == nil {
+		asked := now()
+		call, cancel := context.WithTimeout(ctx, most)
+		_, err := c.Line(call, r.Prefix+probeName)
+		cancel()
+		at := now()
+		if (err == nil || ctx.Err() != nil) && at-last > history.Time(every+most) {
+			r.recorder.fault(history.Fault{Client: history.AllClients, Kind: away, From: last, To: at})
+		}
+		if err == nil {
+			last = asked
+		} else if at-last > history.Time(awayForGood) {
+			giveUp(fmt.Errorf("no answer for %v", awayForGood))
+		}
+		rest(ctx, every)
+	}
+}

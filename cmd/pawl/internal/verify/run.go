@@ -1,0 +1,262 @@
+// Package verify shows whether locks keep their promises in a store: worker processes use
+// locks there, faults are brought to the workers, and what they recorded is checked by the
+// rules of package history.
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/history"
+)
+
+// A Config says what to verify, and how.
+type Config struct {
+	Program string   // of a worker: it calls Work
+	Args    []string // its arguments, with its name as the first
+	Store   string   // URL
+	Planted string   // address of an engine with a planted bug, in place of Store
+	Prefix  string   // of the names of locks; nothing else may use it
+	Length  time.Duration
+	TTL     time.Duration
+	Workers int
+	Lanes   int           // goroutines of each worker
+	Calm    time.Duration // at the end of Length, without faults: a waiter that was forgotten shows then
+	Faults  []string
+	Seed    uint64
+
+	Progress func(Counts) // called a few times per second; may be nil
+}
+
+// A Result is what a run has shown.
+type Result struct {
+	Store   string // the kind of store
+	Counts  Counts
+	History *history.History
+	Report  *history.Report
+}
+
+// ErrInUse says that somebody else uses the prefix.
+var ErrInUse = errors.New("the prefix is in use")
+
+// A run is a run under way.
+type run struct {
+	Config
+	recorder *recorder
+	setup    setup
+	workers  []*process
+	clients  int
+	giveUp   context.CancelCauseFunc // ends the run with an error
+}
+
+// Run verifies a store. If ctx ends, it cleans up and returns ctx's error.
+func Run(ctx context.Context, c Config) (*Result, error) {
+	engine, err := openEngine(ctx, c.Store, c.Planted)
+	if err != nil {
+		return nil, err
+	}
+	defer engine.Close()
+	f := engine.Features()
+	kinds := kindsOf(f, c.Workers)
+	r := &run{Config: c, recorder: newRecorder(kinds)}
+	r.setup = setup{Store: c.Store, Planted: c.Planted, Prefix: c.Prefix, TTL: c.TTL, Workers: c.Workers, Lanes: c.Lanes, Kinds: kinds}
+	client := pawl.New(engine, pawl.WithTTL(c.TTL), pawl.WithNote("pawl verify"))
+	defer client.Close()
+	if err := r.probe(ctx, client); err != nil {
+		return nil, err
+	}
+	begun := now()
+	err = r.workAndStop(ctx, client)
+	left, cleanErr := r.cleanUp(ctx, client)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, err
+	case cleanErr != nil:
+		return nil, cleanErr
+	}
+	h := r.recorder.finish(begun, c.TTL, left)
+	if err := r.recorder.enough(); err != nil {
+		return nil, err
+	}
+	return &Result{
+		Store:   f.Store,
+		Counts:  r.recorder.soFar(),
+		History: h,
+		Report:  history.Check(h, history.Promise{Order: f.Queue, Fencing: f.Fencing != driver.None}),
+	}, nil
+}
+
+// workAndStop runs the workers, and ends them.
+func (r *run) workAndStop(ctx context.Context, c *pawl.Client) error {
+	working, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	r.giveUp = giveUp
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan struct{})
+	go func() { defer close(watched); r.watchStore(watching, c, giveUp) }()
+	err := r.work(working)
+	gaveUp := context.Cause(working)
+	stuck := r.stop()
+	stop()
+	<-watched
+	return cmp.Or(err, gaveUp, stuck)
+}
+
+// probeName is a name that no worker uses.
+const probeName = "probe"
+
+// probe checks that the prefix is free, and that a lock can be held below it.
+func (r *run) probe(ctx context.Context, c *pawl.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, firstContact)
+	defer cancel()
+	for e, err := range c.List(ctx, r.Prefix) {
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: %s", ErrInUse, e.Name)
+	}
+	l, err := c.Mutex(r.Prefix + probeName).Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return l.Unlock()
+}
+
+// work starts the workers and brings faults to them for as long as the run lasts.
+func (r *run) work(ctx context.Context) error {
+	for k := range r.Workers {
+		p, err := r.begin(ctx, k)
+		if p != nil {
+			r.workers = append(r.workers, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.Length)
+	defer cancel()
+	if r.Progress != nil {
+		shown := make(chan struct{})
+		go func() { defer close(shown); r.show(ctx) }()
+		defer func() { cancel(); <-shown }()
+	}
+	faulty, endFaults := context.WithTimeout(ctx, r.Length-r.Calm)
+	defer endFaults()
+	j := &injector{run: r, faults: r.Faults, rnd: rand.New(rand.NewPCG(r.Seed, 1<<32))}
+	if err := j.work(faulty); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// CalmAfter returns how long faults and their consequences may keep a waiter from a free
+// name, or a quarter of a short run.
+func CalmAfter(ttl, length time.Duration) time.Duration {
+	return min(length/4, 6*ttl+3*time.Second)
+}
+
+// showEvery is the time between two calls of Progress.
+const showEvery = 200 * time.Millisecond
+
+func (r *run) show(ctx context.Context) {
+	for ctx.Err() == nil {
+		r.Progress(r.recorder.soFar())
+		rest(ctx, showEvery)
+	}
+}
+
+// begin starts a worker and waits until it is ready.
+func (r *run) begin(ctx context.Context, k int) (*process, error) {
+	r.clients++
+	s := r.setup
+	s.Slot, s.Seed = k+1, r.Seed+uint64(r.clients)
+	p, err := start(r.Program, r.Args, r.clients, s, r.recorder, r.giveUp)
+	if err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	r.recorder.started()
+	select {
+	case err := <-p.ready:
+		return p, err
+	case <-ctx.Done():
+		return p, context.Cause(ctx)
+	}
+}
+
+// replace starts a worker in place of one that was killed.
+func (r *run) replace(ctx context.Context, k int) error {
+	p, err := r.begin(ctx, k)
+	if p != nil {
+		r.workers[k] = p
+	}
+	if ctx.Err() != nil {
+		return nil // the run is over
+	}
+	return err
+}
+
+// stop ends all workers. An Unlock may take five seconds; one that takes far longer is
+// stuck.
+func (r *run) stop() error {
+	const within = 30 * time.Second
+	ends := make(chan bool)
+	for _, p := range r.workers {
+		go func() { ends <- p.stop(within) }()
+	}
+	killed := 0
+	for range r.workers {
+		if <-ends {
+			killed++
+		}
+	}
+	if killed > 0 {
+		return fmt.Errorf("%d workers did not end within %v", killed, within)
+	}
+	return nil
+}
+
+// cleanUp waits until the store has no claims of this run any more, which takes as long as
+// those of a killed worker live, and removes what is left.
+func (r *run) cleanUp(ctx context.Context, c *pawl.Client) (left []string, err error) {
+	interrupted := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*r.recorder.lifetime(r.TTL)+firstContact)
+	defer cancel()
+	for patient := time.Now().Add(3 * r.recorder.lifetime(r.TTL)); ; {
+		entries, err := r.claims(ctx, c)
+		if err != nil || len(entries) == 0 {
+			return nil, err
+		}
+		if interrupted || time.Now().After(patient) {
+			for _, e := range entries {
+				left = append(left, fmt.Sprintf("%s: claim %s of session %s, held %v", e.Name[len(r.Prefix):], e.ID, e.Session, e.Held))
+				_ = c.Evict(ctx, e) // it is reported in any case
+			}
+			return left, nil
+		}
+		rest(ctx, 50*time.Millisecond)
+	}
+}
+
+// claims returns the claims of this run. Others may have begun to use the prefix meanwhile;
+// theirs must not be removed.
+func (r *run) claims(ctx context.Context, c *pawl.Client) (entries []driver.Entry, err error) {
+	for e, err := range c.List(ctx, r.Prefix) {
+		if err != nil {
+			return nil, err
+		}
+		name := e.Name[len(r.Prefix):]
+		if _, ours := r.recorder.kinds[name]; ours || name == probeName {
+			entries = append(entries, e)
+		}
+	}
+	return entries, nil
+}

@@ -1,0 +1,120 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/testserver"
+)
+
+// Clients that cannot renew lose their places in line, which no promise forbids.
+func TestVerifyDoesNotBlameAStoreForAnOutage(t *testing.T) {
+	t.Parallel()
+	redis := testserver.Redis(t)
+	proxy := faultproxy.New(t, redis.Addr())
+	env := newTestEnv(t).with("PAWL_STORE=redis://" + proxy.Addr())
+	cmd := env.command("pawl", "verify", "--json", "--for", "12s", "--ttl", "1s", "--faults", "none")
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	ended := env.startAndWait(cmd)
+	waitForSessions(t, "redis://"+redis.Addr(), 4) // before that, a worker could not begin
+	proxy.Refuse()
+	proxy.Reset()
+	time.Sleep(4 * time.Second) // the claims expire meanwhile
+	proxy.Heal()
+	if code := <-ended; code != 0 || said.Len() > 0 {
+		t.Fatalf("exit %d: %s%s", code, out.String(), said.String())
+	}
+	var j verifyJSON
+	if err := json.Unmarshal([]byte(out.String()), &j); err != nil {
+		t.Fatal(err)
+	}
+	if j.Counts.Faults["store away"] == 0 || j.Counts.Grants == 0 {
+		t.Errorf("%+v", j.Counts)
+	}
+}
+
+// waitForSessions waits until that many sessions have had claims in a store.
+func waitForSessions(t *testing.T, store string, n int) {
+	t.Helper()
+	client, err := pawl.Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	seen := map[string]bool{}
+	if !eventually(func() bool {
+		for e, err := range client.List(t.Context(), "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(e.Name, "/probe") {
+				seen[e.Session] = true
+			}
+		}
+		return len(seen) >= n
+	}) {
+		t.Fatalf("%d sessions were seen", len(seen))
+	}
+}
+
+// What a worker that is gone has not recorded would be judged wrongly.
+func TestVerifyEndsWithAWorkerThatEndsByItself(t *testing.T) {
+	t.Parallel()
+	env := newTestEnv(t).with("PAWL_STORE=redis://" + testserver.Redis(t).Addr())
+	cmd := env.command("pawl", "verify", "--for", "1m", "--faults", "none")
+	var said strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &said
+	ended := env.startAndWait(cmd)
+	workers := env.workersOf(cmd.Process.Pid, 4)
+	if vars, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", workers[0])); err != nil || bytes.Contains(vars, []byte("PAWL_STORE=")) {
+		t.Errorf("a worker has the store in its environment, %v", err)
+	}
+	if !eventually(func() bool { return len(env.list("ls", "--json")) > 0 }) {
+		t.Fatal("nothing is held")
+	}
+	if err := syscall.Kill(workers[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	checkExit(t, ended, 2)
+	if !strings.HasSuffix(said.String(), ": a worker ended by itself: signal: killed\n") || strings.Count(said.String(), "\n") != 1 {
+		t.Errorf("said: %s", said.String())
+	}
+	if !gone(workers) {
+		t.Error("workers are left")
+	}
+	if all := env.list("ls", "--json"); len(all) > 0 {
+		t.Errorf("left in the store: %v", all)
+	}
+}
+
+// Somebody who begins to use the prefix during a run is not evicted.
+func TestVerifyLeavesTheLocksOfOthers(t *testing.T) {
+	t.Parallel()
+	env := newTestEnv(t)
+	cmd := env.command("pawl", "verify", "--for", "1m", "--faults", "none", "--prefix", "app-")
+	ended := env.startAndWait(cmd)
+	env.workersOf(cmd.Process.Pid, 4)
+	if !eventually(func() bool { return len(env.list("ls", "--json")) > 0 }) {
+		t.Fatal("nothing is held")
+	}
+	env.hold("app-orders")
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	checkExit(t, ended, 130)
+	if all := env.list("ls", "--json"); len(all) != 1 || all[0]["name"] != "app-orders" {
+		t.Errorf("in the store are %v", all)
+	}
+	env.release("app-orders")
+}
