@@ -5,6 +5,11 @@ LINTER   := bin/golangci-lint-$(GOLANGCI)
 
 SOAK         ?= 10m # how long each soak test runs
 SOAK_TIMEOUT ?= 6h  # for all soak tests of one package together
+SIM          ?= 10m # how long make sim runs
+SEED         ?=     # or the one episode that it replays
+MUTANTS      ?= all # or a part of the name of one
+TRUST        ?= 2m  # how long make trust verifies each store
+PARTS        ?= verify,selftest,sim,mutants
 BENCH        ?=
 PREFIX       ?= /usr/local
 
@@ -38,7 +43,7 @@ RESULTS := $(CURDIR)/bin/test
 export TESTREPORT := $(RESULTS)
 REPORT  := "$(RESULTS)/report"
 
-.PHONY: help test $(STEPS) report unstable lint soak bench model build install clean
+.PHONY: help test $(STEPS) report unstable lint soak sim mutants trust bench model build install clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -106,6 +111,17 @@ $(LINTER):
 
 soak: report ## TestSoak…: long tests, each for SOAK (10m)
 	PAWL_SOAK=$(SOAK) CGO_ENABLED=1 scripts/inmemory $(REPORT) $(RACE) -p=1 -timeout=$(SOAK_TIMEOUT) -run='^TestSoak' ./...
+
+# In simulated time nothing is gained by the race detector, which costs most of the speed.
+sim: ## years of simulated time with faults, for SIM (10m); SEED=n replays one episode
+	@PAWL_SIM=$(SIM) PAWL_SIM_SEED=$(SEED) go test -count=1 -timeout=0 -v -run='^TestSoakSimulation$$' ./internal/sim
+
+mutants: ## plant bugs into the core one by one; the simulation must find each within a minute
+	@PAWL_MUTANTS=$(MUTANTS) go test -count=1 -timeout=0 -v -run='^TestSoakEveryMutantIsFound$$' ./internal/sim
+
+trust: ## verify every store, plant bugs, simulate; writes docs/trust.md
+	@scripts/deps
+	@scripts/inmemory go run ./scripts/trust -parts "$(strip $(PARTS))" -for $(TRUST) -sim $(SIM)
 
 bench: ## pawl beside its peers on the same servers; BENCH are flags, as -parts redis; writes bench/RESULTS.md
 	@scripts/deps etcd-client

@@ -61,12 +61,15 @@ func (t *Trial) Run(ctx context.Context, c Config) {
 	}
 	defer s.Close()
 	c.Planted, c.Prefix, c.Length, c.TTL, c.Faults = s.Addr(), "self-test/", round, selfTestTTL, FaultsOf("")
-	for t.Found == nil && t.Err == nil && (time.Since(begun) < patience && t.Bug != "" || time.Since(begun) < round) {
+	for n := 1; t.Found == nil && t.Err == nil && (time.Since(begun) < patience && t.Bug != "" || time.Since(begun) < round); n++ {
 		var r *Result
 		if r, t.Err = Run(ctx, c); t.Err == nil {
 			t.Found = r.Report.First()
 		}
 		c.Seed++
-		c.Length, c.Calm = longRound, 10*time.Second
+		c.Length, c.Calm = round, 0
+		if n%2 == 1 {
+			c.Length, c.Calm = longRound, 10*time.Second
+		}
 	}
 }
