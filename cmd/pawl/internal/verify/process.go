@@ -20,7 +20,6 @@ type process struct {
 	client int // its number in the history, never used again
 	cmd    *exec.Cmd
 	orders lineWriter
-	input  io.Closer
 	ready  chan error    // how the worker began: nil, or why it could not
 	ended  chan struct{} // closed when the process has ended and its records are read
 	told   atomic.Bool   // it was told to end
@@ -44,7 +43,7 @@ func start(program string, args []string, client int, s setup, r *recorder, died
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	p.orders.w, p.input = in, in
+	p.orders.w = in
 	go p.read(out, r, died) // ends with the process
 	if err := p.orders.write(order{Setup: &s}); err != nil {
 		p.kill()
