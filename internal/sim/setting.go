@@ -111,10 +111,8 @@ func Quick(seed uint64) bool { return scales[draw(seed).scale].quorum }
 // judged reports whether a rule is promised by this episode's store.
 func (s *setting) judged(rule history.Rule) bool {
 	switch rule {
-	case history.Exclusion, history.LossInTime, history.Linearizable, history.ArrivalOrder, history.StaleWrites:
+	case history.Exclusion, history.LossInTime, history.Linearizable, history.ArrivalOrder, history.StaleWrites, history.TrueRefusals:
 		return s.defect == sound
-	case history.TrueRefusals: // a quorum whose votes are split says held
-		return s.defect == sound && s.nodes == 1
 	case history.UniqueTokens, history.TokenOrder:
 		return s.defect != forgetful // tokens of a memory store start over with it
 	}

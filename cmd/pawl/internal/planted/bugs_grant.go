@@ -84,8 +84,8 @@ var grantBugs = []bug{
 		}),
 	},
 	{
-		Bug: Bug{"expired waiter is granted",
-			"A waiter's claim expires in line while its client is cut off; the waiter watches only the claims that were ahead of it, and when those have gone it is told that it holds.", twoHolders},
+		Bug: Bug{"waiter without a claim is granted",
+			"A waiter's claim ends with its connection; on the next one the waiter watches only the claims that were ahead of it, and when those have gone it is told that it holds.", twoHolders},
 		plant: plantGhost,
 	},
 	{
@@ -154,8 +154,15 @@ func plantDoubleWake(t *store) hooks {
 // plantGhost has waiters watch the claims ahead of them, and not their own.
 func plantGhost(t *store) hooks {
 	ahead := map[string][]driver.Claim{} // by ID, of those that were entered and have not left
-	ghosts := map[string]uint64{}        // tokens of grants to expired claims, by ID
+	ghosts := map[string]uint64{}        // tokens of grants to claims that are not there, by ID
 	return hooks{
+		disconnected: func(s *session) {
+			for e := range t.everything() {
+				if e.Session == s.id && !e.Held {
+					t.end(e)
+				}
+			}
+		},
 		enter: func(s *session, c driver.Claim) (driver.Standing, error) {
 			st, err := s.memEnter(c)
 			if line := t.entries(c.Name); err == nil && !st.Held && c.Queue {

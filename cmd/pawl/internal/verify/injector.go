@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/internal/history"
@@ -13,12 +14,13 @@ type injector struct {
 	run    *run
 	faults []string
 	rnd    *rand.Rand
-	next   []string // the faults that are still to come in this round
+	next   []string // the turns that are still to come before any comes again
 }
 
-// quiet draws the time between two faults.
+// quiet draws the time between two turns.
 func (j *injector) quiet() time.Duration {
-	return 200*time.Millisecond + time.Duration(j.rnd.Int64N(int64(600*time.Millisecond)))
+	least := min(j.run.TTL, time.Second) / 5
+	return least + time.Duration(j.rnd.Int64N(int64(3*least)))
 }
 
 // acquireTime is the time in which a worker's goroutines take locks before a fault.
@@ -27,29 +29,40 @@ const acquireTime = 30 * time.Millisecond
 // work brings faults about until ctx ends. It returns an error if a worker cannot be
 // started again.
 func (j *injector) work(ctx context.Context) error {
-	for len(j.faults) > 0 {
+	for {
 		if rest(ctx, j.quiet()); ctx.Err() != nil {
 			return nil
 		}
 		k := j.rnd.IntN(len(j.run.workers))
-		if err := j.inject(ctx, k, j.fault()); err != nil {
+		f := j.turn()
+		if f == longHold {
+			j.holdLong(ctx, k)
+		} else if err := j.inject(ctx, k, f); err != nil {
 			return err
 		}
 	}
-	<-ctx.Done()
-	return nil
 }
 
-// fault draws a fault; every one comes once before any comes again.
-func (j *injector) fault() string {
+// longHold is the turn in which a worker holds what it has without a fault, for longer than
+// the TTL: only beats keep its leases.
+const longHold = "hold"
+
+// turn draws a fault or longHold; every one comes once before any comes again.
+func (j *injector) turn() string {
 	if len(j.next) == 0 {
-		for _, k := range j.rnd.Perm(len(j.faults)) {
-			j.next = append(j.next, j.faults[k])
-		}
+		j.next = append(slices.Clone(j.faults), longHold)
+		j.rnd.Shuffle(len(j.next), func(a, b int) { j.next[a], j.next[b] = j.next[b], j.next[a] })
 	}
 	f := j.next[0]
 	j.next = j.next[1:]
 	return f
+}
+
+func (j *injector) holdLong(ctx context.Context, k int) {
+	p := j.run.workers[k]
+	p.send(order{Hold: true})
+	rest(ctx, j.run.TTL*5/4+time.Duration(j.rnd.Int64N(int64(j.run.TTL))))
+	p.send(order{Heal: true})
 }
 
 // inject brings one kind of fault to a worker, and ends it.

@@ -14,7 +14,7 @@ type kind struct {
 	Name  string // below the prefix
 	Limit int
 	Fair  bool
-	Tried bool // it is only tried, and so free most of the time
+	Tried bool // it is only tried, by a goroutine of its own in each worker, and free most of the time
 	Pair  int  // from 1: only this worker and the next one use it, each with a goroutine of its own; 0: all
 }
 
@@ -43,9 +43,9 @@ func lanesOf(s setup) (lanes [][]kind) {
 	var shared []kind
 	for _, k := range s.Kinds {
 		switch {
-		case k.Pair == 0:
+		case k.Pair == 0 && !k.Tried:
 			shared = append(shared, k)
-		case k.Pair == s.Slot || k.Pair%s.Workers+1 == s.Slot:
+		case k.Tried, k.Pair == s.Slot || k.Pair%s.Workers+1 == s.Slot:
 			lanes = append(lanes, []kind{k})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 const (
 	askEvery = time.Millisecond      // how often a holder asks its lease
 	troubled = 20 * time.Millisecond // rest after an acquire that failed
+	tryEvery = 10 * time.Millisecond // the longest rest between two tries of a name that is only tried
 )
 
 // A lane is one goroutine of a worker, which acquires and releases without end.
@@ -25,8 +26,11 @@ type lane struct {
 
 func (l *lane) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if !l.attempt(ctx) {
+		k := l.kinds[l.rnd.IntN(len(l.kinds))]
+		if !l.attempt(ctx, k) {
 			rest(ctx, troubled)
+		} else if k.Tried {
+			rest(ctx, time.Duration(l.rnd.Int64N(int64(tryEvery))))
 		}
 	}
 }
@@ -40,10 +44,8 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// attempt acquires one of the names, and holds it if it can. It returns false if the store
-// failed.
-func (l *lane) attempt(ctx context.Context) bool {
-	k := l.kinds[l.rnd.IntN(len(l.kinds))]
+// attempt acquires a name, and holds it if it can. It returns false if the store failed.
+func (l *lane) attempt(ctx context.Context, k kind) bool {
 	r := record{ID: l.nextID(), Lane: l.number, Kind: k.Name, Need: k.need(l.rnd), Try: k.Tried || l.rnd.IntN(5) == 0}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

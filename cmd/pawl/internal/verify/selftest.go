@@ -17,9 +17,10 @@ const (
 	// bugs show only in a round with a calm end.
 	round     = 6 * time.Second
 	longRound = 16 * time.Second
+	calmEnd   = 8 * time.Second
 
 	// selfTestTTL is short, so that much expires in a round.
-	selfTestTTL = time.Second
+	selfTestTTL = time.Second / 2
 )
 
 // A Trial is one engine of a self-test.
@@ -61,15 +62,18 @@ func (t *Trial) Run(ctx context.Context, c Config) {
 	}
 	defer s.Close()
 	c.Planted, c.Prefix, c.Length, c.TTL, c.Faults = s.Addr(), "self-test/", round, selfTestTTL, FaultsOf("")
-	for n := 1; t.Found == nil && t.Err == nil && (time.Since(begun) < patience && t.Bug != "" || time.Since(begun) < round); n++ {
+	for n := 1; n == 1 || t.Bug != "" && time.Since(begun)+c.Length < patience; n++ {
 		var r *Result
-		if r, t.Err = Run(ctx, c); t.Err == nil {
-			t.Found = r.Report.First()
+		if r, t.Err = Run(ctx, c); t.Err != nil {
+			return
+		}
+		if t.Found = r.Report.First(); t.Found != nil {
+			return
 		}
 		c.Seed++
-		c.Length, c.Calm = round, 0
-		if n%2 == 1 {
-			c.Length, c.Calm = longRound, 10*time.Second
+		c.Length, c.Calm = longRound, calmEnd
+		if n%3 == 0 {
+			c.Length, c.Calm = round, 0
 		}
 	}
 }
