@@ -117,7 +117,7 @@ sim: ## years of simulated time with faults, for SIM (10m); SEED=n replays one e
 	@PAWL_SIM=$(SIM) PAWL_SIM_SEED=$(SEED) go test -count=1 -timeout=0 -v -run='^TestSoakSimulation$$' ./internal/sim
 
 mutants: ## plant bugs into the core one by one; the simulation must find each within a minute
-	@PAWL_MUTANTS=$(MUTANTS) go test -count=1 -timeout=0 -v -run='^TestSoakEveryMutantIsFound$$' ./internal/sim
+	@PAWL_MUTANTS="$(strip $(MUTANTS))" go test -count=1 -timeout=0 -v -run='^TestSoakEveryMutantIsFound$$' ./internal/sim
 
 trust: ## verify every store, plant bugs, simulate; writes docs/trust.md
 	@scripts/deps

@@ -62,7 +62,7 @@ func (s *session) attempt(ctx context.Context, c driver.Claim) (st driver.Standi
 		// What took longer than the TTL is given back too: the next attempt must have
 		// the next Try.
 		s.undo(ctx, b)
-		return driver.Standing{Ahead: -1, Pause: s.e.watches.backoff(c.Name, time.Since(sent))}, true, nil
+		return driver.Standing{Ahead: -1, Pause: s.e.watches.backoff(c.Name, time.Since(sent))}, took < s.ttl, nil
 	}
 	s.e.watches.held(c)
 	s.mu.Lock()

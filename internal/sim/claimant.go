@@ -45,6 +45,29 @@ func (w *world) claimant(ctx context.Context, id string) uint64 {
 	return who
 }
 
+// judgeLine looks, some time after an acquire failed, whether its claims have left the
+// store. Without a fault that takes a few messages; a claim that nobody leaves is there for
+// two thirds of a TTL at least.
+func (l *lane) judgeLine(q *request, a *history.Attempt, who uint64) {
+	w, p, from, returned := l.w, l.p, a.Called, a.Returned
+	if len(w.nodes) > 1 || !a.Fair {
+		return // there is no line; or another goroutine of the process may have taken the place
+	}
+	w.later(w.ttl/2, func() {
+		if p.gone() || w.disturbed(p.id, from, w.now()) {
+			return
+		}
+		for _, name := range q.names {
+			line, _ := w.nodes[0].mem.Line(context.Background(), name)
+			for _, e := range line {
+				if w.claimant(context.Background(), e.ID) == who {
+					w.breach(leavesLine, "client %d called at %v for %q and failed at %v; its claim is still there", p.id, from, name, returned)
+				}
+			}
+		}
+	})
+}
+
 // A labelled engine notes which acquire a claim belongs to, above a quorum, which makes
 // its calls with contexts of its own.
 type labelled struct {

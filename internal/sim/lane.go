@@ -201,6 +201,7 @@ func (l *lane) take(q *request, call func(context.Context) (*pawl.Lease, error))
 	}
 	a.Err = err.Error()
 	l.judgeError(q, &a, err)
+	l.judgeLine(q, &a, t.who)
 	return a, nil
 }
 

@@ -77,6 +77,7 @@ const (
 	leaderOrder  history.Rule = "leaders are seen one after the other"
 	ownExclusion history.Rule = "leases inside a lease exclude each other"
 	nothingKept  history.Rule = "nothing is left in the process"
+	leavesLine   history.Rule = "who gives up leaves the line"
 )
 
 func (w *world) breach(rule history.Rule, format string, args ...any) {
