@@ -25,6 +25,10 @@ const (
 	exitCannotRun = 2
 )
 
+// mostAttempts is how much of what workers do is kept, in memory. A busy Redis takes ten
+// minutes for so many.
+const mostAttempts = 2_000_000
+
 // verifyWorkerVerb is the first argument of a worker process.
 const verifyWorkerVerb = "verify-worker"
 
@@ -58,8 +62,9 @@ func (a *app) verifyCommand() *cobra.Command {
 		Short: "Show whether locks keep their promises in a store, under faults",
 		Long: `verify starts worker processes that contend for a few locks in the store: mutexes,
 readers and writers, permits; they wait, try, and give up waiting. Under each exclusive
-lock they write to a register outside the store, which refuses stale tokens. Meanwhile
-faults are brought to one worker after the other:
+lock they write to a register outside the store, which refuses stale tokens. At times one
+worker holds all it gets for longer than the TTL. Meanwhile faults are brought to one
+worker after the other:
 
   pause         stopped for longer than the TTL
   kill          killed with -9, and started again
@@ -76,7 +81,7 @@ the order of the line, linearizability, and that nothing is left in the store.
 
 Names begin with pawl-verify/ and a random word. What stays in the store is what any
 released lock leaves: nothing, or rows that any pawl removes after an hour. verify loads
-the store as much as a few busy clients do.
+the store as much as a few busy clients do; in a long run it rests in between.
 
 Exit codes: 0 all promises were kept, 1 one was broken, 2 it could not run.`,
 		Example: `  pawl verify -s redis://localhost:6379
@@ -95,7 +100,7 @@ Exit codes: 0 all promises were kept, 1 one was broken, 2 it could not run.`,
 	durationVar(f, &v.config.Length, "for", "", time.Minute, "how `long` the workers work")
 	durationVar(f, &v.config.TTL, "ttl", "", 2*time.Second, "the `TTL` of the locks")
 	f.IntVarP(&v.config.Workers, "workers", "w", 4, "how `many` processes")
-	f.IntVarP(&v.config.Lanes, "goroutines", "g", 4, "how `many` goroutines of each contend for the names of all, besides two that share names with one other process")
+	f.IntVarP(&v.config.Lanes, "goroutines", "g", 4, "how `many` goroutines of each contend for the names of all, besides two that share names with one other process and one that only tries")
 	f.StringSliceVar(&v.faults, "faults", nil, "which faults, by commas; none for none (default all that the store can have)")
 	f.StringVar(&v.prefix, "prefix", "", "what the names of the locks begin with (default pawl-verify/ and a random word)")
 	f.Uint64Var(&v.config.Seed, "seed", 0, "draw the same work and faults again; their timing differs")
@@ -195,6 +200,7 @@ func (v *verification) run(ctx context.Context) error {
 	}
 	closeClient(first)
 	v.config.Store = v.store.url
+	v.config.Most = mostAttempts
 	v.config.Calm = verify.CalmAfter(v.config.TTL, v.config.Length)
 	v.config.Prefix = v.prefix
 	if v.prefix == "" {

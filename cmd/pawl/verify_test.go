@@ -243,6 +243,22 @@ func TestVerifyRefusesAPrefixInUse(t *testing.T) {
 	}
 }
 
+func TestVerifyRefusesThePrefixOfAnotherRun(t *testing.T) {
+	t.Parallel()
+	env := newTestEnv(t)
+	first := env.command("pawl", "verify", "--for", "1m", "--prefix", "mine/")
+	ended := env.startAndWait(first)
+	env.workersOf(first.Process.Pid, 4)
+	p := env.run("pawl", "verify", "--for", "1s", "--prefix", "mine/")
+	if p.code != 2 || !strings.Contains(p.err, "the prefix is in use: mine/") || strings.Count(p.err, "\n") != 1 {
+		t.Errorf("exit %d: %s%s", p.code, p.out, p.err)
+	}
+	if err := first.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	checkExit(t, ended, 130)
+}
+
 // Without a terminal there is no progress; on one there is a line that is removed.
 func TestVerifyShowsItsProgressOnATerminal(t *testing.T) {
 	t.Parallel()

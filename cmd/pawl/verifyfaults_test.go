@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -22,16 +23,45 @@ func TestVerifyDoesNotBlameAStoreForAnOutage(t *testing.T) {
 	t.Parallel()
 	redis := testserver.Redis(t)
 	proxy := faultproxy.New(t, redis.Addr())
-	env := newTestEnv(t).with("PAWL_STORE=redis://" + proxy.Addr())
+	verifyWithOutage(t, "redis://"+redis.Addr(), "redis://"+proxy.Addr(), func() {
+		proxy.Refuse()
+		proxy.Reset()
+		time.Sleep(4 * time.Second) // the claims expire meanwhile
+		proxy.Heal()
+	})
+}
+
+// Beats write: a store that answers only reads, as during a backup, is away too.
+func TestVerifyDoesNotBlameAStoreThatCannotWriteForAWhile(t *testing.T) {
+	t.Parallel()
+	s := testserver.MariaDB(t)
+	store := "mysql://root@" + s.Addr() + "/mysql"
+	migrated(t, store)
+	db, err := sql.Open("mysql", "root@tcp("+s.Addr()+")/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1) // the lock belongs to a connection
+	verifyWithOutage(t, store, store, func() {
+		for _, statement := range []string{"FLUSH TABLES WITH READ LOCK", "SELECT SLEEP(4)", "UNLOCK TABLES"} {
+			if _, err := db.Exec(statement); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// verifyWithOutage runs verify on a store, by another URL of it, while it is away for some time.
+func verifyWithOutage(t *testing.T, store, as string, outage func()) {
+	t.Helper()
+	env := newTestEnv(t).with("PAWL_STORE=" + as)
 	cmd := env.command("pawl", "verify", "--json", "--for", "12s", "--ttl", "1s", "--faults", "none")
 	var out, said strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &said
 	ended := env.startAndWait(cmd)
-	waitForSessions(t, "redis://"+redis.Addr(), 4) // before that, a worker could not begin
-	proxy.Refuse()
-	proxy.Reset()
-	time.Sleep(4 * time.Second) // the claims expire meanwhile
-	proxy.Heal()
+	waitForSessions(t, store, 4) // before that, a worker could not begin
+	outage()
 	if code := <-ended; code != 0 || said.Len() > 0 {
 		t.Fatalf("exit %d: %s%s", code, out.String(), said.String())
 	}

@@ -23,7 +23,7 @@ func (t *trust) runSim() error {
 
 // runMutants runs the simulation with planted bugs.
 func (t *trust) runMutants() error {
-	r, err := simulate("mutant ", "TestSoakEveryMutantIsFound", "PAWL_MUTANTS=all")
+	r, err := simulate("| mutant ", "TestSoakEveryMutantIsFound", "PAWL_MUTANTS=all")
 	t.Mutants = ran("make mutants", r)
 	return err
 }

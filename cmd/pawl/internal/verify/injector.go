@@ -29,7 +29,9 @@ const acquireTime = 30 * time.Millisecond
 // work brings faults about until ctx ends. It returns an error if a worker cannot be
 // started again.
 func (j *injector) work(ctx context.Context) error {
+	begun := now()
 	for {
+		j.spread(ctx, begun)
 		if rest(ctx, j.quiet()); ctx.Err() != nil {
 			return nil
 		}
@@ -43,15 +45,40 @@ func (j *injector) work(ctx context.Context) error {
 	}
 }
 
+// spread has the workers rest while they are ahead of their share of Most: the whole
+// history is kept in memory, so that a long run works for some time, and rests for some.
+func (j *injector) spread(ctx context.Context, begun history.Time) {
+	r := j.run
+	ahead := func(some int) bool {
+		share := float64(r.Most) * float64(now()-begun) / float64(r.Length)
+		return float64(r.recorder.attempted()) > share+float64(some)
+	}
+	if r.Most == 0 || !ahead(r.Most/100) {
+		return
+	}
+	for _, p := range r.workers {
+		p.send(order{Rest: true})
+	}
+	for ahead(0) && ctx.Err() == nil {
+		rest(ctx, showEvery)
+	}
+	for _, p := range r.workers {
+		p.send(order{GoOn: true})
+	}
+}
+
 // longHold is the turn in which a worker holds what it has without a fault, for longer than
 // the TTL: only beats keep its leases.
 const longHold = "hold"
 
-// turn draws a fault or longHold; every one comes once before any comes again.
+// turn draws a fault or longHold; every one comes once before any comes again. A short run
+// has time for a fault at least.
 func (j *injector) turn() string {
-	if len(j.next) == 0 {
-		j.next = append(slices.Clone(j.faults), longHold)
-		j.rnd.Shuffle(len(j.next), func(a, b int) { j.next[a], j.next[b] = j.next[b], j.next[a] })
+	if n := len(j.faults); len(j.next) == 0 {
+		for _, k := range j.rnd.Perm(n) {
+			j.next = append(j.next, j.faults[k])
+		}
+		j.next = slices.Insert(j.next, min(n, 1+j.rnd.IntN(n+1)), longHold)
 	}
 	f := j.next[0]
 	j.next = j.next[1:]

@@ -26,6 +26,10 @@ type lane struct {
 
 func (l *lane) run(ctx context.Context) {
 	for ctx.Err() == nil {
+		if l.resting.Load() {
+			rest(ctx, troubled)
+			continue
+		}
 		k := l.kinds[l.rnd.IntN(len(l.kinds))]
 		if !l.attempt(ctx, k) {
 			rest(ctx, troubled)

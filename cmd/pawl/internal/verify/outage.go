@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,7 +25,7 @@ func (r *run) watchStore(ctx context.Context, c *pawl.Client, giveUp func(error)
 	for ctx.Err() == nil {
 		asked := now()
 		call, cancel := context.WithTimeout(ctx, most)
-		_, err := c.Line(call, r.Prefix+probeName)
+		err := r.ask(call, c)
 		cancel()
 		at := now()
 		if (err == nil || ctx.Err() != nil) && at-last > history.Time(every+most) {
@@ -37,4 +38,20 @@ func (r *run) watchStore(ctx context.Context, c *pawl.Client, giveUp func(error)
 		}
 		rest(ctx, every)
 	}
+}
+
+// ask has the store write something: it confirms the lease of probeName, or takes another
+// where that was lost. A store that only reads is away too.
+func (r *run) ask(ctx context.Context, c *pawl.Client) error {
+	if err := r.probe.Confirm(ctx); !errors.Is(err, pawl.ErrLost) {
+		return err
+	}
+	l, err := c.Mutex(r.Prefix + probeName).TryLock(ctx)
+	switch {
+	case err == nil:
+		r.probe = l
+	case errors.Is(err, pawl.ErrHeld):
+		return nil // the claim that was lost is still there
+	}
+	return err
 }

@@ -21,6 +21,8 @@ type order struct {
 	Delay time.Duration `json:",omitempty"` // of the fault delay
 	Heal  bool          `json:",omitempty"`
 	Hold  bool          `json:",omitempty"` // a fault is coming: hold on to what is held
+	Rest  bool          `json:",omitempty"` // begin nothing new until GoOn
+	GoOn  bool          `json:",omitempty"`
 	Stop  bool          `json:",omitempty"` // give everything back and exit
 
 	Answer int `json:",omitempty"` // the register has decided about this attempt's write

@@ -121,6 +121,13 @@ func (r *recorder) take(a *history.Attempt, in record) {
 	}
 }
 
+// attempted counts the attempts that have begun.
+func (r *recorder) attempted() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.history.Attempts)
+}
+
 func (c *Counts) returned(a *history.Attempt) {
 	c.Operations++
 	switch {

@@ -29,6 +29,7 @@ type Config struct {
 	Lanes   int           // goroutines of each worker
 	Calm    time.Duration // at the end of Length, without faults: a waiter that was forgotten shows then
 	Faults  []string
+	Most    int // attempts, about; 0: any number
 	Seed    uint64
 
 	Progress func(Counts) // called a few times per second; may be nil
@@ -52,6 +53,7 @@ type run struct {
 	setup    setup
 	workers  []*process
 	clients  int
+	probe    *pawl.Lease             // of probeName
 	giveUp   context.CancelCauseFunc // ends the run with an error
 }
 
@@ -68,11 +70,12 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	r.setup = setup{Store: c.Store, Planted: c.Planted, Prefix: c.Prefix, TTL: c.TTL, Workers: c.Workers, Lanes: c.Lanes, Kinds: kinds}
 	client := pawl.New(engine, pawl.WithTTL(c.TTL), pawl.WithNote("pawl verify"))
 	defer client.Close()
-	if err := r.probe(ctx, client); err != nil {
+	if r.probe, err = r.takePrefix(ctx, client); err != nil {
 		return nil, err
 	}
 	begun := now()
 	err = r.workAndStop(ctx, client)
+	_ = r.probe.Unlock() // what is left of it is seen by cleanUp
 	left, cleanErr := r.cleanUp(ctx, client)
 	switch {
 	case ctx.Err() != nil:
@@ -110,24 +113,25 @@ func (r *run) workAndStop(ctx context.Context, c *pawl.Client) error {
 	return cmp.Or(err, gaveUp, stuck)
 }
 
-// probeName is a name that no worker uses.
+// probeName is a name that no worker uses. It is held for as long as the run lasts: another
+// run with the same prefix sees it.
 const probeName = "probe"
 
-// probe checks that the prefix is free, and that a lock can be held below it.
-func (r *run) probe(ctx context.Context, c *pawl.Client) error {
+// takePrefix checks that the prefix is free, and takes a lock below it.
+func (r *run) takePrefix(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, firstContact)
 	defer cancel()
 	for e, err := range c.List(ctx, r.Prefix) {
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return fmt.Errorf("%w: %s", ErrInUse, e.Name)
+		return nil, fmt.Errorf("%w: %s", ErrInUse, e.Name)
 	}
-	l, err := c.Mutex(r.Prefix + probeName).Lock(ctx)
-	if err != nil {
-		return err
+	l, err := c.Mutex(r.Prefix+probeName, pawl.WithWait(time.Second)).Lock(ctx)
+	if errors.Is(err, pawl.ErrHeld) {
+		return nil, fmt.Errorf("%w: %s", ErrInUse, r.Prefix+probeName)
 	}
-	return l.Unlock()
+	return l, err
 }
 
 // work starts the workers and brings faults to them for as long as the run lasts.

@@ -22,6 +22,7 @@ type worker struct {
 	client  *pawl.Client
 	link    *faultdial.Link
 	faulty  atomic.Bool  // a fault is coming or under way: holders hold on
+	resting atomic.Bool  // nothing new is begun
 	stopped atomic.Int64 // the history.Time at which the worker was told to stop
 	records lineWriter
 	alone   chan struct{} // closed when the coordinator has ended
@@ -111,6 +112,8 @@ func (w *worker) obey(o order, stop func()) {
 		stop()
 	case o.Hold:
 		w.faulty.Store(true)
+	case o.Rest, o.GoOn:
+		w.resting.Store(o.Rest)
 	case o.Heal:
 		w.link.Heal()
 		w.faulty.Store(false)
