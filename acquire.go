@@ -28,7 +28,12 @@ type acquisition struct {
 	fails     int     // calls that failed in a row
 	endings   int     // sessions that had ended, in a row
 	lateCount int     // grants that came too late to be used
+	splits    int     // answers that no one holds the name
 }
+
+// maxSplits is how often an acquire asks again at once where no one held the name. A
+// waiter is woken by departures.
+const maxSplits = 3
 
 // A report is what the observers are told of an acquire.
 type report struct {
@@ -66,6 +71,13 @@ func (a *acquisition) run(ctx context.Context) error {
 				a.cl.s.depart(a.cl, a.c.now())
 			}
 			a.cl.s.rename(a.cl)
+			continue
+		case st.Split && !a.waiting && a.splits < maxSplits:
+			a.splits++
+			if pause(ctx, st.Pause); ctx.Err() != nil {
+				return a.stop(ctx)
+			}
+			a.cl.s.retry(a.cl)
 			continue
 		case a.try:
 			a.abandon()

@@ -42,6 +42,7 @@ type Standing struct {
 	Valid  time.Duration // the claim lives at least this long, counted from just before this call was sent; 0: this call promised nothing new
 	Pause  time.Duration // the claim is to be looked at again after this time at the latest; 0: the engine does not know
 	Epoch  uint64        // quorum only: votes of different epochs are never combined
+	Split  bool          // quorum only: not held, and by no one else either; the next Try may be
 }
 
 // An Entry is one claim as List shows it.

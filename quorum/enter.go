@@ -7,19 +7,16 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
-
-// maxSplits is how often an Enter whose votes were split asks again.
-const maxSplits = 3
 
 // Enter asks the nodes and returns the answer of a majority. What the other nodes
 // grant later is kept if the claim is held, and undone if it is not.
 //
 // Where the votes are split no one holds the name: claims that are being given back, or
-// rivals that fail as well, are in the way at some nodes. A claim that only tries then
-// asks again after a moment, since a name that is free must not be called held.
+// rivals that fail as well, are in the way at some nodes; nodes are in different epochs; or
+// they did not confirm a token. The answer says so, since a name that is free must not be
+// called held.
 func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Standing{}, err
@@ -27,51 +24,37 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	if err := cmp.Or(s.supports(c), s.e.set.SharedStore()); err != nil {
 		return driver.Standing{}, err
 	}
-	for splits := 0; ; splits++ {
-		st, split, err := s.attempt(ctx, c)
-		if !split || splits == maxSplits || s.e.watches.waits(c) {
-			return st, err
-		}
-		if !driverkit.Pause(ctx, st.Pause) {
-			return driver.Standing{}, ctx.Err()
-		}
-	}
-}
-
-// attempt asks the nodes once. split says that no one holds the name.
-func (s *session) attempt(ctx context.Context, c driver.Claim) (st driver.Standing, split bool, err error) {
 	cs := s.stateOf(c)
 	if cs == nil {
-		return driver.Standing{Gone: true}, false, nil
+		return driver.Standing{Gone: true}, nil
 	}
 	s.e.watches.entering(c)
 	sent := time.Now()
 	b, err := s.runBallot(ctx, cs)
 	if err != nil {
-		return driver.Standing{}, false, err
+		return driver.Standing{}, err
 	}
 	if !b.won() {
-		st, err := s.notWon(ctx, b, time.Since(sent))
-		return st, err == nil && b.split(), err
+		return s.notWon(ctx, b, time.Since(sent))
 	}
 	token, ok, err := b.chooseToken(ctx)
 	if err != nil {
-		return driver.Standing{}, false, err
+		return driver.Standing{}, err
 	}
-	if took := time.Since(sent); !ok || took >= s.ttl {
+	if !ok || time.Since(sent) >= s.ttl {
 		// What took longer than the TTL is given back too: the next attempt must have
 		// the next Try.
 		s.undo(ctx, b)
-		return driver.Standing{Ahead: -1, Pause: s.e.watches.backoff(c.Name, time.Since(sent))}, took < s.ttl, nil
+		return driver.Standing{Ahead: -1, Split: true, Pause: s.e.watches.backoff(c.Name, time.Since(sent))}, nil
 	}
 	s.e.watches.held(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return driver.Standing{}, false, driver.ErrGone
+		return driver.Standing{}, driver.ErrGone
 	}
 	cs.token = token
-	return driver.Standing{Held: true, Token: token, Valid: s.ttl}, false, nil
+	return driver.Standing{Held: true, Token: token, Valid: s.ttl}, nil
 }
 
 // supports refuses claims that a majority cannot decide.
@@ -101,7 +84,7 @@ func (s *session) notWon(ctx context.Context, b *ballot, took time.Duration) (dr
 	}
 	s.undo(ctx, b)
 	st := b.refusal()
-	if b.split() || b.grants() > 0 && b.refusals() < b.majority { // otherwise one rival holds the name, and its departure is reported
+	if st.Split = b.split(); st.Split || b.grants() > 0 && b.refusals() < b.majority { // otherwise one rival holds the name, and its departure is reported
 		st.Pause = s.e.watches.backoff(b.claim.Name, took)
 	}
 	if b.count(vote.granted) > b.grants() { // some in an earlier epoch

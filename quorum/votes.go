@@ -93,8 +93,8 @@ func (vs *votes) refused() bool {
 	return vs.gaveUp || vs.lost() && (vs.refusals() > vs.nodes-vs.majority || vs.answered() >= vs.majority)
 }
 
-// split reports whether a claim that lost was not lost to a holder. Nodes granted in
-// different epochs, or rivals are in the way of which none can hold the name: each is
+// split reports whether a claim that lost was not lost to a holder: nodes granted in
+// different epochs, or there are rivals and none of them can hold the name. Each is
 // exclusive, and has no majority even with the nodes that have not answered.
 func (vs *votes) split() bool {
 	others, at := vs.nodes-vs.answered(), map[string]int{}

@@ -63,17 +63,6 @@ func (ws *watches) entering(c driver.Claim) {
 	}
 }
 
-// waits reports whether a claim has been in Await: departures will wake it.
-func (ws *watches) waits(c driver.Claim) bool {
-	w := ws.find(c.Name)
-	if w == nil {
-		return false
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.waiters[c.ID] != nil
-}
-
 // undoing makes a claim that did not win ignore its own departures: a node that
 // granted it was free, and the next departure there is the claim's. Two rivals that
 // woke each other and themselves by undoing their grants would collide again at once,

@@ -25,8 +25,8 @@ const (
 	exitCannotRun = 2
 )
 
-// mostAttempts is how much of what workers do is kept, in memory. A busy Redis takes ten
-// minutes for so many.
+// mostAttempts is about how many attempts a run makes, all of which are kept in memory. On
+// a busy Redis they take ten minutes.
 const mostAttempts = 2_000_000
 
 // verifyWorkerVerb is the first argument of a worker process.

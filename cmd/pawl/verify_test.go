@@ -137,6 +137,22 @@ func TestVerifyThatIsKilledLeavesNoWorkers(t *testing.T) {
 	}
 }
 
+func TestVerifyThatIsKilledInALongHoldLeavesNoWorkers(t *testing.T) {
+	t.Parallel()
+	env := newTestEnv(t)
+	cmd := env.command("pawl", "verify", "--for", "1m", "--faults", "none", "--ttl", "10s")
+	ended := env.startAndWait(cmd)
+	workers := env.workersOf(cmd.Process.Pid, 4)
+	time.Sleep(3 * time.Second) // by now one holds what it has, for longer than the TTL
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if !eventually(func() bool { return gone(workers) }) {
+		t.Error("workers are left")
+	}
+}
+
 // workersOf waits for the workers of a process.
 func (env *testEnv) workersOf(pid, n int) (workers []int) {
 	env.t.Helper()

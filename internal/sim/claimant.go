@@ -45,6 +45,13 @@ func (w *world) claimant(ctx context.Context, id string) uint64 {
 	return who
 }
 
+// claimed returns which acquire a claim in the store belongs to.
+func (w *world) claimed(id string) uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.claimants[id]
+}
+
 // judgeLine looks, some time after an acquire failed, whether its claims have left the
 // store. Without a fault that takes a few messages; a claim that nobody leaves is there for
 // two thirds of a TTL at least.
@@ -60,7 +67,7 @@ func (l *lane) judgeLine(q *request, a *history.Attempt, who uint64) {
 		for _, name := range q.names {
 			line, _ := w.nodes[0].mem.Line(context.Background(), name)
 			for _, e := range line {
-				if w.claimant(context.Background(), e.ID) == who {
+				if w.claimed(e.ID) == who {
 					w.breach(leavesLine, "client %d called at %v for %q and failed at %v; its claim is still there", p.id, from, name, returned)
 				}
 			}

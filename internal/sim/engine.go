@@ -145,7 +145,11 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 
 func (s *session) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
 	cs = slices.Clone(cs)
-	return send(ctx, s.p, "enter", "all", s.p.w.claimant(ctx, cs[0].ID), func(ctx context.Context) ([]driver.Standing, error) {
+	who := s.p.w.claimant(ctx, cs[0].ID)
+	for _, c := range cs[1:] {
+		s.p.w.claimant(ctx, c.ID)
+	}
+	return send(ctx, s.p, "enter", "all", who, func(ctx context.Context) ([]driver.Standing, error) {
 		return s.Session.(driver.Multi).EnterAll(ctx, cs)
 	})
 }

@@ -86,9 +86,9 @@ func (j *injector) turn() string {
 }
 
 func (j *injector) holdLong(ctx context.Context, k int) {
-	p := j.run.workers[k]
+	p, ttl := j.run.workers[k], j.run.recorder.lifetime(j.run.TTL)
 	p.send(order{Hold: true})
-	rest(ctx, j.run.TTL*5/4+time.Duration(j.rnd.Int64N(int64(j.run.TTL))))
+	rest(ctx, ttl*5/4+time.Duration(j.rnd.Int64N(int64(ttl))))
 	p.send(order{Heal: true})
 }
 

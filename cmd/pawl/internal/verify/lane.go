@@ -108,7 +108,7 @@ func (l *lane) hold(lease *pawl.Lease, granted record, writes bool) {
 	}
 	until := time.Now().Add(l.length())
 	asks := l.rnd.IntN(2) == 0 // to ask a lease also ends it, so half of the holders only wait for its context
-	for (time.Now().Before(until) || l.faulty.Load()) && !l.lost(lease) && (!asks || ask()) {
+	for (time.Now().Before(until) || l.holding.Load() && l.ctx.Err() == nil) && !l.lost(lease) && (!asks || ask()) {
 	}
 	if writes && l.rnd.IntN(4) == 0 && ask() {
 		l.write(id, lease.Token())

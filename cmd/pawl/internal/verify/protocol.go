@@ -20,9 +20,9 @@ type order struct {
 	Fault string        `json:",omitempty"` // bring this fault about on the link
 	Delay time.Duration `json:",omitempty"` // of the fault delay
 	Heal  bool          `json:",omitempty"`
-	Hold  bool          `json:",omitempty"` // a fault is coming: hold on to what is held
+	Hold  bool          `json:",omitempty"` // hold on to what is held, until Heal
 	Rest  bool          `json:",omitempty"` // begin nothing new until GoOn
-	GoOn  bool          `json:",omitempty"`
+	GoOn  bool          `json:",omitempty"` // after Rest
 	Stop  bool          `json:",omitempty"` // give everything back and exit
 
 	Answer int `json:",omitempty"` // the register has decided about this attempt's write

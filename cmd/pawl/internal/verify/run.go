@@ -127,7 +127,7 @@ func (r *run) takePrefix(ctx context.Context, c *pawl.Client) (*pawl.Lease, erro
 		}
 		return nil, fmt.Errorf("%w: %s", ErrInUse, e.Name)
 	}
-	l, err := c.Mutex(r.Prefix+probeName, pawl.WithWait(time.Second)).Lock(ctx)
+	l, err := c.Mutex(r.Prefix+probeName, pawl.WithWait(firstContact/2)).Lock(ctx)
 	if errors.Is(err, pawl.ErrHeld) {
 		return nil, fmt.Errorf("%w: %s", ErrInUse, r.Prefix+probeName)
 	}

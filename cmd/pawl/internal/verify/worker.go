@@ -21,7 +21,7 @@ type worker struct {
 	ctx     context.Context
 	client  *pawl.Client
 	link    *faultdial.Link
-	faulty  atomic.Bool  // a fault is coming or under way: holders hold on
+	holding atomic.Bool  // holders hold on: a fault is coming or under way, or they are to hold beyond the TTL
 	resting atomic.Bool  // nothing new is begun
 	stopped atomic.Int64 // the history.Time at which the worker was told to stop
 	records lineWriter
@@ -111,14 +111,14 @@ func (w *worker) obey(o order, stop func()) {
 		w.stopped.Store(int64(now()))
 		stop()
 	case o.Hold:
-		w.faulty.Store(true)
+		w.holding.Store(true)
 	case o.Rest, o.GoOn:
 		w.resting.Store(o.Rest)
 	case o.Heal:
 		w.link.Heal()
-		w.faulty.Store(false)
+		w.holding.Store(false)
 	case o.Fault != "":
-		w.faulty.Store(lasting(o.Fault))
+		w.holding.Store(lasting(o.Fault))
 		bringAbout(w.link, o.Fault, o.Delay)
 	case o.Answer != 0:
 		w.mu.Lock()
