@@ -208,7 +208,7 @@ func oneLineWithout(t *testing.T, s *recipetest.Store, fault func(*faultproxy.Pr
 			}
 		}
 	})
-	ana, bob := through(t, pawl.WithTTL(15*time.Second), pawl.WithNote("ana")), through(t, pawl.WithTTL(4*time.Second), pawl.WithObserver(observer))
+	ana, bob := through(t, pawl.WithTTL(10*time.Second), pawl.WithNote("ana")), through(t, pawl.WithTTL(4*time.Second), pawl.WithObserver(observer))
 	all := []string{t.Name(), t.Name() + "2"}
 	l, err := ana.LockAll(ctx, all)
 	l = taken(t, l, err)
