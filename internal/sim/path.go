@@ -80,6 +80,9 @@ func (p *path) fate(op, name string, who uint64) fate {
 		f.loseRequest, f.again = true, r.between(1, p.w.ttl*9/10)
 	case 4:
 		f.again = r.between(1, p.w.ttl*9/10)
+		if op == "store" { // the copy comes after it: the answer to the first is the one that says what was written
+			f.again += f.out
+		}
 	case 5:
 		f.out = r.between(0, p.w.ttl*9/10)
 	}
