@@ -34,8 +34,9 @@ type fate struct {
 	tick        time.Duration // between the end of ctx and the return
 }
 
-// repeatable are the calls that a network may deliver late or twice: the contract says
-// that they change nothing then.
+// repeatable are the calls that may be delivered late or twice: the contract says that they
+// change nothing then. Of a Store that holds for a copy after the original: a copy before it
+// has the original answered as a conflict.
 var repeatable = map[string]bool{"enter": true, "leave": true, "beat": true, "confirm": true, "store": true}
 
 // fate draws what happens to a call from what it is and when, not from its turn.
