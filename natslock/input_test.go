@@ -252,7 +252,8 @@ func claimsToBe(t *testing.T, addr, version string) string {
 	return ln.Addr().String()
 }
 
-// pass forwards a connection until one side ends, with another version in the greeting.
+// pass forwards a connection until one side ends, with another version wherever the
+// server introduces itself: at the beginning, and again when the client is known.
 func pass(client net.Conn, addr, version string) {
 	defer client.Close()
 	server, err := net.Dial("tcp", addr)
@@ -260,17 +261,18 @@ func pass(client net.Conn, addr, version string) {
 		return
 	}
 	defer server.Close()
-	from := bufio.NewReader(server)
-	greeting, err := from.ReadString('\n')
-	if err != nil {
-		return
-	}
-	if _, err := io.WriteString(client, strings.Replace(greeting, `"version":"2.15.2"`, `"version":"`+version+`"`, 1)); err != nil {
-		return
-	}
 	go func() {
 		_, _ = io.Copy(server, client)
 		server.Close()
 	}()
-	_, _ = io.Copy(client, from)
+	from := bufio.NewReader(server)
+	for {
+		line, err := from.ReadString('\n')
+		if strings.HasPrefix(line, "INFO ") {
+			line = strings.Replace(line, `"version":"2.15.2"`, `"version":"`+version+`"`, 1)
+		}
+		if _, failed := io.WriteString(client, line); failed != nil || err != nil {
+			return
+		}
+	}
 }

@@ -86,7 +86,7 @@ func (l *sharedServer) addrs(t testing.TB) (addrs []string) {
 	return addrs
 }
 
-// one is a lodger of a single server.
+// one is a sharedServer with a single server.
 func one(start func(t testing.TB, args ...string) *testserver.Server, args ...string) *sharedServer {
 	return &sharedServer{start: func(t testing.TB) []*testserver.Server { return []*testserver.Server{start(t, args...)} }}
 }
