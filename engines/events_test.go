@@ -9,7 +9,6 @@ import (
 
 // Whatever happens to the store, to the links and to the claims: every wait and every
 // hold has its end, and the client's numbers add up.
-func TestEventsAddUpAfterFaults(t *testing.T) {
-	t.Parallel()
+func TestEventsAddUpAfterFaults(t *testing.T) { // not beside other tests: it computes
 	eventcheck.Each(t, func(*testing.T) ([]pawl.Option, func(*testing.T, pawl.Stats)) { return nil, nil })
 }

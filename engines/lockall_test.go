@@ -99,7 +99,7 @@ func TestOneDeadlineBoundsTheWholeWait(t *testing.T) {
 func TestTheLeaseIsLostWhenAnyNameIs(t *testing.T) {
 	t.Parallel()
 	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
-		c := open(t, pawl.WithTTL(2*time.Second))
+		c := open(t)
 		lease, err := c.LockAll(t.Context(), []string{"a", "b", "c"})
 		if err != nil {
 			t.Fatal(err)
@@ -115,9 +115,10 @@ func TestTheLeaseIsLostWhenAnyNameIs(t *testing.T) {
 		}
 		select {
 		case <-lease.Context().Done():
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("a name was broken, and the lease goes on")
 		}
+		says(t, "Err", lease.Err(), pawl.ErrLost, "no longer knows it")
 		if err := lease.Unlock(); !errors.Is(err, pawl.ErrLost) {
 			t.Errorf("Unlock: %v, not ErrLost", err)
 		}
@@ -140,8 +141,7 @@ func TestThePartOfAnotherNamePanics(t *testing.T) {
 	lease.Part("c")
 }
 
-func TestOverlappingNamesInAnyOrderNeverDeadlock(t *testing.T) {
-	t.Parallel()
+func TestOverlappingNamesInAnyOrderNeverDeadlock(t *testing.T) { // not beside other tests: it computes
 	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) { mingle(t, open, 12, time.Second) })
 }
 

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(recipetest.MainParallel(m, 32))
+	os.Exit(recipetest.MainParallel(m, 16))
 }
 
 // says checks an error: its kind, that it is one line, and that it contains words.
@@ -130,13 +130,13 @@ func TestALeaseSaysWhyItEnded(t *testing.T) {
 	t.Parallel()
 	recipetest.Each(t, func(t *testing.T, open recipetest.Opener) {
 		ctx := t.Context()
-		c := open(t, pawl.WithTTL(4*time.Second))
+		c := open(t)
 		ended := func(l *pawl.Lease) error {
 			<-l.Context().Done()
 			says(t, "Err", l.Err(), context.Cause(l.Context()))
 			return context.Cause(l.Context())
 		}
-		fixed, err := c.Mutex("fixed", pawl.WithoutRenewal()).Lock(ctx)
+		fixed, err := c.Mutex("fixed", pawl.WithTTL(4*time.Second), pawl.WithoutRenewal()).Lock(ctx)
 		if err != nil {
 			says(t, "without renewal", err, pawl.ErrUnsupported)
 		}
