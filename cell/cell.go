@@ -94,7 +94,6 @@ type record struct {
 	push    bool // a waiter in line is told of its turn
 	name    string
 	o       options
-	written string // the ID of the last write that was sent; "": none
 }
 
 func open(c *pawl.Client, key string, opts []Option) (*record, error) {
@@ -117,7 +116,6 @@ func open(c *pawl.Client, key string, opts []Option) (*record, error) {
 // follows, the ID of the write, and the contention. "json ID 3".
 type head struct {
 	codec      string
-	write      string // its ID
 	contention contention
 }
 
@@ -131,7 +129,7 @@ func (s *record) load(ctx context.Context, value any) (h head, version uint64, e
 	if !ok || len(words) < 2 {
 		return h, version, fmt.Errorf("%w: not written as a cell", ErrCodec)
 	}
-	h.codec, h.write = words[0], words[1]
+	h.codec = words[0]
 	if len(words) > 2 {
 		n, err := strconv.Atoi(words[2])
 		if err != nil {
@@ -147,8 +145,7 @@ func store[T any](ctx context.Context, s *record, value T, ifVersion uint64, p c
 	if err != nil {
 		return 0, err
 	}
-	s.written = recipe.WriteID()
-	b := append(fmt.Appendf(nil, "%s %s %d\n", codec, s.written, p), body...)
+	b := append(fmt.Appendf(nil, "%s %s %d\n", codec, recipe.WriteID(), p), body...)
 	return recipe.Put(ctx, s.records, s.name, b, ifVersion, s.o.keep, retryFor)
 }
 

@@ -47,9 +47,7 @@ func (p contention) next(conflicts int, push bool) contention {
 // wrote meanwhile; its error ends the update and nothing is written. It must not
 // itself update the same cell. ErrUnknown says that the store gave no answer and
 // that the write may have happened: it is not repeated then, so that no update
-// counts twice. A client of the store that repeats commands by itself, without saying so,
-// takes that promise away: an update whose first copy was written, and then replaced by
-// another's, looks like one that lost to the other.
+// counts twice.
 //
 // Where many update one cell they wait in line for its lock, first come, first served:
 // if a process dies while it holds the lock, the others wait for the client's TTL. A
@@ -115,9 +113,6 @@ func attempt[T any](ctx context.Context, s *record, fn func(T) (T, error), confl
 	h, version, err := s.load(ctx, &old)
 	if err != nil {
 		return value, false, err
-	}
-	if s.written != "" && h.write == s.written {
-		return old, false, nil // the conflict was with this very write, which a client repeated by itself
 	}
 	if h.contention.locked() && !locked {
 		return value, true, nil

@@ -82,30 +82,6 @@ func TestOneWhoIsSlowIsNotOvertakenForEver(t *testing.T) {
 
 func add(n int) (int, error) { return n + 1, nil }
 
-// A repeating engine is that of a client which sends a write again by itself, because the
-// reply was lost, and tells only of the second.
-type repeating struct {
-	driver.Engine
-	driver.Records
-}
-
-func (r repeating) Store(ctx context.Context, key string, value []byte, ifVersion uint64, keep time.Duration) (uint64, error) {
-	_, _ = r.Records.Store(ctx, key, value, ifVersion, keep) // the lost reply
-	return r.Records.Store(ctx, key, value, ifVersion, keep)
-}
-
-func TestAnUpdateThatTheClientRepeatsCountsOnce(t *testing.T) {
-	m := memlock.New()
-	defer m.Close()
-	c := pawl.New(repeating{m, m})
-	defer c.Close()
-	for want := 1; want <= 3; want++ {
-		if n, err := cell.Update(t.Context(), c, "count", add); n != want || err != nil {
-			t.Fatalf("%d, %v; not %d", n, err, want)
-		}
-	}
-}
-
 func TestAnUpdateThatIsAloneTakesNoLock(t *testing.T) {
 	t.Parallel()
 	mem := memlock.New()

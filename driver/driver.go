@@ -198,7 +198,9 @@ type Records interface {
 
 	// Store writes value if the record's version is still ifVersion (0: if there
 	// is none) and returns the new version; a nil value deletes and returns 0.
-	// It returns ErrConflict, with the present version, if that is another one.
+	// It returns ErrConflict, with the present version, if that is another one:
+	// this value was not written then. So rule 9 holds for the client below it too:
+	// after a lost answer the error leaves open what stands.
 	// The record expires keep after this call, or never if keep is 0. A version is
 	// never used again, not even after the record was deleted or has expired.
 	// A value of more than MaxRecord bytes is ErrTooLarge.

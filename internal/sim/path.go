@@ -35,8 +35,8 @@ type fate struct {
 }
 
 // repeatable are the calls that may be delivered late or twice: the contract says that they
-// change nothing then. Of a Store that holds for a copy after the original: a copy before it
-// has the original answered as a conflict.
+// change nothing then. No client may repeat a Store, so that only a copy after the original
+// is possible: a copy before it would have the original answered as a conflict.
 var repeatable = map[string]bool{"enter": true, "leave": true, "beat": true, "confirm": true, "store": true}
 
 // fate draws what happens to a call from what it is and when, not from its turn.
@@ -81,7 +81,7 @@ func (p *path) fate(op, name string, who uint64) fate {
 		f.loseRequest, f.again = true, r.between(1, p.w.ttl*9/10)
 	case 4:
 		f.again = r.between(1, p.w.ttl*9/10)
-		if op == "store" { // the copy comes after it: the answer to the first is the one that says what was written
+		if op == "store" { // the copy comes after it
 			f.again += f.out
 		}
 	case 5:
