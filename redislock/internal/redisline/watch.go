@@ -16,6 +16,7 @@ import (
 const (
 	watchFor   = 10 * time.Second
 	watchRenew = 3 * time.Second
+	watchEnd   = time.Second // how long a watch that ends waits for the store
 )
 
 // watches are the names that are watched through one engine.
@@ -108,6 +109,9 @@ func (ws *watches) run(ctx context.Context, name string, w *watch) {
 		return
 	}
 	defer sub.Release(0)
+	calls, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a renewal under way tells what is to be withdrawn
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(watchEnd, cancel) })()
 	var last, end string
 	for ready := false; ctx.Err() == nil; {
 		generation, changed, err := sub.State()
@@ -117,7 +121,7 @@ func (ws *watches) run(ctx context.Context, name string, w *watch) {
 		}
 		pause := watchRenew
 		if generation != 0 {
-			seen, until, next, err := ws.store.watchOnce(ctx, name)
+			seen, until, next, err := ws.store.watchOnce(calls, name)
 			switch {
 			case err != nil:
 				pause = watchRenew / 10
@@ -140,7 +144,7 @@ func (ws *watches) run(ctx context.Context, name string, w *watch) {
 		}
 		timer.Stop()
 	}
-	ws.store.endWatch(name, end)
+	ws.store.endWatch(calls, name, end)
 }
 
 // watchOnce has departures from name published for another while. It returns what
@@ -163,11 +167,9 @@ func (s *store) watchOnce(ctx context.Context, name string) (seen, until string,
 
 // endWatch withdraws the request if no other watcher has renewed it. If that fails, the
 // request expires.
-func (s *store) endWatch(name, end string) {
+func (s *store) endWatch(ctx context.Context, name, end string) {
 	if end == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
 	_, _ = s.run(ctx, watchScript, s.Keys.Of(name).All(), "0", end)
 }
