@@ -83,6 +83,9 @@ Names begin with pawl-verify/ and a random word. What stays in the store is what
 released lock leaves: nothing, or rows that any pawl removes after an hour. verify loads
 the store as much as a few busy clients do; in a long run it rests in between.
 
+A promise that a run was too short to show is "not seen": a name may stay free for two
+TTLs and two seconds before a waiter is called forgotten.
+
 Exit codes: 0 all promises were kept, 1 one was broken, 2 it could not run.`,
 		Example: `  pawl verify -s redis://localhost:6379
   pawl verify -s etcd://h1,h2,h3 --for 10m --report verify.html
@@ -201,7 +204,7 @@ func (v *verification) run(ctx context.Context) error {
 	closeClient(first)
 	v.config.Store = v.store.url
 	v.config.Most = mostAttempts
-	v.config.Calm = verify.CalmAfter(v.config.TTL, v.config.Length)
+	v.config.Calm = true
 	v.config.Prefix = v.prefix
 	if v.prefix == "" {
 		v.config.Prefix = "pawl-verify/" + rand.Text()[:12] + "/"

@@ -98,7 +98,17 @@ func waitForSessions(t *testing.T, store string, n int) {
 	}
 }
 
-// What a worker that is gone has not recorded would be judged wrongly.
+// A server whose ticks are as long as the TTL keeps the claims of a killed worker for three
+// TTLs.
+func TestVerifyDoesNotBlameAZooKeeperForItsTicks(t *testing.T) {
+	t.Parallel()
+	env := newTestEnv(t).with("PAWL_STORE=zk://" + testserver.ZooKeeper(t, "tickTime=2000").Addr())
+	j := env.verified(0, "--for", "20s", "--faults", "kill")
+	if j.Counts.Faults["kill"] == 0 {
+		t.Errorf("%+v", j.Counts)
+	}
+}
+
 func TestVerifyEndsWithAWorkerThatEndsByItself(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t).with("PAWL_STORE=redis://" + testserver.Redis(t).Addr())

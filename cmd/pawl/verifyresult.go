@@ -23,7 +23,8 @@ type verifyJSON struct {
 	Seconds    float64         `json:"seconds"`
 	TTL        float64         `json:"ttl_seconds"` // what the store made of --ttl
 	Seed       uint64          `json:"seed,string"`
-	Kept       bool            `json:"kept"` // all promises
+	Kept       bool            `json:"kept"`          // all promises
+	Cut        string          `json:"cut,omitempty"` // why the run ended early
 	Counts     verify.Counts   `json:"counts"`
 	Promises   []promiseJSON   `json:"promises"`
 	Violations []violationJSON `json:"violations"`
@@ -57,6 +58,9 @@ func (v *verification) showResult(r *verify.Result) error {
 	_ = v.print("%s operations: %s grants, %s refused, %s cancelled, %s failed, %s writes, of which %s stale\n",
 		thousands(c.Operations), thousands(c.Grants), thousands(c.Refused), thousands(c.Cancelled), thousands(c.Failed), thousands(c.Writes), thousands(c.StaleWrites))
 	_ = v.print("%s; %s leases lost\n\n", faultsInWords(c), thousands(c.Losses))
+	if r.Cut != nil {
+		_ = v.print("the run ended early: %v\n\n", r.Cut)
+	}
 	rows := [][]string{{"PROMISE", "CHECKED ON", "RESULT"}}
 	for _, p := range r.Report.Verdicts {
 		result := "kept"
@@ -86,6 +90,9 @@ func (v *verification) asJSON(r *verify.Result) verifyJSON {
 	j := verifyJSON{
 		Store: v.store.shown, Kind: r.Store, Seconds: v.config.Length.Seconds(), TTL: r.History.TTL.Seconds(), Seed: v.config.Seed,
 		Kept: r.Report.Holds(), Counts: r.Counts, Violations: []violationJSON{}, Limits: verify.Limits(r.Store),
+	}
+	if r.Cut != nil {
+		j.Cut = r.Cut.Error()
 	}
 	for _, p := range r.Report.Verdicts {
 		j.Promises = append(j.Promises, promiseJSON{p.Rule, p.Holds(), p.Checked, p.Of, p.Undecided, len(p.Violations)})

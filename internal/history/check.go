@@ -17,7 +17,7 @@ func Check(h *History, p Promise) *Report {
 		}
 		r.Verdicts = append(r.Verdicts, j.v)
 	}
-	d := newDisturbances(h)
+	d, by := newDisturbances(h), time.Now().Add(budget)
 	apply(Exclusion, "grants", exclusion)
 	if p.Fencing {
 		apply(UniqueTokens, "tokens", uniqueTokens)
@@ -30,8 +30,12 @@ func Check(h *History, p Promise) *Report {
 	}
 	apply(Progress, "waits", d.progress)
 	apply(TrueRefusals, "refused tries", d.trueRefusals)
-	apply(Linearizable, "grants", func(j *judge, name string, attempts []int) { linearizable(j, name, attempts, p.Fencing) })
-	apply(NothingLeft, "names", func(j *judge, _ string, _ []int) { j.v.Checked++ })
+	apply(Linearizable, "grants", func(j *judge, name string, attempts []int) { linearizable(j, name, attempts, p.Fencing, by) })
+	apply(NothingLeft, "names", func(j *judge, _ string, _ []int) {
+		if !h.LeftUnknown {
+			j.v.Checked++
+		}
+	})
 	left := &r.Verdicts[len(r.Verdicts)-1]
 	for _, l := range h.Left {
 		left.Violations = append(left.Violations, Violation{Rule: NothingLeft, At: h.End, Text: l})
@@ -82,10 +86,23 @@ type disturbances struct {
 	byClient map[int][]Fault
 	latest   map[int][]Time // the latest end of the faults up to each of byClient
 	longest  time.Duration
+	answers  map[int][]Time // when each client had an answer, in order
 }
 
 func newDisturbances(h *History) *disturbances {
-	d := &disturbances{h: h, byClient: map[int][]Fault{}, latest: map[int][]Time{}}
+	d := &disturbances{h: h, byClient: map[int][]Fault{}, latest: map[int][]Time{}, answers: map[int][]Time{}}
+	for i := range h.Attempts {
+		a := &h.Attempts[i]
+		if a.Result == Held {
+			d.answers[a.Client] = append(d.answers[a.Client], a.Returned)
+		}
+		if a.End == Released {
+			d.answers[a.Client] = append(d.answers[a.Client], a.Unlocked)
+		}
+	}
+	for _, at := range d.answers {
+		slices.Sort(at)
+	}
 	for _, f := range h.Faults {
 		d.byClient[f.Client] = append(d.byClient[f.Client], f)
 		d.longest = max(d.longest, time.Duration(f.To-f.From))

@@ -23,7 +23,7 @@ func hold(client int, called, granted, released Time, token uint64) Attempt {
 
 // sound returns a history of three clients that keep all rules.
 func sound() *History {
-	h := &History{TTL: 2 * time.Second, End: 1000 * ms}
+	h := &History{TTL: 2 * time.Second, End: 7000 * ms}
 	h.Attempts = []Attempt{
 		hold(1, 1*ms, 2*ms, 10*ms, 1),
 		hold(2, 3*ms, 11*ms, 20*ms, 2),
@@ -116,6 +116,12 @@ func TestEachRuleIsBroken(t *testing.T) {
 			}
 			h.End = 12_002 * ms
 		}},
+		{"a client has no answers since a fault", []Rule{Progress}, func(h *History) {
+			h.Faults = append(h.Faults, Fault{5, "cut", 50 * ms, 500 * ms})
+			h.Attempts = append(h.Attempts, Attempt{Client: 5, Name: "n", Need: 1, Limit: 1, Called: 41 * ms, Cancelled: 12_000 * ms, Returned: 12_001 * ms, Result: Failed})
+			h.End = 12_002 * ms
+		}},
+		{"told too late, and Unlock says that it was held", []Rule{LossInTime}, func(h *History) { h.Attempts[0].Told = 62 * ms }},
 		{"refused on a free name", []Rule{TrueRefusals}, func(h *History) { h.Attempts[3].Called, h.Attempts[3].Returned = 31*ms, 32*ms }},
 		{"something is left", []Rule{NothingLeft}, func(h *History) { h.Left = []string{"n: client 1"} }},
 	} {
@@ -177,6 +183,16 @@ func TestASoundHistoryWithGapsKeepsAllRules(t *testing.T) {
 			a := &h.Attempts[1]
 			*a = Attempt{Client: 2, Name: "n", Need: 1, Limit: 1, Fair: true, Called: 3 * ms, Queued: 3*ms + 1, Returned: 20 * ms, Cancelled: 22 * ms, Result: Failed}
 		},
+		"a client was killed that had no answer yet": func(h *History) {
+			h.Attempts = append(h.Attempts, Attempt{Client: 5, Name: "n", Need: 1, Limit: 1, Called: 41 * ms})
+			h.Faults = []Fault{{5, Kill, 50 * ms, 51 * ms}}
+			h.End = 20 * s
+		},
+		"a holder was told of its loss, and killed in Unlock": func(h *History) {
+			a := &h.Attempts[0]
+			a.Alive, a.Told, a.Unlock, a.Unlocked, a.End = 9*ms, 10*ms, 15*ms, 0, Open
+			h.Faults = []Fault{{1, Kill, 15 * ms, 16 * ms}}
+		},
 		"a holder was killed long after its last record": func(h *History) {
 			h.Attempts = []Attempt{hold(1, 1*ms, 2*ms, 3*ms, 1), hold(2, 4*ms, 13*s, 13*s+2, 2)}
 			a := &h.Attempts[0]
@@ -228,5 +244,17 @@ func TestALongHistoryIsCheckedSoon(t *testing.T) {
 	h.Attempts[20_000].Token--
 	if r := Check(h, Promise{Order: true, Fencing: true}); r.Holds() {
 		t.Error("a repeated token among many is not found")
+	}
+}
+
+// What a run could not show is not called kept: it was applied to nothing.
+func TestWhatCannotFailIsNotChecked(t *testing.T) {
+	h := sound()
+	h.End = Time(idle(h.TTL))
+	h.LeftUnknown = true
+	for _, v := range Check(h, Promise{Order: true, Fencing: true}).Verdicts {
+		if (v.Rule == Progress || v.Rule == NothingLeft) && v.Checked > 0 {
+			t.Errorf("%s was checked on %d %s", v.Rule, v.Checked, v.Of)
+		}
 	}
 }

@@ -95,15 +95,21 @@ const (
 
 // A History is the record of one run.
 type History struct {
-	TTL      time.Duration // the longest time that a store keeps a claim of a client that is gone
+	TTL      time.Duration // the longest of a lease
+	Expiry   time.Duration // a claim of a client that is gone has expired after this; two TTL if it is less
 	Attempts []Attempt
 	Faults   []Fault
 	End      Time     // when the last wait that could end had ended
 	Left     []string // claims that were still in the store a while after the end
+
+	LeftUnknown bool // the store could not be asked
 }
 
 // Exclusive reports whether a takes the whole name.
 func (a *Attempt) Exclusive() bool { return a.Need >= a.Limit }
+
+// wasLost reports whether the hold ended by a loss, as far as its process could tell.
+func (a *Attempt) wasLost() bool { return a.End == Lost || a.Told != 0 }
 
 // certain reports whether a was seen to hold.
 func (a *Attempt) certain() bool { return a.Result == Held && a.Alive >= a.Returned }

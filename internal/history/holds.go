@@ -41,7 +41,7 @@ func (d *disturbances) lossInTime(j *judge, name string, attempts []int) {
 	at := func(k int) *Attempt { return &j.h.Attempts[grants[k]] }
 	for _, i := range attempts {
 		a := &j.h.Attempts[i]
-		if a.Result != Held || a.End != Lost {
+		if a.Result != Held || !a.wasLost() {
 			continue
 		}
 		j.v.Checked++

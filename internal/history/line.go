@@ -86,7 +86,7 @@ type interval struct{ from, to Time }
 
 // presence returns when a may have held, or been in the way of others without waiting.
 func (d *disturbances) presence(a *Attempt) interval {
-	gone := Time(2 * d.h.TTL) // after this a claim has expired
+	gone := Time(max(2*d.h.TTL, d.h.Expiry))
 	switch {
 	case a.Result == NoAnswer:
 		return interval{a.Called, d.lastFault(a.Client, a.Called) + gone}
@@ -122,30 +122,60 @@ func (d *disturbances) killed(client int, ran Time) Time {
 	return ran
 }
 
-// progress checks that no waiter waited while the name was free. A wait that never ended is
-// one until the end of the history. Of a wait in which something was done to the client, the
-// part counts that came so long after it that the client was in line again.
+// killedOrEnd returns when the process of an attempt was killed, or the end of the history.
+func (d *disturbances) killedOrEnd(a *Attempt) Time {
+	if at := d.killed(a.Client, a.Called); at > a.Called {
+		return at
+	}
+	return d.h.End
+}
+
+// progress checks that no waiter waited while the name was free, and that no client was
+// without an answer of the store, whichever, that long. A wait that never ended is one until its process was killed, or until the end of the
+// history. Of a wait in which something was done to the client, the part counts that came so
+// long after it that the client was in line again. A history that is too short for such a
+// wait shows nothing.
 func (d *disturbances) progress(j *judge, name string, attempts []int) {
+	if time.Duration(j.h.End) <= idle(j.h.TTL) {
+		return
+	}
 	occupied := d.occupied(attempts)
 	for _, i := range attempts {
 		a := &j.h.Attempts[i]
-		if a.Queued == 0 || a.Try {
+		if a.Try || a.Queued == 0 && a.Result != Failed && a.Result != NoAnswer {
 			continue
 		}
-		until := cmp.Or(a.Returned, j.h.End)
+		until := cmp.Or(a.Returned, d.killedOrEnd(a))
 		if a.Result == Failed && a.Cancelled != 0 {
 			until = min(until, a.Cancelled)
 		}
-		from := max(a.Queued, d.settled(a.Client, until))
+		from := max(a.Called, a.Queued, d.settled(a.Client, until))
 		if until <= from {
 			continue
 		}
 		j.v.Checked++
+		if a.Queued == 0 {
+			if from = max(from, d.lastAnswer(a.Client, until)); from < until && d.ran(a.Client, from, until) > idle(j.h.TTL) {
+				j.violated(name, until, fmt.Sprintf("client %d asked at %v and had no answer at %v; nothing was granted to it since %v, and nothing done to it",
+					a.Client, a.Called, until, from), i)
+			}
+			continue
+		}
 		if gap := longestGap(occupied, from, until, func(from, to Time) time.Duration { return d.ran(a.Client, from, to) }); gap.length > idle(j.h.TTL) {
 			j.violated(name, gap.to, fmt.Sprintf("client %d waited from %v to %v; the name was free from %v to %v",
 				a.Client, a.Queued, until, gap.from, gap.to), i)
 		}
 	}
+}
+
+// lastAnswer returns the last moment until another at which a client had an answer that only
+// the store gives: a grant, or a release. It may be refused, and wait, inside its process.
+func (d *disturbances) lastAnswer(client int, until Time) Time {
+	at := d.answers[client]
+	if i, _ := slices.BinarySearch(at, until+1); i > 0 {
+		return at[i-1]
+	}
+	return 0
 }
 
 // idle is how long a name may stay free while somebody waits. Every engine looks at the

@@ -15,24 +15,31 @@ const (
 	window  = 1000
 	overlap = 100
 
-	// patience is how long one window may take.
+	// patience is how long one window may take, and budget how long all of them.
 	patience = 20 * time.Second
+	budget   = 2 * time.Minute
 )
 
 // linearizable checks that each grant and each end of a hold can have happened in one
 // moment between its call and its return, so that no moment had more holders than the
-// name has room for, and that the tokens follow these moments.
-func linearizable(j *judge, name string, attempts []int, fencing bool) {
+// name has room for, and that the tokens follow these moments. What is not decided by a
+// moment stays undecided.
+func linearizable(j *judge, name string, attempts []int, fencing bool, by time.Time) {
 	grants := slices.DeleteFunc(slices.Clone(attempts), func(i int) bool { return j.h.Attempts[i].Result != Held })
 	j.h.sort(grants, func(a *Attempt) Time { return a.Returned })
 	j.v.Checked += len(grants)
+	check := func(grants []int) porcupine.CheckResult {
+		left := min(patience, time.Until(by))
+		if left <= 0 {
+			return porcupine.Unknown // 0 would be no limit
+		}
+		return porcupine.CheckOperationsTimeout(lockModel(fencing), j.operations(grants), left)
+	}
 	for from := 0; from < len(grants); from += window - overlap {
 		part := grants[from:min(from+window, len(grants))]
-		switch porcupine.CheckOperationsTimeout(lockModel(fencing), j.operations(part), patience) {
+		switch check(part) {
 		case porcupine.Illegal:
-			i, bad := shortest(part, func(p []int) bool {
-				return porcupine.CheckOperationsTimeout(lockModel(fencing), j.operations(p), patience) == porcupine.Illegal
-			})
+			i, bad := shortest(part, func(p []int) bool { return check(p) == porcupine.Illegal })
 			j.violated(name, j.h.Attempts[i].Returned, fmt.Sprintf("no order of grants and releases explains the %d grants until that of %s", bad, j.describe(i)), i)
 		case porcupine.Unknown:
 			j.v.Undecided++
@@ -74,7 +81,7 @@ func (j *judge) operations(grants []int) []porcupine.Operation {
 		if a.End == Released {
 			answered = a.Unlocked
 		}
-		if a.End == Lost { // it may have ended as soon as the lease no longer said that it is held
+		if a.wasLost() { // it may have ended as soon as the lease no longer said that it is held
 			call = max(a.Alive, a.Called)
 		}
 		ops = append(ops, porcupine.Operation{ClientId: len(ops), Input: change{a, i, false}, Call: int64(call), Return: int64(answered)})

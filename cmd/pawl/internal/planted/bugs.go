@@ -24,7 +24,8 @@ type bug struct {
 	Bug
 	plant  func(t *store) hooks
 	client func(s *remoteSession) driver.Session
-	mixUp  bool
+	mixUp  bool // replies of a connection may be taken for others
+	once   bool // a connection that broke is not replaced
 }
 
 var all = slices.Concat(grantBugs, tokenBugs, expiryBugs, releaseBugs, orderBugs, leakBugs, clientBugs)

@@ -33,6 +33,11 @@ var clientBugs = []bug{
 			"An Enter is given up before its reply has come; the reply stays in the connection, and the next Enter takes it for its own.", anyGrant},
 		mixUp: true,
 	},
+	{
+		Bug: Bug{"connection is not replaced",
+			"A client whose connection broke never opens another: its process is locked out, and the others go on.", stuck},
+		once: true,
+	},
 }
 
 // A clockSession makes tokens from a clock that is off by skew.

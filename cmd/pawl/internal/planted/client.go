@@ -69,6 +69,9 @@ func (e *client) connection(ctx context.Context) (*conn, error) {
 	if e.conn != nil && !e.conn.broken() {
 		return e.conn, nil
 	}
+	if e.conn != nil && e.bug.once {
+		return nil, fmt.Errorf("planted: %w: the connection is gone", driver.ErrUnreachable)
+	}
 	c, err := e.dial(ctx, "tcp", e.addr)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -116,6 +116,7 @@ func (j *injector) inject(ctx context.Context, k int, fault string) error {
 			f.To = now()
 			j.run.recorder.fault(f)
 		}
+		p.send(order{Heal: true}) // a reply that has not come yet is not swallowed later
 		return nil
 	default:
 		p.send(order{Fault: fault, Delay: time.Duration(j.rnd.Int64N(int64(j.run.TTL / 6)))})

@@ -116,7 +116,7 @@ func (l *lane) hold(lease *pawl.Lease, granted record, writes bool) {
 	held := ask()
 	end := record{ID: id, Alive: alive}
 	if !held {
-		<-lease.Context().Done() // what Err knows, the context says soon
+		awaitLoss(lease)
 		end.Told = now()
 		if l.rnd.IntN(2) == 0 {
 			rest(l.ctx, time.Duration(l.rnd.Int64N(int64(l.TTL)))) // a rival may hold by then
@@ -136,6 +136,17 @@ func (l *lane) hold(lease *pawl.Lease, granted record, writes bool) {
 		end.End = history.Unknown
 	}
 	l.out(end)
+}
+
+// awaitLoss waits until the context of a lease ends that is lost by what its Err says, which
+// must be soon.
+func awaitLoss(lease *pawl.Lease) {
+	t := time.NewTimer(10 * time.Second)
+	defer t.Stop()
+	select {
+	case <-lease.Context().Done():
+	case <-t.C:
+	}
 }
 
 // lost waits a moment and reports whether the lease's context has ended.

@@ -22,18 +22,21 @@ const awayForGood = 30 * time.Second
 func (r *run) watchStore(ctx context.Context, c *pawl.Client, giveUp func(error)) {
 	every, most := r.TTL/10, r.TTL/3 // beats are sent three times in a TTL
 	last := now()                    // when the last question that was answered was asked
+	back := func() {
+		if at := now(); at-last > history.Time(every+most) {
+			r.recorder.fault(history.Fault{Client: history.AllClients, Kind: away, From: last, To: at})
+		}
+	}
+	defer back() // or it is still away
 	for ctx.Err() == nil {
 		asked := now()
 		call, cancel := context.WithTimeout(ctx, most)
 		err := r.ask(call, c)
 		cancel()
-		at := now()
-		if (err == nil || ctx.Err() != nil) && at-last > history.Time(every+most) {
-			r.recorder.fault(history.Fault{Client: history.AllClients, Kind: away, From: last, To: at})
-		}
 		if err == nil {
+			back()
 			last = asked
-		} else if at-last > history.Time(awayForGood) {
+		} else if now()-last > history.Time(awayForGood) {
 			giveUp(fmt.Errorf("no answer for %v", awayForGood))
 		}
 		rest(ctx, every)

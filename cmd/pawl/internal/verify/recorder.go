@@ -13,6 +13,7 @@ import (
 // A recorder makes one history of the records of all workers.
 type recorder struct {
 	kinds map[string]kind
+	ticks bool // the store ends sessions at ticks, which may be as long as the TTL
 
 	mu       sync.Mutex // guards what follows
 	history  history.History
@@ -169,12 +170,21 @@ func (r *recorder) fault(f history.Fault) {
 	r.counts.FaultsInAll++
 }
 
+// killed records that a worker has ended that was not to end.
+func (r *recorder) killed(client int) {
+	at := now()
+	r.fault(history.Fault{Client: client, Kind: kill, From: at, To: at})
+}
+
 // finish returns the history, with times from the beginning of the run.
 func (r *recorder) finish(begun history.Time, ttl time.Duration, left []string) *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := &r.history
 	h.TTL, h.Left = r.lifetimeLocked(ttl), left
+	if r.ticks {
+		h.Expiry = 3 * h.TTL // a session has at least two ticks, and ends at the tick after them
+	}
 	for i := range h.Attempts {
 		a := &h.Attempts[i]
 		if a.Result == history.Held && a.End == history.Open {
@@ -200,8 +210,7 @@ func (r *recorder) finish(begun history.Time, ttl time.Duration, left []string) 
 	return h
 }
 
-// lifetime returns how long the store keeps a claim of a client that is gone: the TTL, or
-// what the store has made of it.
+// lifetime returns the TTL, or what the store has made of it.
 func (r *recorder) lifetime(ttl time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

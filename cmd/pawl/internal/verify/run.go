@@ -26,8 +26,8 @@ type Config struct {
 	Length  time.Duration
 	TTL     time.Duration
 	Workers int
-	Lanes   int           // goroutines of each worker
-	Calm    time.Duration // at the end of Length, without faults: a waiter that was forgotten shows then
+	Lanes   int  // goroutines of each worker
+	Calm    bool // the end of Length is without faults: a waiter that was forgotten shows then
 	Faults  []string
 	Most    int // attempts, about; 0: any number
 	Seed    uint64
@@ -41,6 +41,7 @@ type Result struct {
 	Counts  Counts
 	History *history.History
 	Report  *history.Report
+	Cut     error // why the run ended early; nil if it did not
 }
 
 // ErrInUse says that somebody else uses the prefix.
@@ -57,7 +58,8 @@ type run struct {
 	giveUp   context.CancelCauseFunc // ends the run with an error
 }
 
-// Run verifies a store. If ctx ends, it cleans up and returns ctx's error.
+// Run verifies a store. If ctx ends, it cleans up and returns ctx's error. A run that could
+// not go on is a result only if a promise was broken before.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	engine, err := openEngine(ctx, c.Store, c.Planted)
 	if err != nil {
@@ -67,34 +69,44 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	f := engine.Features()
 	kinds := kindsOf(f, c.Workers)
 	r := &run{Config: c, recorder: newRecorder(kinds)}
+	r.recorder.ticks = f.Store == "zookeeper"
 	r.setup = setup{Store: c.Store, Planted: c.Planted, Prefix: c.Prefix, TTL: c.TTL, Workers: c.Workers, Lanes: c.Lanes, Kinds: kinds}
 	client := pawl.New(engine, pawl.WithTTL(c.TTL), pawl.WithNote("pawl verify"))
 	defer client.Close()
 	if r.probe, err = r.takePrefix(ctx, client); err != nil {
 		return nil, err
 	}
+	r.recorder.lasts = time.Until(r.probe.Deadline())
 	begun := now()
 	err = r.workAndStop(ctx, client)
 	_ = r.probe.Unlock() // what is left of it is seen by cleanUp
 	left, cleanErr := r.cleanUp(ctx, client)
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case err != nil:
-		return nil, err
-	case cleanErr != nil:
-		return nil, cleanErr
-	}
 	h := r.recorder.finish(begun, c.TTL, left)
-	if err := r.recorder.enough(); err != nil {
+	h.LeftUnknown = cleanErr != nil
+	result := &Result{Store: f.Store, Counts: r.recorder.soFar(), History: h, Cut: cmp.Or(err, cleanErr, r.recorder.enough())}
+	if result.Report, err = check(ctx, h, history.Promise{Order: f.Queue, Fencing: f.Fencing != driver.None}); err != nil {
 		return nil, err
 	}
-	return &Result{
-		Store:   f.Store,
-		Counts:  r.recorder.soFar(),
-		History: h,
-		Report:  history.Check(h, history.Promise{Order: f.Queue, Fencing: f.Fencing != driver.None}),
-	}, nil
+	if result.Cut != nil && result.Report.Holds() {
+		return nil, result.Cut
+	}
+	return result, nil
+}
+
+// check applies the rules to a history, which may take minutes. If ctx ends, it does not
+// wait for that.
+func check(ctx context.Context, h *history.History, p history.Promise) (*history.Report, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	done := make(chan *history.Report, 1)
+	go func() { done <- history.Check(h, p) }() // ends by itself; the process exits before
+	select {
+	case report := <-done:
+		return report, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // workAndStop runs the workers, and ends them.
@@ -152,7 +164,11 @@ func (r *run) work(ctx context.Context) error {
 		go func() { defer close(shown); r.show(ctx) }()
 		defer func() { cancel(); <-shown }()
 	}
-	faulty, endFaults := context.WithTimeout(ctx, r.Length-r.Calm)
+	calm := time.Duration(0)
+	if r.Calm {
+		calm = calmAfter(r.recorder.lifetime(r.TTL), r.Length)
+	}
+	faulty, endFaults := context.WithTimeout(ctx, r.Length-calm)
 	defer endFaults()
 	j := &injector{run: r, faults: r.Faults, rnd: rand.New(rand.NewPCG(r.Seed, 1<<32))}
 	if err := j.work(faulty); err != nil {
@@ -162,10 +178,10 @@ func (r *run) work(ctx context.Context) error {
 	return nil
 }
 
-// CalmAfter returns how long faults and their consequences may keep a waiter from a free
-// name, or a quarter of a short run.
-func CalmAfter(ttl, length time.Duration) time.Duration {
-	return min(length/4, 6*ttl+3*time.Second)
+// calmAfter returns how long faults and their consequences may keep a waiter from a free
+// name, or half of a short run.
+func calmAfter(ttl, length time.Duration) time.Duration {
+	return min(length/2, 6*ttl+3*time.Second)
 }
 
 // showEvery is the time between two calls of Progress.
@@ -183,7 +199,12 @@ func (r *run) begin(ctx context.Context, k int) (*process, error) {
 	r.clients++
 	s := r.setup
 	s.Slot, s.Seed = k+1, r.Seed+uint64(r.clients)
-	p, err := start(r.Program, r.Args, r.clients, s, r.recorder, r.giveUp)
+	client := r.clients
+	died := func(err error) {
+		r.recorder.killed(client)
+		r.giveUp(err)
+	}
+	p, err := start(r.Program, r.Args, client, s, r.recorder, died)
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
@@ -214,7 +235,13 @@ func (r *run) stop() error {
 	const within = 30 * time.Second
 	ends := make(chan bool)
 	for _, p := range r.workers {
-		go func() { ends <- p.stop(within) }()
+		go func() {
+			killed := p.stop(within)
+			if killed {
+				r.recorder.killed(p.client)
+			}
+			ends <- killed
+		}()
 	}
 	killed := 0
 	for range r.workers {
@@ -232,9 +259,10 @@ func (r *run) stop() error {
 // those of a killed worker live, and removes what is left.
 func (r *run) cleanUp(ctx context.Context, c *pawl.Client) (left []string, err error) {
 	interrupted := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*r.recorder.lifetime(r.TTL)+firstContact)
+	longest := 4 * r.recorder.lifetime(r.TTL)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest+firstContact)
 	defer cancel()
-	for patient := time.Now().Add(3 * r.recorder.lifetime(r.TTL)); ; {
+	for patient := time.Now().Add(longest); ; {
 		entries, err := r.claims(ctx, c)
 		if err != nil || len(entries) == 0 {
 			return nil, err

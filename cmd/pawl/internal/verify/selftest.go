@@ -17,7 +17,6 @@ const (
 	// bugs show only in a round with a calm end.
 	round     = 6 * time.Second
 	longRound = 16 * time.Second
-	calmEnd   = 8 * time.Second
 
 	// selfTestTTL is short, so that much expires in a round.
 	selfTestTTL = time.Second / 2
@@ -71,9 +70,9 @@ func (t *Trial) Run(ctx context.Context, c Config) {
 			return
 		}
 		c.Seed++
-		c.Length, c.Calm = longRound, calmEnd
+		c.Length, c.Calm = longRound, true
 		if n%3 == 0 {
-			c.Length, c.Calm = round, 0
+			c.Length, c.Calm = round, false
 		}
 	}
 }

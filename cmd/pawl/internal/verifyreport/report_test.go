@@ -50,7 +50,7 @@ func data(t *testing.T, page string) (d sceneData) {
 
 func TestPageSaysWhatHeldAndWhatDidNot(t *testing.T) {
 	t.Parallel()
-	held := write(t, run(historytest.Invent(2_000, 1, false)))
+	held := write(t, run(historytest.Invent(10_000, 1, false)))
 	for _, part := range []string{"Held: none of 10 rules was broken.", "1\u202f234\u202f567", "redis://cache-1:6379/2", "✓ held", "pause, kill", "2026-03-01 12:00:00 UTC"} {
 		if !strings.Contains(held, part) {
 			t.Errorf("the page of a sound run lacks %q", part)
@@ -61,7 +61,7 @@ func TestPageSaysWhatHeldAndWhatDidNot(t *testing.T) {
 			t.Errorf("the page of a sound run has %q", part)
 		}
 	}
-	r := run(historytest.Invent(2_000, 1, true))
+	r := run(historytest.Invent(10_000, 1, true))
 	page := html.UnescapeString(write(t, r))
 	first := r.Report.First()
 	for _, part := range []string{"Violated: 3 of 10 rules were broken.", "✗ violated", first.Text, string(first.Rule), `data-violation="0"`} {
