@@ -103,7 +103,7 @@ func waitForSessions(t *testing.T, store string, n int) {
 func TestVerifyDoesNotBlameAZooKeeperForItsTicks(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t).with("PAWL_STORE=zk://" + testserver.ZooKeeper(t, "tickTime=2000").Addr())
-	j := env.verified(0, "--for", "20s", "--faults", "kill")
+	j := env.verified(0, "--for", "30s", "--faults", "kill")
 	if j.Counts.Faults["kill"] == 0 {
 		t.Errorf("%+v", j.Counts)
 	}

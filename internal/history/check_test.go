@@ -193,6 +193,13 @@ func TestASoundHistoryWithGapsKeepsAllRules(t *testing.T) {
 			a.Alive, a.Told, a.Unlock, a.Unlocked, a.End = 9*ms, 10*ms, 15*ms, 0, Open
 			h.Faults = []Fault{{1, Kill, 15 * ms, 16 * ms}}
 		},
+		"the store kept the claim of a killed holder for three TTL": func(h *History) {
+			h.Attempts = []Attempt{hold(1, 1*ms, 2*ms, 3*ms, 1), {Client: 4, Name: "n", Need: 1, Limit: 1, Try: true, Called: 5900 * ms, Returned: 5901 * ms, Result: Busy}}
+			a := &h.Attempts[0]
+			a.Unlock, a.Unlocked, a.End = 0, 0, Open
+			h.Faults = []Fault{{1, Kill, 4 * ms, 5 * ms}}
+			h.Expiry = 3 * h.TTL
+		},
 		"a holder was killed long after its last record": func(h *History) {
 			h.Attempts = []Attempt{hold(1, 1*ms, 2*ms, 3*ms, 1), hold(2, 4*ms, 13*s, 13*s+2, 2)}
 			a := &h.Attempts[0]
