@@ -25,8 +25,8 @@ const (
 	exitCannotRun = 2
 )
 
-// mostAttempts is about how many attempts a run makes, all of which are kept in memory. On
-// a busy Redis they take ten minutes.
+// mostAttempts is about how many attempts a run makes, all of which are kept in memory, in
+// about a gigabyte. On a busy Redis they take ten minutes.
 const mostAttempts = 2_000_000
 
 // verifyWorkerVerb is the first argument of a worker process.
