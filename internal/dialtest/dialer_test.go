@@ -234,6 +234,7 @@ func TestEveryConnectionIsMadeByTheDialerOfTheContext(t *testing.T) {
 			d := newTestDialer(t, s)
 			before := connectionsTo(t, d.ports())
 			passOn(t, d)
+			examine(t, d)
 			d.expectAll(t, before)
 			expectNothingPast(t, d, before)
 		})

@@ -10,8 +10,16 @@ func Valkey(t testing.TB, args ...string) *Server {
 	return Start(t, valkey(DebianUnstable(t, "valkey-server"), args...))
 }
 
-func valkey(root DebianRoot, args ...string) Spec {
-	spec := redis(args...)
+// ValkeySentinel starts a sentinel of Valkey that monitors a master.
+func ValkeySentinel(t testing.TB, master *Server) *Server {
+	t.Helper()
+	return Start(t, byValkey(DebianUnstable(t, "valkey-server"), sentinel(master)))
+}
+
+func valkey(root DebianRoot, args ...string) Spec { return byValkey(root, redis(args...)) }
+
+// byValkey makes a server of Redis one of Valkey.
+func byValkey(root DebianRoot, spec Spec) Spec {
 	settings := spec.Args
 	spec.Name = "valkey"
 	spec.Package = "debootstrap"

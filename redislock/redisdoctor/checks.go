@@ -23,7 +23,8 @@ const (
 // A check examines one thing at a server. A finding without a name says that there is nothing to say.
 type check struct {
 	name   string
-	config bool // it reads settings beside INFO
+	info   string // the fields of INFO without which it would be wrong
+	config string // the settings that it reads beside INFO
 	at     []place
 	f      func(ctx context.Context, s *server) doctor.Finding
 }
@@ -31,8 +32,8 @@ type check struct {
 // The first of these that is broken ends the examination: what follows would
 // describe a server that locks do not use.
 var identity = []check{
-	{name: "server", at: []place{single, voter}, f: kind},
-	{name: "role", at: []place{single, master, shard, voter}, f: role},
+	{name: "server", info: "redis_mode", at: []place{single, voter}, f: kind},
+	{name: "role", info: "role", at: []place{single, master, shard, voter}, f: role},
 }
 
 // checks need INFO, apart from those in probes.
@@ -40,14 +41,14 @@ var checks = []check{
 	{name: "version", at: []place{single, master, shard, replica, voter}, f: version},
 	{name: "eviction policy", at: []place{single, master, shard, replica, voter}, f: eviction},
 	{name: "memory left", at: []place{single, master, shard, voter}, f: memoryLeft},
-	{name: "persistence", config: true, at: []place{single, master, shard, replica}, f: persistence},
-	{name: "persistence", at: []place{voter}, f: voterPersistence},
-	{name: "disk writes", config: true, at: []place{single, master, shard, voter}, f: diskWrites},
-	{name: "replicas", at: []place{single, master, shard}, f: replicas},
-	{name: "min-replicas-to-write", config: true, at: []place{single, master, shard, voter}, f: minReplicas},
-	{name: "keys", at: []place{single, master, shard, voter}, f: keys},
-	{name: "clients", at: []place{single, master, shard, voter}, f: clients},
-	{name: "idle timeout", config: true, at: []place{single, master, shard, voter}, f: idleTimeout},
+	{name: "persistence", info: "aof_enabled", config: "appendfsync no-appendfsync-on-rewrite save", at: []place{single, master, shard, replica}, f: persistence},
+	{name: "persistence", info: "aof_enabled", at: []place{voter}, f: voterPersistence},
+	{name: "disk writes", info: "rdb_last_bgsave_status", config: "save stop-writes-on-bgsave-error", at: []place{single, master, shard, voter}, f: diskWrites},
+	{name: "replicas", info: "connected_slaves", at: []place{single, master, shard}, f: replicas},
+	{name: "min-replicas-to-write", info: "connected_slaves", config: "min-replicas-to-write min-replicas-max-lag", at: []place{single, master, shard, voter}, f: minReplicas},
+	{name: "keys", info: "redis_version", at: []place{single, master, shard, voter}, f: keys},
+	{name: "clients", info: "connected_clients", at: []place{single, master, shard, voter}, f: clients},
+	{name: "idle timeout", config: "timeout", at: []place{single, master, shard, voter}, f: idleTimeout},
 }
 
 // probes ask the server themselves.
@@ -63,13 +64,17 @@ var probes = []check{
 func (s *server) examine(ctx context.Context, as place) (found []doctor.Finding) {
 	ctx, cancel := context.WithTimeout(ctx, contact)
 	defer cancel()
-	var skipped []string
+	var skipped, lacking, unknown []string
 	run := func(c check, readable bool) bool {
 		if !slices.Contains(c.at, as) {
 			return true
 		}
 		if !readable {
 			skipped = append(skipped, c.name)
+			return true
+		}
+		if lacks := s.lacks(c); len(lacks) > 0 {
+			lacking, unknown = append(lacking, lacks...), append(unknown, c.name)
 			return true
 		}
 		f := c.f(ctx, s)
@@ -85,12 +90,38 @@ func (s *server) examine(ctx context.Context, as place) (found []doctor.Finding)
 		}
 	}
 	for _, c := range checks {
-		run(c, s.info != nil && (s.config != nil || !c.config))
+		run(c, s.info != nil && (s.config != nil || c.config == ""))
 	}
 	for _, c := range probes {
 		run(c, true)
 	}
+	if len(lacking) > 0 {
+		found = append(found, s.untold(lacking, unknown))
+	}
 	return append(found, s.unreadable(skipped)...)
+}
+
+// lacks returns what a check needs and the server does not tell, as some do that only
+// speak the protocol of Redis.
+func (s *server) lacks(c check) (names []string) {
+	for _, name := range strings.Fields(c.info) {
+		if _, told := s.info[name]; !told {
+			names = append(names, name)
+		}
+	}
+	for _, name := range strings.Fields(c.config) {
+		if _, told := s.config[name]; !told {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// untold says what was not checked because fields or settings are missing.
+func (s *server) untold(names, skipped []string) doctor.Finding {
+	slices.Sort(names)
+	return doctor.Warn("settings", "the server does not tell "+strings.Join(slices.Compact(names), ", "),
+		fmt.Sprintf("Not checked: %s.", strings.Join(skipped, ", ")), "redis-cli -h "+host(s.addr)+" -p "+port(s.addr)+" INFO everything")
 }
 
 // unreadable says what was not checked, and why.

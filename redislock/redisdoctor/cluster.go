@@ -24,7 +24,7 @@ const (
 // examineCluster examines a cluster, as the first host of the URL that answers knows it,
 // and each of its masters.
 func examineCluster(ctx context.Context, u *url.URL) ([]doctor.Finding, error) {
-	t, err := parse(u)
+	t, err := parse(ctx, u)
 	if err != nil {
 		return nil, err
 	}
@@ -50,16 +50,18 @@ func (s *server) examineAsCluster(ctx context.Context) []doctor.Finding {
 		return []doctor.Finding{doctor.Break("rights", fmt.Sprintf("user %s lacks +cluster|slots", s.user), "Clients cannot find the locks.",
 			s.setUser("+cluster|slots", "+cluster|shards"))}
 	}
-	if err != nil {
+	if redisclient.Code(err) == "ERR" {
 		return []doctor.Finding{doctor.Break("server", fmt.Sprintf("%s is not a node of a cluster: %v", s.addr, err), "Clients cannot find the locks.",
 			s.at("redis", s.addr, "", ""))}
+	}
+	if err != nil {
+		return []doctor.Finding{doctor.Break("server", fmt.Sprintf("no answer to CLUSTER SLOTS: %v", wrap(s.addr, err)), "Clients cannot find the locks.",
+			"redis-cli -h "+host(s.addr)+" -p "+port(s.addr)+" CLUSTER INFO")}
 	}
 	covered, masters := slots(m, s.addr)
 	found := []doctor.Finding{s.coverage(covered), s.masterCount(masters)}
 	found = append(found, s.nodes(ctx)...)
-	if f := s.fullCoverage(); f.Check != "" {
-		found = append(found, f)
-	}
+	found = append(found, s.fullCoverage())
 	for _, f := range each(masters, func(addr string) []doctor.Finding { return s.examineAt(ctx, addr, shard) }) {
 		found = append(found, f...)
 	}
@@ -167,5 +169,5 @@ func (s *server) fullCoverage() doctor.Finding {
 	case "no":
 		return doctor.Good(check, "no")
 	}
-	return doctor.Finding{}
+	return doctor.Warn(check, "cannot be read", "If it is yes, the locks of all shards are refused while one is away.", s.setUser("+config|get"))
 }

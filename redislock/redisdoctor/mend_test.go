@@ -20,7 +20,7 @@ func TestTheURLOfAMendIsThatOfTheNewScheme(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := parse(u)
+		s, err := parse(t.Context(), u)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,10 @@ package redisdoctor
 
 import (
 	"net/url"
+	"slices"
 	"testing"
+
+	"github.com/pawl-go/pawl/doctor"
 )
 
 // An odd server is one whose INFO has few fields, or whose settings are not what they
@@ -26,6 +29,29 @@ func TestAMendForAnOldServerHasOneSetting(t *testing.T) {
 
 func TestNothingIsSaidOfMemoryThatTheServerDoesNotTell(t *testing.T) {
 	if f := memoryLeft(t.Context(), odd(map[string]string{}, nil)); f.Check != "" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// Not every server that speaks the protocol tells all that Redis tells.
+func TestAServerThatTellsNothingIsNotCalledGood(t *testing.T) {
+	silent := odd(map[string]string{}, map[string]string{})
+	var names []string
+	for _, c := range slices.Concat(identity, checks) {
+		if len(silent.lacks(c)) > 0 {
+			names = append(names, c.name)
+			continue
+		}
+		if f := c.f(t.Context(), silent); f.Check != "" && f.Level == doctor.OK {
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(names) < 10 {
+		t.Errorf("only %q are left out", names)
+	}
+	silent.addr = "127.0.0.1:6379"
+	f := silent.untold([]string{"timeout", "role", "timeout"}, []string{"role", "idle timeout"})
+	if f.Level != doctor.Warning || f.Found != "the server does not tell role, timeout" || f.Meaning != "Not checked: role, idle timeout." {
 		t.Errorf("%+v", f)
 	}
 }

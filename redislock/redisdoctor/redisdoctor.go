@@ -15,6 +15,7 @@ import (
 	redis "github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/doctor"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/redisurl"
 )
 
@@ -38,11 +39,13 @@ type store struct {
 	url *url.URL
 }
 
-func parse(u *url.URL) (*store, error) {
+// parse reads a URL. Connections are made by the dialer of ctx, if it has one.
+func parse(ctx context.Context, u *url.URL) (*store, error) {
 	t, err := redisurl.Parse(u, redis.ClientOption{
 		DisableRetry: true, DisableCache: true,
 		ConnWriteTimeout:  dialTimeout,
 		Dialer:            net.Dialer{Timeout: dialTimeout},
+		DialCtxFn:         redisurl.Dial(driver.DialerOf(ctx), dialTimeout, nil),
 		RingScaleEachConn: 8, ReadBufferEachConn: 64 << 10, WriteBufferEachConn: 32 << 10,
 	})
 	if err != nil {
@@ -82,7 +85,7 @@ func (t *store) at(scheme, hosts, parameter, value string) string {
 
 // examineServer examines the one server of a URL.
 func examineServer(ctx context.Context, u *url.URL) ([]doctor.Finding, error) {
-	t, err := parse(u)
+	t, err := parse(ctx, u)
 	if err != nil {
 		return nil, err
 	}

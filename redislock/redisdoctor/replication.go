@@ -39,21 +39,23 @@ func (s *server) online() (n int) {
 	return n
 }
 
-// minReplicas says whether a master that lost its replicas goes on.
+// minReplicas says whether a master that lost its replicas goes on. The server counts
+// replicas only if both settings are above 0.
 func minReplicas(_ context.Context, s *server) doctor.Finding {
-	const check = "min-replicas-to-write"
-	least, all := number(s.config[check]), s.number("connected_slaves")
+	const check, maxLag = "min-replicas-to-write", "min-replicas-max-lag"
+	const goesOn = "A master that is cut off from its replicas goes on granting locks that the next master grants too."
+	least, off, all := number(s.config[check]), number(s.config[maxLag]) == 0, s.number("connected_slaves")
 	good := s.number("min_slaves_good_slaves")
 	switch {
-	case least > 0 && good < least:
+	case least > 0 && !off && good < least:
 		return doctor.Break(check, fmt.Sprintf("%s is %d, and %d replicas are there", check, least, good),
 			"The server refuses all writes (NOREPLICAS): no lock can be taken or renewed.", fmt.Sprintf("CONFIG SET %s %d", check, good))
-	case least == 0 && all > 0:
-		return doctor.Warn(check, fmt.Sprintf("%s is 0, with %d replicas", check, all),
-			"A master that is cut off from its replicas goes on granting locks that the next master grants too.",
-			s.configSet(check+" 1", "min-replicas-max-lag 10"))
 	case all == 0:
 		return doctor.Good(check, "no replicas")
+	case least == 0:
+		return doctor.Warn(check, fmt.Sprintf("%s is 0, with %d replicas", check, all), goesOn, s.configSet(check+" 1", maxLag+" 10"))
+	case off:
+		return doctor.Warn(check, fmt.Sprintf("%s is %d, without effect: %s is 0", check, least, maxLag), goesOn, "CONFIG SET "+maxLag+" 10")
 	}
 	return doctor.Good(check, fmt.Sprintf("%d, and %d replicas are there", least, good))
 }

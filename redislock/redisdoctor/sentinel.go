@@ -1,7 +1,9 @@
 package redisdoctor
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -31,16 +33,18 @@ const (
 // A watcher is a sentinel and its view of the master.
 type watcher struct {
 	addr     string
+	user     string
 	err      error
 	master   map[string]string // SENTINEL MASTER
 	quorum   error             // of SENTINEL CKQUORUM
-	replicas []map[string]string
+	replicas []string          // addresses
+	unlisted error             // why there are no replicas
 }
 
 // examineSentinels examines the sentinels of a URL, the master that they name, and the
 // replicas, one of which is the next master.
 func examineSentinels(ctx context.Context, u *url.URL) ([]doctor.Finding, error) {
-	t, err := parse(u)
+	t, err := parse(ctx, u)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +58,7 @@ func examineSentinels(ctx context.Context, u *url.URL) ([]doctor.Finding, error)
 			first = &watchers[i]
 		case w.err != nil:
 			errs = append(errs, w.err)
-			found = append(found, t.sentinelError(w).At(w.addr))
+			found = append(found, sentinelError(&watchers[i]).At(w.addr))
 		}
 	}
 	if first == nil {
@@ -99,7 +103,7 @@ func (t *store) examineAt(ctx context.Context, addr string, as place) (found []d
 
 // askSentinel reads what one sentinel knows.
 func (t *store) askSentinel(ctx context.Context, addr string) (w watcher) {
-	w.addr = addr
+	w.addr, w.user = addr, cmp.Or(t.Client.Sentinel.Username, "default")
 	o := t.Client
 	o.InitAddress, o.ForceSingleClient, o.SelectDB = []string{addr}, true, 0
 	o.Username, o.Password, o.Sentinel = t.Client.Sentinel.Username, t.Client.Sentinel.Password, redis.SentinelOption{}
@@ -121,25 +125,55 @@ func (t *store) askSentinel(ctx context.Context, addr string) (w watcher) {
 		return w
 	}
 	_, w.quorum = s.do(ctx, "SENTINEL", "CKQUORUM", name)
-	if m, err = s.do(ctx, "SENTINEL", "SLAVES", name); err == nil { // as servers before Redis 5 call it too
-		all, _ := m.ToArray()
-		for i := range all {
-			if one, err := all[i].AsStrMap(); err == nil {
-				w.replicas = append(w.replicas, one)
-			}
-		}
-	}
+	w.replicas, w.unlisted = s.replicasOf(ctx, name)
 	return w
 }
 
-// sentinelError is the finding of a sentinel that is of no use.
-func (t *store) sentinelError(w watcher) doctor.Finding {
-	const check = "sentinel"
-	if redisclient.Code(w.err) == "ERR" {
-		return doctor.Break(check, w.err.Error(), "It is no sentinel, or does not know this master: clients cannot find the locks.",
-			"redis-cli -h "+host(w.addr)+" -p "+port(w.addr)+" SENTINEL MASTERS")
+// replicasOf asks a sentinel for the addresses of a master's replicas.
+func (s *server) replicasOf(ctx context.Context, name string) (addrs []string, err error) {
+	m, err := s.do(ctx, "SENTINEL", "SLAVES", name) // as servers before Redis 5 call it too
+	if err != nil {
+		return nil, err
 	}
-	return doctor.Warn(check, w.err.Error(), "With one more sentinel away there may be no failover.", "redis-cli -h "+host(w.addr)+" -p "+port(w.addr)+" PING")
+	all, err := m.ToArray()
+	for i := range all {
+		one, err := all[i].AsStrMap()
+		if err != nil {
+			return nil, err
+		}
+		addrs = append(addrs, net.JoinHostPort(one["ip"], one["port"]))
+	}
+	return addrs, err
+}
+
+// sentinelError is the finding of a sentinel that is of no use.
+func sentinelError(w *watcher) doctor.Finding {
+	const check = "sentinel"
+	switch {
+	case redisclient.Code(w.err) == "ERR":
+		return doctor.Break(check, w.err.Error(), "It is no sentinel, or does not know this master: clients cannot find the locks.", w.cli("SENTINEL MASTERS"))
+	case redisclient.Code(w.err) == "NOPERM":
+		return doctor.Warn(check, w.err.Error(), "What it knows of the master was not checked.", w.allow("sentinel|master"))
+	case errors.Is(w.err, driver.ErrDenied):
+		return doctor.Warn(check, w.err.Error(), "Clients with this login do not find the master there.", w.cli("ACL LIST"))
+	}
+	return doctor.Warn(check, w.err.Error(), "With one more sentinel away there may be no failover.", w.cli("PING"))
+}
+
+// cli is the line that sends a command to a sentinel.
+func (w *watcher) cli(command string) string {
+	return "redis-cli -h " + host(w.addr) + " -p " + port(w.addr) + " " + command
+}
+
+// allow is the line that gives our user a right at a sentinel.
+func (w *watcher) allow(right string) string { return w.cli("ACL SETUSER " + w.user + " +" + right) }
+
+// unasked is the line after a question failed: it gives the right, if that was missing.
+func (w *watcher) unasked(err error, right, command string) string {
+	if redisclient.Code(err) == "NOPERM" {
+		return w.allow(right)
+	}
+	return w.cli(command)
 }
 
 // sentinelFindings judges what the sentinels say.
@@ -201,15 +235,23 @@ func sentinelQuorum(w *watcher, name string) doctor.Finding {
 	return doctor.Good("quorum", found)
 }
 
-// failover says whether enough sentinels are usable now.
+// failover says whether enough sentinels are usable now: one that knows of too few is
+// enough to say no.
 func failover(all []watcher, name string) doctor.Finding {
+	const check = "failover"
+	found := doctor.Good(check, "possible")
 	for _, w := range all {
-		if w.err == nil && redisclient.Code(w.quorum) != "" {
-			return doctor.Break("failover", driver.OneLine(w.quorum.Error()), "The master would not be replaced now: its failure ends all locks.",
-				"redis-cli -h "+host(w.addr)+" -p "+port(w.addr)+" SENTINEL SENTINELS "+name).At(w.addr)
+		switch {
+		case w.err != nil || w.quorum == nil:
+		case redisclient.Code(w.quorum) == "NOQUORUM":
+			return doctor.Break(check, driver.OneLine(w.quorum.Error()), "The master would not be replaced now: its failure ends all locks.",
+				w.cli("SENTINEL SENTINELS "+name)).At(w.addr)
+		default:
+			found = doctor.Warn(check, "cannot ask: "+driver.OneLine(wrap(w.addr, w.quorum).Error()), "Whether the master would be replaced now is not known.",
+				w.unasked(w.quorum, "sentinel|ckquorum", "SENTINEL CKQUORUM "+name)).At(w.addr)
 		}
 	}
-	return doctor.Good("failover", "possible")
+	return found
 }
 
 // downAfter says whether a failover begins too early or too late.
@@ -229,11 +271,12 @@ func downAfter(w *watcher, name string) doctor.Finding {
 
 // examineReplicas examines the settings that count once a replica is the master.
 func (t *store) examineReplicas(ctx context.Context, w *watcher) (found []doctor.Finding) {
-	var addrs []string
-	for _, r := range w.replicas {
-		addrs = append(addrs, net.JoinHostPort(r["ip"], r["port"]))
+	if w.unlisted != nil {
+		name := t.Client.Sentinel.MasterSet
+		return []doctor.Finding{doctor.Warn("replica list", "cannot read it: "+driver.OneLine(wrap(w.addr, w.unlisted).Error()), "The settings of the servers that may become the master were not checked.",
+			w.unasked(w.unlisted, "sentinel|slaves", "SENTINEL SLAVES "+name)).At(w.addr)}
 	}
-	for _, f := range each(addrs, func(addr string) []doctor.Finding { return t.examineAt(ctx, addr, replica) }) {
+	for _, f := range each(w.replicas, func(addr string) []doctor.Finding { return t.examineAt(ctx, addr, replica) }) {
 		found = append(found, f...)
 	}
 	return found

@@ -124,6 +124,9 @@ func (s *server) read(ctx context.Context) error {
 			return wrap(s.addr, err)
 		}
 		s.info = fields(text)
+		if mode, told := s.info["server_mode"]; told { // as Valkey calls it
+			s.info["redis_mode"] = mode
+		}
 	default:
 		s.refused("INFO", "info", err)
 	}

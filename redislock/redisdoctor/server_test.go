@@ -34,6 +34,8 @@ func TestAValkeyWithGoodSettingsIsClean(t *testing.T) {
 	if !strings.HasPrefix(f.Found, "Valkey ") {
 		t.Errorf("%+v", f)
 	}
+	sentinel := testserver.ValkeySentinel(t, s)
+	see(t, doctortest.Examine(t, "redis://"+sentinel.Addr()), want{"server", "", doctor.Broken, "is a sentinel", "keeps no keys", "-s 'redis-sentinel://" + sentinel.Addr()})
 }
 
 // Each case is a server that is set up wrong. What the finding says to do is done, and
@@ -164,6 +166,20 @@ func TestReplicasThatGrantsDoNotWaitForAreFound(t *testing.T) {
 	}
 	at.mend(least, store)
 	clean(t, at.mend(waits, store))
+}
+
+// The server counts replicas only with a maximal lag.
+func TestAMinimumOfReplicasWithoutAMaximalLagIsNone(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, append(slices.Clone(durable), "--min-replicas-to-write", "1", "--min-replicas-max-lag", "0")...)
+	at, store := newConsole(t, s.Addr()), "redis://"+s.Addr()
+	at.do("SET", "other", "value") // it is not refused
+	clean(t, store)
+	testserver.RedisReplica(t, s.Addr(), durable...)
+	doctortest.Eventually(t, "online", func() bool { return strings.Contains(at.do("INFO", "replication"), "state=online") })
+	f := see(t, doctortest.Examine(t, store), want{"min-replicas-to-write", "", doctor.Warning, "is 1, without effect: min-replicas-max-lag is 0", "next master grants too", "CONFIG SET min-replicas-max-lag 10"})
+	at.mend(f, store)
+	clean(t, store+"?wait=1")
 }
 
 func TestANodeOfAClusterAskedAsASingleServerIsFound(t *testing.T) {

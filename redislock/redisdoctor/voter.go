@@ -31,7 +31,7 @@ type Voter struct {
 func ExamineVoter(ctx context.Context, u *url.URL) (*Voter, error) {
 	plain := *u
 	plain.Scheme = "redis"
-	t, err := parse(&plain)
+	t, err := parse(ctx, &plain)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package rueidis
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"net/url"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 	"github.com/pawl-go/pawl/redislock/internal/redisengine"
+	"github.com/pawl-go/pawl/redislock/internal/redisurl"
 )
 
 func init() {
@@ -83,39 +83,10 @@ func clientOption(own driver.Dialer) redis.ClientOption {
 		DisableCache:     true,
 		ConnWriteTimeout: silence,
 		Dialer:           net.Dialer{Timeout: dialTimeout, KeepAlive: time.Second},
-		DialCtxFn: func(ctx context.Context, addr string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) {
-			if own == nil {
-				return dial(ctx, addr, dialer.DialContext, secure)
-			}
-			return dial(ctx, addr, own, secure)
-		},
+		DialCtxFn:        redisurl.Dial(own, dialTimeout, newSpinConn),
 		// By default a connection takes 1.4 MB, and the time to allocate that.
 		RingScaleEachConn:   8, // 256 calls under way
 		ReadBufferEachConn:  32 << 10,
 		WriteBufferEachConn: 32 << 10,
 	}
-}
-
-// dial makes one of the client's connections.
-func dial(ctx context.Context, addr string, connect driver.Dialer, secure *tls.Config) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout) // the dialer of a sentinel has none
-	defer cancel()
-	c, err := connect(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	c = newSpinConn(c)
-	if secure == nil {
-		return c, nil
-	}
-	if secure.ServerName == "" {
-		secure = secure.Clone()
-		secure.ServerName, _, _ = net.SplitHostPort(addr)
-	}
-	t := tls.Client(c, secure)
-	if err := t.HandshakeContext(ctx); err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return t, nil
 }

@@ -147,13 +147,24 @@ func (s *set) sameServer() doctor.Finding {
 		return doctor.Break(check, fmt.Sprintf("%s and %s are one server", s.nodes[a].name, s.nodes[b].name),
 			"It would have two votes, so pawl refuses to take any lock.", "-s 'redlock://"+s.without(b)+",ANOTHER'")
 	}
+	if name := s.withoutKey(func(n node) string { return n.RunID }); name != "" {
+		return doctor.Warn(check, name+" does not tell its run ID", "If it is one of the others by another name, pawl refuses to take any lock.", infoOf(name))
+	}
 	return doctor.Good(check, "each name is a server of its own")
+}
+
+// infoOf is the line that shows whether a server tells what was missing.
+func infoOf(name string) string {
+	return fmt.Sprintf("redis-cli -h %s INFO # as the user of the URL, who needs +info", strings.Replace(name, ":", " -p ", 1))
 }
 
 // replication finds servers that replicate from each other: they share a history.
 func (s *set) replication() doctor.Finding {
 	const check = "independence"
 	a, b, ok := s.alike(func(n node) string { return n.History })
+	if name := s.withoutKey(func(n node) string { return n.History }); name != "" && !ok {
+		return doctor.Warn(check, name+" does not tell from where it replicates", "If it is a replica of another one, it has no vote of its own.", infoOf(name))
+	}
 	if !ok || s.nodes[a].RunID == s.nodes[b].RunID {
 		return doctor.Good(check, "no server replicates from another")
 	}
@@ -196,6 +207,17 @@ func (s *set) alike(key func(node) string) (a, b int, ok bool) {
 		first[key(n)] = i
 	}
 	return 0, 0, false
+}
+
+// withoutKey returns the name of the first server that answers and has no key; "" if all
+// have one.
+func (s *set) withoutKey(key func(node) string) string {
+	for _, n := range s.nodes {
+		if n.err == nil && key(n) == "" {
+			return n.name
+		}
+	}
+	return ""
 }
 
 // away is the finding of a server that does not answer.

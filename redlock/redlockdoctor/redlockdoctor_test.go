@@ -285,7 +285,10 @@ func TestAServerThatIsSetUpWrongIsFound(t *testing.T) {
 	}
 	clean(t, f.url())
 	f.do(2, "ACL", "SETUSER", "default", "-info")
-	see(t, doctortest.Examine(t, f.url()), "rights", f.hosts[2], doctor.Broken, "lacks +info")
+	found = doctortest.Examine(t, f.url())
+	see(t, found, "rights", f.hosts[2], doctor.Broken, "lacks +info")
+	see(t, found, "same server", "", doctor.Warning, f.hosts[2]+" does not tell", "by another name", "INFO")
+	see(t, found, "independence", "", doctor.Warning, f.hosts[2]+" does not tell", "no vote of its own", "INFO")
 }
 
 func TestAStoreThatCannotBeReachedIsAnError(t *testing.T) {
