@@ -21,13 +21,20 @@ type NATSCluster struct {
 // are added to the block jetstream of their configuration.
 func NATSServers(t testing.TB, n int, reach Reach, settings ...string) *NATSCluster {
 	t.Helper()
+	return NATSNamed(t, "c", n, reach, settings...)
+}
+
+// NATSNamed is NATSServers for a cluster with a name, which is "c" there. A cluster has at
+// least two members.
+func NATSNamed(t testing.TB, name string, n int, reach Reach, settings ...string) *NATSCluster {
+	t.Helper()
 	c := &NATSCluster{t: t}
 	ports := make([]int, n)
 	for i := range n {
 		ports[i] = FreePort(t)
 	}
 	for i := range n {
-		spec := nats(t, memberName(i), []string{"jetstream { store_dir: data, " + strings.Join(settings, ", ") + " }", clusterConfig(i, ports, reach)})
+		spec := nats(t, memberName(i), []string{"jetstream { store_dir: data, " + strings.Join(settings, ", ") + " }", clusterConfig(name, i, ports, reach)})
 		spec.Ready = nil // it only serves with a majority of the others
 		c.Members = append(c.Members, Start(t, spec))
 	}
@@ -42,7 +49,7 @@ func NATSServers(t testing.TB, n int, reach Reach, settings ...string) *NATSClus
 
 func memberName(i int) string { return fmt.Sprintf("member%d", i) }
 
-func clusterConfig(i int, ports []int, reach Reach) string {
+func clusterConfig(name string, i int, ports []int, reach Reach) string {
 	// Members tell each other the addresses that they advertise and connect there too,
 	// past the network of the test; on this one nobody listens.
 	advertise := ""
@@ -60,7 +67,7 @@ func clusterConfig(i int, ports []int, reach Reach) string {
 		}
 		routes = append(routes, "nats-route://"+address)
 	}
-	return fmt.Sprintf("cluster { name: c, listen: \"127.0.0.1:%d\", %sno_advertise: true, routes: [%s] }", ports[i], advertise, strings.Join(routes, ", "))
+	return fmt.Sprintf("cluster { name: %s, listen: \"127.0.0.1:%d\", %sno_advertise: true, routes: [%s] }", name, ports[i], advertise, strings.Join(routes, ", "))
 }
 
 // Addrs returns the addresses for clients of these members; by default of all.

@@ -1,6 +1,7 @@
 package natsdoctor
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/doctor"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/doctortest"
+	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
 	_ "github.com/pawl-go/pawl/natslock"
 )
@@ -237,6 +239,34 @@ func TestTwoServersWithoutAClusterInOneURLAreFound(t *testing.T) {
 	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "different buckets team")
 }
 
+// Their names may be those of one store, which gateways connect; without a bucket nobody
+// can tell.
+func TestServersOfTwoClustersInOneURLAreFound(t *testing.T) {
+	t.Parallel()
+	left, right := testserver.NATSNamed(t, "left", 2, nil), testserver.NATSNamed(t, "right", 2, nil)
+	one, two := left.Members[0], right.Members[0]
+	x, store := monitored(one, two), storeOf(one.Addr(), two.Addr())
+	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Warning, "is in cluster left and", "in cluster right", "Unless they share one JetStream", "PAWL_STORE=nats://"+one.Addr()+"/team")
+	held(t, storeOf(two.Addr())+"?replicas=1")
+	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "only one of", "Two clients can hold")
+}
+
+func TestAServerThatDoesNotTellItsBucketIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	c := testserver.NATSServers(t, 3, nil)
+	proxy := faultproxy.New(t, c.Addrs()[1])
+	x, store := monitored(c.Members...), storeOf(c.Addrs()[0], proxy.Addr())
+	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.OK)
+	proxy.SwallowReplies(1000, faultproxy.Matching(func(request []byte) bool { return bytes.Contains(request, []byte("$JS.API.STREAM.INFO")) }))
+	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Warning, "cannot ask "+proxy.Addr()+" for its bucket", "two clients can hold", "PAWL_STORE=nats://"+c.Addrs()[0])
+	doctortest.Expect(t, examined(t, x, storeOf(proxy.Addr(), c.Addrs()[0])), "cluster", "", doctor.Warning, "cannot ask "+proxy.Addr()+" for its bucket")
+	held(t, storeOf(c.Addrs()[0]))
+	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Warning, "cannot ask "+proxy.Addr()+" for its bucket")
+	if proxy.Swallowed() == 0 {
+		t.Error("nothing was swallowed")
+	}
+}
+
 func TestServersThatAreAwayAreAnError(t *testing.T) {
 	t.Parallel()
 	_, err := doctor.Examine(t.Context(), fmt.Sprintf("nats://ana:hidden-word@127.0.0.1:%d", testserver.FreePort(t)))
@@ -248,7 +278,7 @@ func TestServersThatAreAwayAreAnError(t *testing.T) {
 // A server of such a version is not at hand.
 func TestOldVersionsAreJudged(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]doctor.Level{"2.10.29": doctor.Broken, "2.11.0": doctor.OK, "2.15.2": doctor.OK, "3.0.0": doctor.OK} {
+	for text, want := range map[string]doctor.Level{"2.10.29": doctor.Broken, "2.11.0": doctor.OK, "2.15.2": doctor.OK, "3.0.0": doctor.OK, "": doctor.Warning, "main": doctor.Warning} {
 		if f := judgeVersion(text); f.Level != want || (f.Mend == "") != (want == doctor.OK) {
 			t.Errorf("%q: %+v", text, f)
 		}

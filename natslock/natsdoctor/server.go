@@ -30,6 +30,10 @@ func judgeVersion(text string) doctor.Finding {
 	if err := natsstore.CheckVersion(text); errors.Is(err, driver.ErrUnsupported) {
 		return doctor.Break(check, text, "pawl refuses it: messages have no TTLs.", "install nats-server 2.11 or newer")
 	}
+	var major, minor int
+	if _, err := fmt.Sscanf(text, "%d.%d", &major, &minor); err != nil {
+		return doctor.Warn(check, fmt.Sprintf("cannot read the version %q", text), "Whether its messages have TTLs, which pawl needs, is not known.", "nats-server --version")
+	}
 	return doctor.Good(check, text)
 }
 

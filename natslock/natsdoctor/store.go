@@ -1,9 +1,12 @@
 package natsdoctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -12,36 +15,56 @@ import (
 )
 
 // oneStore checks that all servers of the URL have the same bucket, or if there is none
-// yet, that they are in a cluster.
+// yet, that they are in one cluster.
 func oneStore(ctx context.Context, s *store) doctor.Finding {
 	const check = "cluster"
 	first := s.first()
-	different := ""
+	mend, unsure, names := s.storeURL(s.settings.Bucket, first.address), "", []string{first.conn.ConnectedClusterName()}
 	for _, other := range s.servers {
-		if other.conn == nil || other == first || different != "" {
+		if other.conn == nil || other == first {
 			continue
 		}
-		theirs := other.askJetStream(ctx, s.settings.Bucket)
-		switch {
-		case s.js.info != nil && theirs.info != nil:
-			if !theirs.info.Created.Equal(s.js.info.Created) {
-				different = fmt.Sprintf("%s and %s have different buckets %s", first.address, other.address, s.settings.Bucket)
-			}
-		case s.js.info != nil && theirs.missing(), s.js.missing() && theirs.info != nil:
-			different = fmt.Sprintf("only one of %s and %s has a bucket %s", first.address, other.address, s.settings.Bucket)
-		case first.conn.ConnectedClusterName() == "" || other.conn.ConnectedClusterName() == "":
-			different = fmt.Sprintf("%s and %s are not in a cluster", first.address, other.address)
+		different, unknown := s.compare(other, other.askJetStream(ctx, s.settings.Bucket))
+		if different != "" {
+			return doctor.Break(check, different, "Two clients can hold the same lock, each at another server.", mend)
 		}
+		unsure, names = cmp.Or(unsure, unknown), append(names, other.conn.ConnectedClusterName())
 	}
-	if different != "" {
-		return doctor.Break(check, different, "Two clients can hold the same lock, each at another server.", s.storeURL(s.settings.Bucket, first.address))
+	if unsure != "" {
+		return doctor.Warn(check, unsure, "Unless they share one JetStream, two clients can hold the same lock, each at another server.", mend)
 	}
-	name := first.conn.ConnectedClusterName()
+	slices.Sort(names)
+	name := strings.Join(slices.Compact(names), " and ")
 	if name == "" {
 		return doctor.Warn(check, "a single server", "While it is down no lock can be taken, renewed or released, and with its disk all locks are lost.",
 			`cluster { name: NAME, listen: "0.0.0.0:6222", routes: ["nats://HOST2:6222", "nats://HOST3:6222"] }`)
 	}
 	return doctor.Good(check, "the servers of the URL are in cluster "+name)
+}
+
+// compare says how a server's JetStream differs from that of the first one, or why that is
+// not known. Clusters of two names may be one store, which gateways connect: its bucket is
+// seen everywhere then.
+func (s *store) compare(other *server, theirs jetStream) (different, unknown string) {
+	first := s.first()
+	ours, name := first.conn.ConnectedClusterName(), other.conn.ConnectedClusterName()
+	switch {
+	case s.js.info != nil && theirs.info != nil:
+		if !theirs.info.Created.Equal(s.js.info.Created) {
+			different = fmt.Sprintf("%s and %s have different buckets %s", first.address, other.address, s.settings.Bucket)
+		}
+	case s.js.info != nil && theirs.missing(), s.js.missing() && theirs.info != nil:
+		different = fmt.Sprintf("only one of %s and %s has a bucket %s", first.address, other.address, s.settings.Bucket)
+	case ours == "" || name == "":
+		different = fmt.Sprintf("%s and %s are not in a cluster", first.address, other.address)
+	case s.js.info == nil && !s.js.missing():
+		unknown = fmt.Sprintf("cannot ask %s for its bucket: %v", first.address, s.js.err)
+	case !theirs.missing():
+		unknown = fmt.Sprintf("cannot ask %s for its bucket: %v", other.address, theirs.err)
+	case ours != name:
+		unknown = fmt.Sprintf("%s is in cluster %s and %s in cluster %s, and neither has a bucket %s yet", first.address, ours, other.address, name, s.settings.Bucket)
+	}
+	return different, unknown
 }
 
 // endpoints checks that the URL names more than one server of a cluster.
