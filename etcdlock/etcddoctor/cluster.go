@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/pawl-go/pawl/doctor"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // oneCluster checks that all servers of the URL belong to one cluster.
@@ -119,13 +121,16 @@ var alarmText = regexp.MustCompile(`memberID:(\d+)\s+alarm:(\w+)`)
 // alarms checks what the members refuse to do.
 func alarms(_ context.Context, c *cluster) doctor.Finding {
 	const check = "alarms"
-	var raised []string
+	var raised, other []string
 	var corrupt uint64
 	space := false
 	for _, m := range c.answering() {
 		for _, text := range m.status.Errors {
 			a := alarmText.FindStringSubmatch(text)
 			if a == nil {
+				if text != rpctypes.ErrorDesc(rpctypes.ErrNoLeader) { // of which another check tells
+					other = append(other, text)
+				}
 				continue
 			}
 			id, _ := strconv.ParseUint(a[1], 10, 64) // digits only
@@ -140,6 +145,8 @@ func alarms(_ context.Context, c *cluster) doctor.Finding {
 	}
 	found := strings.Join(raised, ", ")
 	switch {
+	case len(raised) == 0 && len(other) > 0:
+		return doctor.Warn(check, "a member reports: "+driver.OneLine(other[0]), "It may refuse locks; pawl does not know this report.", "etcdctl alarm list")
 	case len(raised) == 0:
 		return doctor.Good(check, "none")
 	case corrupt != 0:

@@ -2,11 +2,14 @@ package etcddoctor
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +41,16 @@ func TestACorruptMemberIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	doctortest.Expect(t, doctortest.Examine(t, store), "alarms", "", doctor.OK)
+}
+
+// No etcd of a known version reports anything else.
+func TestAReportThatIsNoKnownAlarmIsAWarning(t *testing.T) {
+	for text, want := range map[string]doctor.Level{"etcdserver: no leader": doctor.OK, "etcdserver: on fire": doctor.Warning} {
+		c := &cluster{named: []*member{{status: &clientv3.StatusResponse{Errors: []string{text}}}}}
+		if f := alarms(t.Context(), c); f.Level != want {
+			t.Errorf("%s: %+v", text, f)
+		}
+	}
 }
 
 // withoutHTTP starts a listener in front of a server that passes on only what is not an
@@ -93,6 +106,43 @@ func TestAMemberWithoutMetricsIsWarnedOf(t *testing.T) {
 			}
 			doctortest.CleanButTimes(t, found, "metrics", "quota", "members", "version")
 		})
+	}
+}
+
+// The metrics are read twice: before and after the member has written.
+func TestAMemberWhoseMetricsAreReadOnceIsNotCalledGood(t *testing.T) {
+	t.Parallel()
+	proxy := faultproxy.New(t, testserver.NewEtcd(t, "--unsafe-no-fsync=false").Addr())
+	var asked atomic.Int32
+	proxy.OnChunk(func(c faultproxy.Chunk) {
+		page := []byte("GET /metrics")
+		if c.Dir == faultproxy.ToServer && c.Stage == faultproxy.Arrived && bytes.Contains(c.Data, page) && asked.Add(1) == 2 {
+			proxy.SwallowReplies(1000, faultproxy.ThenCut(), faultproxy.Matching(func(request []byte) bool { return bytes.Contains(request, page) }))
+		}
+	})
+	doctortest.Expect(t, doctortest.Examine(t, "etcd://"+proxy.Addr()), "fsync", proxy.Addr(), doctor.Warning, "not measured", "is not known", "pawl doctor")
+	if proxy.Swallowed() == 0 {
+		t.Error("the second page arrived")
+	}
+}
+
+// No etcd of a known version has such a page.
+func TestAMetricThatIsMissingIsAWarning(t *testing.T) {
+	m := &member{endpoint: "http://127.0.0.1:2379", metrics: metrics{}, status: &clientv3.StatusResponse{}}
+	for _, check := range []func(context.Context, *member) doctor.Finding{leaderChanges, fsync, disk, quota} {
+		f := check(t.Context(), m)
+		doctortest.WellFormed(t, []doctor.Finding{f})
+		if f.Level != doctor.Warning || !strings.Contains(f.Meaning, "not known") {
+			t.Errorf("%+v", f)
+		}
+	}
+	m.metrics["etcd_server_leader_changes_seen_total"] = 3 // without the time of its start, as on some systems
+	if f := leaderChanges(t.Context(), m); f.Level != doctor.OK || f.Found != "2 since the member started" {
+		t.Errorf("%+v", f)
+	}
+	m.metrics["etcd_server_leader_changes_seen_total"] = 9
+	if f := leaderChanges(t.Context(), m); f.Level != doctor.Warning {
+		t.Errorf("%+v", f)
 	}
 }
 

@@ -65,7 +65,10 @@ func quota(_ context.Context, m *member) doctor.Finding {
 			return doctor.Warn(check, fmt.Sprintf("cannot read the quota: %v", m.metricsErr), "How much space is left is not known.",
 				"remove --listen-client-http-urls from the member's command line")
 		}
-		limit = m.metrics["etcd_server_quota_backend_bytes"]
+		var told bool
+		if limit, told = m.metrics["etcd_server_quota_backend_bytes"]; !told {
+			return m.untold(check, "etcd_server_quota_backend_bytes", "How much space is left is not known.")
+		}
 	}
 	size := float64(m.status.DbSize)
 	if limit <= 0 {

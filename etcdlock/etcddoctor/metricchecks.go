@@ -24,9 +24,17 @@ const (
 // leaderChanges checks how often there was another leader since the member started.
 func leaderChanges(_ context.Context, m *member) doctor.Finding {
 	const check = "leader changes"
-	changes := max(m.metrics["etcd_server_leader_changes_seen_total"]-1, 0) // the first one is no change
-	since := time.Since(time.Unix(int64(m.metrics["process_start_time_seconds"]), 0))
-	found := fmt.Sprintf("%.0f in %v", changes, doctor.Short(since))
+	const seen = "etcd_server_leader_changes_seen_total"
+	total, told := m.metrics[seen]
+	if !told {
+		return m.untold(check, seen, "Whether locks are often in doubt is not known.")
+	}
+	changes := max(total-1, 0) // the first one is no change
+	found, since := fmt.Sprintf("%.0f since the member started", changes), time.Duration(0)
+	if start, told := m.metrics["process_start_time_seconds"]; told { // not on every system
+		since = time.Since(time.Unix(int64(start), 0))
+		found = fmt.Sprintf("%.0f in %v", changes, doctor.Short(since))
+	}
 	if changes <= changesPerHour*max(since.Hours(), 1) {
 		return doctor.Good(check, found)
 	}
@@ -41,13 +49,17 @@ const walSyncs = "etcd_disk_wal_fsync_duration_seconds"
 // as before them.
 func fsync(ctx context.Context, m *member) doctor.Finding {
 	const check = "fsync"
-	before := m.metrics[walSyncs+"_count"]
+	const unknown, again = "Whether the member waits for its disk is not known.", "pawl doctor -s URL # again, when the other findings are mended"
+	before, told := m.metrics[walSyncs+"_count"]
+	if !told {
+		return m.untold(check, walSyncs+"_count", unknown)
+	}
 	if !m.awaitWritten(ctx) {
-		return doctor.Good(check, "not measured: nothing was written")
+		return doctor.Warn(check, "not measured: the member wrote nothing meanwhile", unknown, again)
 	}
 	now, err := m.readMetrics(ctx)
 	if err != nil {
-		return doctor.Good(check, fmt.Sprintf("not measured: %v", err))
+		return doctor.Warn(check, fmt.Sprintf("not measured: %v", err), unknown, again)
 	}
 	if after := now[walSyncs+"_count"]; after > before {
 		return doctor.Good(check, fmt.Sprintf("%.0f since it started", after))
@@ -79,10 +91,15 @@ func (m *member) awaitWritten(ctx context.Context) bool {
 // disk checks how long writes to the disk take.
 func disk(_ context.Context, m *member) doctor.Finding {
 	const check = "disk"
+	const bucket = walSyncs + `_bucket{le="` + slowWrite + `"}`
+	fast, told := m.metrics[bucket]
+	if !told {
+		return m.untold(check, bucket, "Whether its disk is fast enough is not known.")
+	}
 	all := m.metrics[walSyncs+"_count"]
-	slow := all - m.metrics[walSyncs+`_bucket{le="`+slowWrite+`"}`]
-	if all == 0 {
-		return doctor.Good(check, "no writes were measured")
+	slow := all - fast
+	if all == 0 { // the check of fsync says why
+		return doctor.Good(check, "no write waits for it")
 	}
 	found := fmt.Sprintf("%.0f of %.0f writes took longer than %s s", slow, all, slowWrite)
 	if slow <= slowWriteFew || slow <= slowWriteShare*all {

@@ -34,6 +34,11 @@ func (m *member) noMetrics() doctor.Finding {
 		"remove --listen-client-http-urls from the member's command line")
 }
 
+// untold is the finding of a check whose metric the page does not have.
+func (m *member) untold(check, metric, meaning string) doctor.Finding {
+	return doctor.Warn(check, "not measured: /metrics has no "+metric, meaning, "curl "+m.endpoint+"/metrics")
+}
+
 // parseMetrics reads lines of "name{labels} value". It is an error if there are none of etcd's.
 func parseMetrics(r io.Reader) (metrics, error) {
 	all := metrics{}
