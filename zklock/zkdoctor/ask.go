@@ -25,6 +25,7 @@ type server struct {
 	srvr    map[string]string // its state; nil: it does not serve, or does not tell
 	conf    map[string]string // its settings; nil: it does not tell
 	conn    *zkstore.Conn     // a session at this server alone; nil: it does not serve
+	refusal error             // why there is no session
 }
 
 // ask asks all servers, side by side.
@@ -53,7 +54,7 @@ func (s *server) ask(ctx context.Context, settings zkpath.Settings) {
 	if s.mode() == readOnly { // it would refuse the session again and again
 		return
 	}
-	s.conn, _ = connect(ctx, []string{s.address}, sessionTimeout, settings) // nil: the state says why
+	s.conn, s.refusal = connect(ctx, []string{s.address}, sessionTimeout, settings)
 }
 
 // What a server says of itself that pawl acts on.

@@ -38,38 +38,60 @@ func oneEnsemble(ctx context.Context, e *ensemble) doctor.Finding {
 			leaders++
 		}
 	}
-	different := ""
+	var different, unknown string
 	switch {
 	case alone > 0 && len(servers) > 1:
 		different = fmt.Sprintf("%d of %d servers are standalone", alone, len(servers))
 	case leaders > 1:
 		different = fmt.Sprintf("%d servers lead", leaders)
 	default:
-		different = e.differ(ctx, servers)
+		different, unknown = e.differ(ctx, servers)
 	}
-	if different == "" {
+	switch {
+	case different == "" && unknown == "":
 		return doctor.Good(check, "the servers of the URL have the same nodes")
+	case different == "":
+		return doctor.Warn(check, unknown, "Whether the URL names one ensemble is not known: in two, two clients can hold the same lock.",
+			"PAWL_STORE="+e.storeURL(e.servers[:1]))
 	}
 	return doctor.Break(check, different, "The URL names different ensembles: two clients can hold the same lock, each in another one.",
 		"PAWL_STORE="+e.storeURL(e.servers[:1]))
 }
 
 // differ compares the servers by when their nodes were created: nodes of one ensemble have
-// the same transaction numbers everywhere. The first server is asked again after each
-// other one, so that a change meanwhile is not taken for a difference.
-func (e *ensemble) differ(ctx context.Context, servers []*server) string {
+// the same transaction numbers everywhere. It also returns why servers could not be compared.
+func (e *ensemble) differ(ctx context.Context, servers []*server) (different, unknown string) {
 	if len(servers) < 2 {
-		return ""
+		return "", ""
 	}
 	for _, s := range servers[1:] {
-		before, err1 := servers[0].signature(ctx, e.root)
-		theirs, err2 := s.signature(ctx, e.root)
-		after, err3 := servers[0].signature(ctx, e.root)
-		if cmp.Or(err1, err2, err3) == nil && before == after && before != theirs {
-			return fmt.Sprintf("%s and %s have different nodes", servers[0].address, s.address)
+		same, err := e.sameNodes(ctx, servers[0], s)
+		switch {
+		case err != nil:
+			unknown = fmt.Sprintf("cannot compare %s and %s: %v", servers[0].address, s.address, err)
+		case !same:
+			return fmt.Sprintf("%s and %s have different nodes", servers[0].address, s.address), ""
 		}
 	}
-	return ""
+	return "", unknown
+}
+
+// sameNodes compares two servers. The first one is asked again after the other one, so
+// that a change meanwhile is not taken for a difference.
+func (e *ensemble) sameNodes(ctx context.Context, first, other *server) (same bool, err error) {
+	const tries = 5
+	for range tries {
+		var texts [3]string
+		for i, s := range []*server{first, other, first} {
+			if texts[i], err = s.signature(ctx, e.root); err != nil {
+				return false, err
+			}
+		}
+		if before, theirs, after := texts[0], texts[1], texts[2]; before == theirs || before == after {
+			return before == theirs, nil
+		}
+	}
+	return false, errors.New("their nodes change all the time")
 }
 
 // signature tells when the root's children were last changed, and when each node of the
@@ -165,6 +187,9 @@ func followers(ctx context.Context, e *ensemble) doctor.Finding {
 	if size == 0 { // before 3.6
 		size = float64(len(e.voters()))
 	}
+	if size == 0 {
+		return servers[i].denied(check, "conf", "Whether a server lags behind is not known.")
+	}
 	found := fmt.Sprintf("%.0f of %.0f are in step with the leader", synced, size-1)
 	if synced+1 < size {
 		return doctor.Warn(check, found, "If more servers fail, nothing can be locked, renewed or released.", "zkServer.sh restart # on the servers that do not follow")
@@ -198,7 +223,11 @@ func endpoints(_ context.Context, e *ensemble) doctor.Finding {
 	if n := len(e.servers); n > 1 || e.servers[0].mode() == standalone {
 		return doctor.Good(check, fmt.Sprintf("the URL names %d", n))
 	}
-	return doctor.Warn(check, fmt.Sprintf("the URL names 1 of %d servers", max(len(e.voters()), 2)),
+	found := fmt.Sprintf("the URL names 1 of %d servers", max(len(e.voters()), 2))
+	if e.servers[0].mode() == "" {
+		found = "the URL names 1 server, which does not tell whether there are others"
+	}
+	return doctor.Warn(check, found,
 		"If that server fails, clients lose their locks though the ensemble goes on.", "PAWL_STORE="+e.storeURL(nil))
 }
 

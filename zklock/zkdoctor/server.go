@@ -20,7 +20,7 @@ func state(s *server) doctor.Finding {
 	case s.mode() == readOnly:
 		return doctor.Warn(check, "read-only", "It is cut off from the majority and refuses locks.", "zkServer.sh start # on the servers that it cannot reach")
 	case s.conn == nil:
-		return doctor.Warn(check, "does not serve", "It is cut off from the majority, or there is none.", "zkServer.sh start # on the servers that it cannot reach")
+		return doctor.Warn(check, fmt.Sprintf("does not serve: %v", s.refusal), "It is cut off from the majority, or there is none.", "zkServer.sh start # on the servers that it cannot reach")
 	case s.mode() == "":
 		return doctor.Warn(check, "it serves, and does not answer srvr", "Its version and its role are not known.", "4lw.commands.whitelist=srvr,conf,mntr")
 	}
@@ -118,7 +118,7 @@ func forceSync(ctx context.Context, s *server) doctor.Finding {
 	defer cancel()
 	for s.counters(ctx)[flushes] <= before[flushes] {
 		if !driverkit.Pause(ctx, 20*time.Millisecond) { // poll: there is no notification
-			return doctor.Good(check, "not measured: the server wrote nothing")
+			return doctor.Warn(check, "not measured: the server wrote nothing meanwhile", "Whether it waits for its disk is not known.", "zkServer.sh status")
 		}
 	}
 	after := s.counters(ctx) // again: both numbers after the write
