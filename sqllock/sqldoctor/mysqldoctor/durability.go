@@ -13,6 +13,8 @@ import (
 func crashSafety(_ context.Context, s *server) (doctor.Finding, error) {
 	f := sqlexam.Faults{}
 	switch flush := s.global["innodb_flush_log_at_trx_commit"]; flush {
+	case "":
+		f.Add(doctor.Warning, "the server does not tell innodb_flush_log_at_trx_commit", "Whether a crash forgets grants is not known.", "SHOW ENGINES;")
 	case "0":
 		f.Add(doctor.Broken, "innodb_flush_log_at_trx_commit is 0", "A crash of the server forgets the grants of the last second: locks that are held are granted again.",
 			s.set("innodb_flush_log_at_trx_commit", "1"))
@@ -59,8 +61,14 @@ func replicas(ctx context.Context, s *server) (doctor.Finding, error) {
 			return doctor.Good("", fmt.Sprintf("%d, and commits wait for one (semi-synchronous)", n)), nil
 		}
 	}
-	mend := "On the replicas INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'; SET PERSIST rpl_semi_sync_replica_enabled = ON; STOP REPLICA; START REPLICA; " +
-		"and here INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'; SET PERSIST rpl_semi_sync_source_enabled = ON;"
+	// Replicas that connect to a server without the plugin stay asynchronous. Enabled
+	// before them it would make commits wait.
+	mend := "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'; " +
+		"On the replicas INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'; SET PERSIST rpl_semi_sync_replica_enabled = ON; STOP REPLICA; START REPLICA; " +
+		"and here SET PERSIST rpl_semi_sync_source_enabled = ON;"
+	if s.before([3]int{8, 0, 26}) { // where the plugins have their old names
+		mend = strings.NewReplacer("sync_replica", "sync_slave", "sync_source", "sync_master", "REPLICA", "SLAVE").Replace(mend)
+	}
 	if s.mariaDB {
 		mend = "On the replicas SET GLOBAL rpl_semi_sync_slave_enabled = ON; STOP SLAVE; START SLAVE; and here SET GLOBAL rpl_semi_sync_master_enabled = ON;"
 	}
@@ -68,11 +76,15 @@ func replicas(ctx context.Context, s *server) (doctor.Finding, error) {
 		"A failover loses the last grants: a new holder may hold while the old one does not know yet.", mend), nil
 }
 
-// replicas returns how many are connected.
+// replicas returns how many are connected. MySQL before 8.0.22 knows only the old name of
+// the statement, and 8.4 only the new one.
 func (s *server) replicas(ctx context.Context) (int, error) {
 	if s.mariaDB {
 		return strconv.Atoi(s.status["slaves_connected"])
 	}
 	rows, err := s.Query(ctx, "SHOW REPLICAS")
+	if isCode(err, syntaxError) {
+		rows, err = s.Query(ctx, "SHOW SLAVE HOSTS")
+	}
 	return len(rows), err
 }

@@ -1,15 +1,19 @@
 package mysqldoctor
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/doctor"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/doctortest"
 	"github.com/pawl-go/pawl/internal/testserver"
 	"github.com/pawl-go/pawl/sqllock/sqldoctor/internal/examtest"
+	"github.com/pawl-go/pawl/sqllock/sqldoctor/internal/sqlexam"
 )
 
 // wrongSettings sets up a server wrong by one statement, and mends it.
@@ -133,6 +137,7 @@ func TestTheBinaryLogAndItsReplicasAreJudged(t *testing.T) {
 	replica := testserver.MariaDBReplica(t, p.server.Addr(), good)
 	examtest.Until(t, p.store(), "replicas", doctor.Warning)
 	mend := examtest.Expect(t, p.store(), "replicas", doctor.Warning, "1 replicas, all asynchronous", "A failover loses the last grants")
+	asOldMySQL(t, p.url("root", ""))
 
 	at := &place{t: t, server: replica, db: openRoot(t, replica)}
 	root := at.url("root", "")
@@ -143,12 +148,75 @@ func TestTheBinaryLogAndItsReplicasAreJudged(t *testing.T) {
 	at.exec("SET GLOBAL read_only = OFF")
 	at.mended(root, "multi-primary", examtest.Expect(t, root, "multi-primary", doctor.Warning, "accepts writes and replicates from another", "two hold the same lock"))
 
-	there, here, _ := strings.Cut(mend, "and here ")
-	at.exec(examtest.Statements(strings.TrimPrefix(there, "On the replicas "))...)
-	p.exec(examtest.Statements(here)...)
+	carryOut(p, at, mend)
 	examtest.Until(t, p.store(), "replicas", doctor.OK)
 	if f := examtest.One(t, p.store(), "replicas"); !strings.Contains(f.Found, "semi-synchronous") {
 		t.Error(doctortest.Text(f))
+	}
+}
+
+// asOldMySQL examines the replicas of a MariaDB as those of a MySQL before 8.0.22, which is
+// not at hand: both answer SHOW REPLICAS with the same error.
+func asOldMySQL(t *testing.T, store string) {
+	t.Helper()
+	u, err := driver.ParseURL(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = sqlexam.Examine(t.Context(), u, func(ctx context.Context, on *sqlexam.Server) ([]doctor.Finding, error) {
+		if _, err := on.Query(ctx, "SHOW REPLICAS"); !isCode(err, syntaxError) {
+			t.Errorf("SHOW REPLICAS: %v", err)
+		}
+		s := &server{Server: on}
+		if err := s.read(ctx); err != nil {
+			return nil, err
+		}
+		s.mariaDB, s.global["version"] = false, "8.0.21"
+		f, err := replicas(ctx, s)
+		mend := examtest.Compare(t, f, doctor.Warning, "1 replicas, all asynchronous", "A failover loses")
+		if !strings.Contains(mend, "rpl_semi_sync_slave SONAME 'semisync_slave.so'") || !strings.Contains(mend, "START SLAVE") || !strings.Contains(mend, "rpl_semi_sync_master_enabled") {
+			t.Error(mend)
+		}
+		return nil, err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that speaks the protocol of MySQL may not know all that MySQL knows.
+func TestAQuestionThatTheServerRefusesIsAWarningUnlessLocksAskIt(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, testserver.MariaDB(t, good))
+	u, err := driver.ParseURL(p.store())
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd := func(ctx context.Context, s *server) (doctor.Finding, error) {
+		_, err := s.Query(ctx, "SHOW NOTHING")
+		return doctor.Finding{}, err
+	}
+	cut := func(ctx context.Context, s *server) (doctor.Finding, error) {
+		_, err := s.Query(ctx, "KILL CONNECTION_ID()")
+		return doctor.Finding{}, err
+	}
+	_, err = sqlexam.Examine(t.Context(), u, func(ctx context.Context, on *sqlexam.Server) ([]doctor.Finding, error) {
+		found := sqlexam.Run(ctx, &server{Server: on}, []check{{Name: "odd", Look: odd}, {Name: "needed", Look: odd, Shared: true}, {Name: "cut", Look: cut}})
+		doctortest.WellFormed(t, found)
+		doctortest.Expect(t, found, "odd", "", doctor.Warning, "cannot read it", "which locks do not ask")
+		doctortest.Expect(t, found, "needed", "", doctor.Broken, "not examined", "Locks may fail")
+		doctortest.Expect(t, found, "cut", "", doctor.Broken, "not examined", "Locks may fail")
+		return nil, nil
+	})
+	if err != nil && !errors.Is(err, driver.ErrUnreachable) { // its connection is cut
+		t.Error(err)
+	}
+}
+
+func TestAServerThatDoesNotTellWhenItFlushesIsWarnedOf(t *testing.T) {
+	f, err := crashSafety(t.Context(), &server{global: map[string]string{}})
+	if err != nil || f.Level != doctor.Warning {
+		t.Errorf("%+v, %v", f, err)
 	}
 }
 
@@ -160,6 +228,16 @@ func TestAFlushMethodThatDoesNotFlushIsBroken(t *testing.T) {
 	if got := fmt.Sprint(f.Level, " ", f.Found); got != want || !strings.Contains(f.Mend, "innodb_flush_method = fsync") {
 		t.Error(doctortest.Text(f))
 	}
+}
+
+// carryOut does what a mend says at a server and its replica.
+func carryOut(p, replica *place, mend string) {
+	p.t.Helper()
+	before, rest, _ := strings.Cut(mend, "On the replicas ")
+	there, here, _ := strings.Cut(rest, "and here ")
+	p.exec(examtest.Statements(before)...)
+	replica.exec(examtest.Statements(there)...)
+	p.exec(examtest.Statements(here)...)
 }
 
 // MySQL tells of replicas only to users with a right of its own.
@@ -180,9 +258,7 @@ func TestReplicasOfMySQLAreJudged(t *testing.T) {
 	if mend := examtest.Expect(t, root, "role", doctor.Broken, "read_only is ON", "No lock can be taken here"); mend != "-s 'mysql://PRIMARY/DATABASE'" {
 		t.Error(mend)
 	}
-	there, here, _ := strings.Cut(mend, "and here ")
-	at.exec(examtest.Statements(strings.TrimPrefix(there, "On the replicas "))...)
-	p.exec(examtest.Statements(here)...)
+	carryOut(p, at, mend)
 	examtest.Until(t, p.store(), "replicas", doctor.OK)
 }
 

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -29,7 +30,8 @@ type server struct {
 	status  map[string]string
 	user    string // quoted, as it stands in statements
 	mariaDB bool
-	replica bool // of another server; false where this user may not read it
+	replica bool // of another server
+	hidden  bool // this user may not read whether it is one
 	tables  []table
 }
 
@@ -37,9 +39,9 @@ type check = sqlexam.Check[*server]
 
 var checks = []check{
 	{Name: "version", Look: version},
-	{Name: "role", Look: role},
+	{Name: "role", Look: role, Shared: true},
 	{Name: "multi-primary", Look: multiPrimary},
-	{Name: "tables", Look: tablesThere},
+	{Name: "tables", Look: tablesThere, Shared: true},
 	{Name: "rights", Look: rights},
 	{Name: "crash safety", Look: crashSafety},
 	{Name: "binary log", Look: binaryLog},
@@ -94,6 +96,7 @@ func (s *server) isReplica(ctx context.Context) (bool, error) {
 	}
 	n, err := s.One(ctx, "SELECT COUNT(*) FROM performance_schema.replication_connection_status WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME NOT LIKE 'group\\_replication\\_%'")
 	if errors.Is(err, driver.ErrDenied) {
+		s.hidden = true
 		return false, nil
 	}
 	return isSet(n), err
@@ -112,25 +115,30 @@ func (s *server) set(name, value string) string {
 }
 
 func version(_ context.Context, s *server) (doctor.Finding, error) {
-	text, product, oldest := strings.TrimPrefix(s.global["version"], "5.5.5-"), "MySQL", [3]int{8, 0, 1}
+	product, oldest := "MySQL", [3]int{8, 0, 1}
 	if s.mariaDB {
 		product, oldest = "MariaDB", [3]int{10, 6, 0}
 	}
-	number, _, _ := strings.Cut(text, "-")
-	var have [3]int
-	for i, part := range strings.SplitN(number, ".", 3) {
-		have[i], _ = strconv.Atoi(part)
-	}
-	for i := range have {
-		if have[i] > oldest[i] {
-			break
-		}
-		if have[i] < oldest[i] {
-			return doctor.Break("", product+" "+number, fmt.Sprintf("The statements of pawl need version %d.%d.%d or later.", oldest[0], oldest[1], oldest[2]),
-				"apt-get install default-mysql-server"), nil
-		}
+	number, _ := s.release()
+	if s.before(oldest) {
+		return doctor.Break("", product+" "+number, fmt.Sprintf("The statements of pawl need version %d.%d.%d or later.", oldest[0], oldest[1], oldest[2]),
+			"apt-get install default-mysql-server"), nil
 	}
 	return doctor.Good("", product+" "+number), nil
+}
+
+// release returns the version of the server.
+func (s *server) release() (text string, have [3]int) {
+	text, _, _ = strings.Cut(strings.TrimPrefix(s.global["version"], "5.5.5-"), "-")
+	for i, part := range strings.SplitN(text, ".", 3) {
+		have[i], _ = strconv.Atoi(part)
+	}
+	return text, have
+}
+
+func (s *server) before(version [3]int) bool {
+	_, have := s.release()
+	return slices.Compare(have[:], version[:]) < 0
 }
 
 func role(_ context.Context, s *server) (doctor.Finding, error) {
@@ -173,6 +181,8 @@ func multiPrimary(_ context.Context, s *server) (doctor.Finding, error) {
 		found = "the server is one of a group with several primaries"
 	case s.replica && !isSet(s.global["read_only"]):
 		return doctor.Warn("", "the server accepts writes and replicates from another", "If clients lock on both servers, two hold the same lock.", s.set("read_only", "ON")), nil
+	case s.hidden: // as for every user with no more than the rights that locks need
+		return doctor.Good("", "no group; "+s.user+" may not read whether the server replicates from another"), nil
 	default:
 		return doctor.Good("", "no other server accepts writes for this one"), nil
 	}

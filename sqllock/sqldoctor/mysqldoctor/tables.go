@@ -29,6 +29,7 @@ type table struct {
 const (
 	noSuchTable  = 1146
 	noSuchColumn = 1054
+	syntaxError  = 1064
 )
 
 func isCode(err error, code uint16) bool {

@@ -35,8 +35,8 @@ type check = sqlexam.Check[*server]
 
 var checks = []check{
 	{Name: "version", Look: version},
-	{Name: "role", Look: role},
-	{Name: "tables", Look: tablesThere},
+	{Name: "role", Look: role, Shared: true},
+	{Name: "tables", Look: tablesThere, Shared: true},
 	{Name: "rights", Look: rights},
 	{Name: "crash safety", Look: crashSafety},
 	{Name: "synchronous commit", Look: synchronousCommit},

@@ -27,6 +27,8 @@ func use(ctx context.Context, f *file) (doctor.Finding, error) {
 		return doctor.Finding{}, sqlexam.ErrSkip
 	case errors.Is(f.opened, driver.ErrUnreachable):
 		return doctor.Break("", "another program keeps the file locked", "No lock can be taken or renewed until that program lets the file go.", "fuser -v "+doctor.Quote(f.path)), nil
+	case errors.Is(f.opened, driver.ErrDenied) && !f.lacksRights(ctx):
+		return doctor.Break("", sqlexam.Line(f.opened), "No lock can be taken: the system refuses to open the file.", "ls -la "+doctor.Quote(f.folder)), nil
 	case f.engine == nil:
 		return doctor.Finding{}, sqlexam.ErrSkip // other checks say why
 	}
@@ -34,6 +36,13 @@ func use(ctx context.Context, f *file) (doctor.Finding, error) {
 		return doctor.Break("", sqlexam.Line(err), "pawl refuses the file: it cannot tell which claims still stand.", "fuser -v "+doctor.Quote(f.path)), nil
 	}
 	return doctor.Good("", "no other program is in the way"), nil
+}
+
+// lacksRights reports whether the check of rights says why the file cannot be opened. It
+// sees owners and modes, and not everything else by which a system may refuse.
+func (f *file) lacksRights(ctx context.Context) bool {
+	found, err := rights(ctx, f)
+	return err == nil && found.Level == doctor.Broken
 }
 
 func tables(ctx context.Context, f *file) (doctor.Finding, error) {

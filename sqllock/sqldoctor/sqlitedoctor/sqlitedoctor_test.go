@@ -301,3 +301,19 @@ func decode(t *testing.T, data []byte) (found []doctor.Finding) {
 	doctortest.WellFormed(t, found)
 	return found
 }
+
+// A system refuses by more than owners and modes, in ways that a test cannot set up.
+func TestAFileThatTheSystemRefusesToOpenIsBroken(t *testing.T) {
+	t.Parallel()
+	path := newStore(t)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &file{named: path, path: path, folder: filepath.Dir(path), info: info, opened: fmt.Errorf("%w: by a policy", driver.ErrDenied)}
+	found, err := use(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	examtest.Compare(t, found, doctor.Broken, "by a policy", "No lock can be taken")
+}

@@ -32,8 +32,9 @@ var ErrSkip = errors.New("nothing to look at")
 // A Check is one check of a server, with what its examiner has read of it. An error says
 // that the check could not be made.
 type Check[S any] struct {
-	Name string
-	Look func(ctx context.Context, s S) (doctor.Finding, error)
+	Name   string
+	Look   func(ctx context.Context, s S) (doctor.Finding, error)
+	Shared bool // locks ask the same, so that what refuses the check refuses them
 }
 
 // Examine opens the engine of a URL and runs examine with one of its connections.
@@ -74,6 +75,9 @@ func Run[S any](ctx context.Context, s S, checks []Check[S]) (found []doctor.Fin
 			continue
 		case errors.Is(err, driver.ErrDenied):
 			f = doctor.Warn("", "cannot read it: "+Line(err), "This check was not made: the user has no right to read what it needs.", f.Mend)
+		case err != nil && !c.Shared && answers(ctx, s):
+			f = doctor.Warn("", "cannot read it: "+Line(err), "This check was not made: the server refuses its question, which locks do not ask.",
+				"go install github.com/pawl-go/pawl/cmd/pawl@latest # a newer one may know this server")
 		case err != nil:
 			f = doctor.Break("", "not examined: "+Line(err), "Locks may fail as this check did.", "pawl doctor -s URL, when the reason is gone")
 		}
@@ -82,6 +86,18 @@ func Run[S any](ctx context.Context, s S, checks []Check[S]) (found []doctor.Fin
 	}
 	return found
 }
+
+// answers reports whether a database server still answers after a question has failed.
+func answers(ctx context.Context, s any) bool {
+	server, ok := s.(interface{ one() *Server })
+	if !ok {
+		return false
+	}
+	_, err := server.one().Query(ctx, "SELECT 1")
+	return err == nil
+}
+
+func (s *Server) one() *Server { return s }
 
 // Line returns an error as one line.
 func Line(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
