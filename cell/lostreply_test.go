@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/faultproxy"
@@ -30,6 +31,7 @@ func TestAWriteWhoseReplyIsLostIsNeverAConflict(t *testing.T) {
 		for i := range 12 {
 			_, version, err := r.Load(ctx, "key") // connects again after the last cut
 			for try := 0; err != nil && try < 100; try++ {
+				time.Sleep(20 * time.Millisecond)
 				_, version, err = r.Load(ctx, "key")
 			}
 			if err != nil {

@@ -33,7 +33,7 @@ func TestAWatchThatEndsDuringARenewalLeavesNothing(t *testing.T) {
 	p.OnChunk(func(c faultproxy.Chunk) {
 		if c.Dir == faultproxy.ToServer && c.Stage == faultproxy.Forwarded && bytes.Contains(c.Data, []byte("10000")) {
 			once.Do(func() {
-				p.Delay(faultproxy.ToClient, 100*time.Millisecond)
+				p.Delay(faultproxy.ToClient, 20*time.Millisecond)
 				cancel()
 			})
 		}

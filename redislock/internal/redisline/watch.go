@@ -144,7 +144,9 @@ func (ws *watches) run(ctx context.Context, name string, w *watch) {
 		}
 		timer.Stop()
 	}
-	ws.store.endWatch(calls, name, end)
+	if now := ws.find(name); now == nil || now == w { // or another watch has begun, which needs the request
+		ws.store.endWatch(calls, name, end)
+	}
 }
 
 // watchOnce has departures from name published for another while. It returns what
