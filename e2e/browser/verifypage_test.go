@@ -160,7 +160,7 @@ func TestReportOfLittle(t *testing.T) {
 // A report needs no script for its verdict and its tables.
 func TestReportWithoutScripts(t *testing.T) {
 	t.Parallel()
-	r := newReport(2_000, true)
+	r := newReport(10_000, true)
 	b := newTab(t)
 	b.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})

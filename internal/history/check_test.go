@@ -188,6 +188,11 @@ func TestASoundHistoryWithGapsKeepsAllRules(t *testing.T) {
 			h.Faults = []Fault{{5, Kill, 50 * ms, 51 * ms}}
 			h.End = 20 * s
 		},
+		"a client was told to end, and killed half a minute later": func(h *History) {
+			h.Attempts = append(h.Attempts, Attempt{Client: 5, Name: "n", Need: 1, Limit: 1, Called: 41 * ms, Queued: 42 * ms})
+			h.Faults = []Fault{{5, Kill, 2 * s, 32 * s}}
+			h.End = 32 * s
+		},
 		"a holder was told of its loss, and killed in Unlock": func(h *History) {
 			a := &h.Attempts[0]
 			a.Alive, a.Told, a.Unlock, a.Unlocked, a.End = 9*ms, 10*ms, 15*ms, 0, Open

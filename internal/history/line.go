@@ -122,16 +122,19 @@ func (d *disturbances) killed(client int, ran Time) Time {
 	return ran
 }
 
-// killedOrEnd returns when the process of an attempt was killed, or the end of the history.
+// killedOrEnd returns when the process of an attempt began to be killed, or the end of the
+// history.
 func (d *disturbances) killedOrEnd(a *Attempt) Time {
-	if at := d.killed(a.Client, a.Called); at > a.Called {
-		return at
+	for _, f := range d.byClient[a.Client] {
+		if f.Kind == Kill && f.From >= a.Called {
+			return f.From
+		}
 	}
 	return d.h.End
 }
 
-// progress checks that no waiter waited while the name was free, and that no client was
-// without an answer of the store, whichever, that long. A wait that never ended is one until its process was killed, or until the end of the
+// progress checks that no waiter waited while the name was free, and that no acquire waited
+// as long to be in line at all while nothing was granted to its client. A wait that never ended is one until its process was killed, or until the end of the
 // history. Of a wait in which something was done to the client, the part counts that came so
 // long after it that the client was in line again. A history that is too short for such a
 // wait shows nothing.

@@ -170,10 +170,12 @@ func (r *recorder) fault(f history.Fault) {
 	r.counts.FaultsInAll++
 }
 
-// killed records that a worker has ended that was not to end.
-func (r *recorder) killed(client int) {
-	at := now()
-	r.fault(history.Fault{Client: client, Kind: kill, From: at, To: at})
+// killed records that a worker has ended that was not to end, since a moment at which it was
+// to be judged no longer. It is no fault that was brought about.
+func (r *recorder) killed(client int, since history.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.history.Faults = append(r.history.Faults, history.Fault{Client: client, Kind: kill, From: since, To: now()})
 }
 
 // finish returns the history, with times from the beginning of the run.

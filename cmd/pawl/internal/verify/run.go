@@ -82,7 +82,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	_ = r.probe.Unlock() // what is left of it is seen by cleanUp
 	left, cleanErr := r.cleanUp(ctx, client)
 	h := r.recorder.finish(begun, c.TTL, left)
-	h.LeftUnknown = cleanErr != nil
+	if err != nil || cleanErr != nil { // after an outage claims may be there for longer
+		h.Left, h.LeftUnknown = nil, true
+	}
 	result := &Result{Store: f.Store, Counts: r.recorder.soFar(), History: h, Cut: cmp.Or(err, cleanErr, r.recorder.enough())}
 	if result.Report, err = check(ctx, h, history.Promise{Order: f.Queue, Fencing: f.Fencing != driver.None}); err != nil {
 		return nil, err
@@ -201,7 +203,7 @@ func (r *run) begin(ctx context.Context, k int) (*process, error) {
 	s.Slot, s.Seed = k+1, r.Seed+uint64(r.clients)
 	client := r.clients
 	died := func(err error) {
-		r.recorder.killed(client)
+		r.recorder.killed(client, now())
 		r.giveUp(err)
 	}
 	p, err := start(r.Program, r.Args, client, s, r.recorder, died)
@@ -236,9 +238,10 @@ func (r *run) stop() error {
 	ends := make(chan bool)
 	for _, p := range r.workers {
 		go func() {
+			told := now()
 			killed := p.stop(within)
 			if killed {
-				r.recorder.killed(p.client)
+				r.recorder.killed(p.client, told)
 			}
 			ends <- killed
 		}()
@@ -258,16 +261,17 @@ func (r *run) stop() error {
 // cleanUp waits until the store has no claims of this run any more, which takes as long as
 // those of a killed worker live, and removes what is left.
 func (r *run) cleanUp(ctx context.Context, c *pawl.Client) (left []string, err error) {
-	interrupted := ctx.Err() != nil
 	longest := 4 * r.recorder.lifetime(r.TTL)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest+firstContact)
+	outer := ctx
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(outer), longest+firstContact)
 	defer cancel()
+	defer context.AfterFunc(outer, func() { time.AfterFunc(firstContact, cancel) })()
 	for patient := time.Now().Add(longest); ; {
 		entries, err := r.claims(ctx, c)
 		if err != nil || len(entries) == 0 {
 			return nil, err
 		}
-		if interrupted || time.Now().After(patient) {
+		if outer.Err() != nil || time.Now().After(patient) {
 			for _, e := range entries {
 				left = append(left, fmt.Sprintf("%s: claim %s of session %s, held %v", e.Name[len(r.Prefix):], e.ID, e.Session, e.Held))
 				_ = c.Evict(ctx, e) // it is reported in any case

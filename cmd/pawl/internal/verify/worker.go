@@ -156,11 +156,11 @@ func (w *worker) watchStalls(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	last := now()
-	for {
+	for over := false; !over; {
 		select {
 		case <-t.C:
-		case <-ctx.Done():
-			return
+		case <-ctx.Done(): // which a stall may have hidden
+			over = true
 		}
 		at := now()
 		if at-last > history.Time(tick+tooLate) {
