@@ -86,7 +86,7 @@ type interval struct{ from, to Time }
 
 // presence returns when a may have held, or been in the way of others without waiting.
 func (d *disturbances) presence(a *Attempt) interval {
-	gone := Time(max(2*d.h.TTL, d.h.Expiry))
+	gone := Time(max(2*d.h.TTL, d.h.Expiry)) // after this a claim has expired
 	switch {
 	case a.Result == NoAnswer:
 		return interval{a.Called, d.lastFault(a.Client, a.Called) + gone}
@@ -134,10 +134,10 @@ func (d *disturbances) killedOrEnd(a *Attempt) Time {
 }
 
 // progress checks that no waiter waited while the name was free, and that no acquire waited
-// as long to be in line at all while nothing was granted to its client. A wait that never ended is one until its process was killed, or until the end of the
-// history. Of a wait in which something was done to the client, the part counts that came so
-// long after it that the client was in line again. A history that is too short for such a
-// wait shows nothing.
+// as long to be in line at all while nothing was granted to its client. A wait that never
+// ended is one until its process was killed, or until the end of the history. Of a wait in
+// which something was done to the client, the part counts that came so long after it that the
+// client was in line again. A history that is too short for such a wait shows nothing.
 func (d *disturbances) progress(j *judge, name string, attempts []int) {
 	if time.Duration(j.h.End) <= idle(j.h.TTL) {
 		return
