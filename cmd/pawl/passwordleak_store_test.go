@@ -115,7 +115,7 @@ func checkServe(check *leakCheck, env *testEnv, args func(...string) []string) {
 			check.checkText("serve "+path, string(text))
 		}
 	}
-	s := env.serveWith(args("serve", "--listen", "127.0.0.1:0", "--allow-unlock"))
+	s := env.serveWith(args("serve", "--listen", "127.0.0.1:0"))
 	s.until("/", `data-name="x"`)
 	look(s)
 	aside := env.path("aside")

@@ -8,6 +8,8 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/netip"
+	"os"
 	"os/signal"
 	"strconv"
 	"strings"
@@ -49,18 +51,25 @@ what lasted less than that may be missing.
   /api/v1/locks     what pawl ls --json prints
   /healthz          200 while it serves; the text says whether the store is up
 
-On a loopback address no password is needed. Any other address needs a password, in a
-file that only you can read, or certificates of the clients. Browsers have to use a
-name or address of this machine; add others, such as the name of a proxy or of the
-near end of a tunnel, with --allow-host.
+On a loopback address no password is needed, so every user of this machine can look. Any
+other address needs a password, in a file that others cannot read, or certificates of the
+clients. Browsers have to use a name or address of this machine; add others, such as the
+name of a proxy or of the near end of a tunnel, with --allow-host.
 
-Nothing can be changed, unless --allow-unlock is given: the page of a lock then has a
-form to break it, as force-unlock does, and each attempt is printed as an audit line.`,
+Nothing can be changed, unless --allow-unlock is given, which needs a password or
+certificates on every address: the page of a lock then has a form to break it, as
+force-unlock does, and each attempt is printed as an audit line.
+
+The file of PAWL_STORE_FILE is read again on SIGHUP, and when the store refuses the
+password.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			return a.serve(ctx, f)
+			reload := make(chan os.Signal, 1)
+			signal.Notify(reload, syscall.SIGHUP)
+			defer signal.Stop(reload)
+			return a.serve(ctx, f, reload)
 		},
 	}
 	flags := cmd.Flags()
@@ -75,13 +84,17 @@ form to break it, as force-unlock does, and each attempt is printed as an audit 
 	return cmd
 }
 
-// serve serves until ctx ends.
-func (a *app) serve(ctx context.Context, f serveFlags) error {
+// serve serves until ctx ends, and reads the store's URL again at each reload.
+func (a *app) serve(ctx context.Context, f serveFlags, reload <-chan os.Signal) error {
 	classes, err := parseClasses(f.classes)
 	if err != nil {
 		return err
 	}
 	addr, err := f.address()
+	if err != nil {
+		return err
+	}
+	hosts, err := f.hosts()
 	if err != nil {
 		return err
 	}
@@ -98,11 +111,20 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return &exitError{exitFailed, fmt.Errorf("--listen %s: %w", f.listen, withoutOp(err))}
 	}
 	defer listener.Close()
-	seen := &servedStore{app: a, store: st}
-	defer seen.close()
+	seen := &servedStore{app: a, store: st, denials: make(chan struct{}, 1)}
+	ended, followed := make(chan struct{}), make(chan struct{})
+	go func() { // ends with ended; the end of serve waits for it
+		defer close(followed)
+		seen.follow(reload, ended)
+	}()
+	defer func() {
+		close(ended)
+		<-followed
+		seen.close()
+	}()
 	o := dashboard.Options{
 		Store: seen, Shown: claimview.EscapeHidden(st.shown), Explain: explainForPage, Classes: classes,
-		Password: password, Port: listener.Addr().(*net.TCPAddr).Port, Names: f.names(addr), Hosts: f.allowHosts,
+		Password: password, WrongPasswords: a.sayWrongPasswords, Port: listener.Addr().(*net.TCPAddr).Port, Names: f.names(addr), Hosts: hosts,
 	}
 	if f.allowUnlock {
 		o.Evict, o.Audit = seen.evict, a.auditUnlock
@@ -225,6 +247,11 @@ func parseClasses(values []string) (all []dashboard.Class, err error) {
 // explainForPage returns the text of a store's error, in which a URL has no user.
 func explainForPage(err error) string {
 	return claimview.EscapeHidden(userInURL.ReplaceAllStringFunc(oneLine(err), hideUser))
+}
+
+// sayWrongPasswords prints that an address has sent many wrong passwords.
+func (a *app) sayWrongPasswords(client netip.Addr) {
+	a.say("warning: many wrong passwords from %s; its requests are slowed down for a minute", client)
 }
 
 // auditUnlock prints an audit line about an attempt to break a lock.

@@ -270,12 +270,16 @@ func TestServeBreaksLocksOnlyIfThatIsAllowed(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
 	env.hold("x")
+	env.write("secret", "opensesame\n")
 	for _, allowed := range []bool{false, true} {
 		var flags []string
 		if allowed {
-			flags = []string{"--allow-unlock"}
+			flags = []string{"--allow-unlock", "--password-file", "secret"}
 		}
 		s := env.serve(flags...)
+		if allowed {
+			s.url = strings.Replace(s.url, "http://", "http://ana:opensesame@", 1)
+		}
 		page := s.until("/name?name=x", `class="holder"`)
 		if strings.Contains(page, `id="unlock"`) != allowed {
 			t.Fatalf("allowed %v, and the page:\n%s", allowed, page)
@@ -295,7 +299,7 @@ func TestServeBreaksLocksOnlyIfThatIsAllowed(t *testing.T) {
 		if code := post(func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }); code != 403 {
 			t.Errorf("from another site: %d", code)
 		}
-		code := post(func(r *http.Request) { r.SetBasicAuth("olga =\"x\"", "") })
+		code := post(func(r *http.Request) { r.SetBasicAuth("olga =\"x\"", "opensesame") })
 		if !allowed {
 			if code != 403 || strings.Contains(s.stderr(), "audit") || len(env.list("inspect", "--json", "x")) != 1 {
 				t.Errorf("not allowed: %d\n%s", code, s.stderr())

@@ -5,7 +5,9 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 )
@@ -45,6 +47,19 @@ func shownAddress(addr *net.TCPAddr, encrypted bool) string {
 	return scheme + "://" + addr.String() + "/"
 }
 
+// hosts returns the names of --allow-host.
+func (f serveFlags) hosts() ([]string, error) {
+	for _, host := range f.allowHosts {
+		if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+			continue
+		}
+		if host == "" || strings.ContainsAny(host, ":/@ ") {
+			return nil, usagef("--allow-host %s: write a name alone, without scheme and port, such as locks.example.com", host)
+		}
+	}
+	return f.allowHosts, nil
+}
+
 // credentials returns what is asked of clients: a password, or certificates, or
 // neither on a loopback address. config is nil without TLS.
 func (f serveFlags) credentials(addr *net.TCPAddr) (password string, config *tls.Config, err error) {
@@ -53,6 +68,8 @@ func (f serveFlags) credentials(addr *net.TCPAddr) (password string, config *tls
 		return "", nil, usagef("--tls-cert and --tls-key belong together")
 	case f.clientCA != "" && f.tlsCert == "":
 		return "", nil, usagef("--client-ca needs --tls-cert and --tls-key")
+	case f.allowUnlock && f.passwordFile == "" && f.clientCA == "":
+		return "", nil, usagef("--allow-unlock: every user of this machine could break locks: give --password-file, or --client-ca with --tls-cert and --tls-key")
 	case !addr.IP.IsLoopback() && f.passwordFile == "" && f.clientCA == "":
 		return "", nil, usagef("--listen %s: other machines can reach this address: give --password-file, or --client-ca with --tls-cert and --tls-key", f.listen)
 	}
@@ -72,8 +89,8 @@ func (f serveFlags) credentials(addr *net.TCPAddr) (password string, config *tls
 // maxPasswordFile is larger than any password.
 const maxPasswordFile = 4 << 10
 
-// readPassword reads the only line of a file that others cannot read. Its errors
-// quote nothing from the file.
+// readPassword reads the only line of a file that others cannot read; the group may, if root
+// owns the file, as where secrets are mounted. Its errors quote nothing from the file.
 func readPassword(name string) (string, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -84,7 +101,11 @@ func readPassword(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if mode := info.Mode().Perm(); hasFileModes && mode&0o077 != 0 {
+	closed := fs.FileMode(0o077)
+	if uid, ok := ownerOf(info); ok && uid == 0 {
+		closed = 0o037
+	}
+	if mode := info.Mode().Perm(); hasFileModes && mode&closed != 0 {
 		return "", fmt.Errorf("others may open %s (mode %04o): run chmod 600 %s", name, mode, shellWord(name))
 	}
 	b, err := io.ReadAll(io.LimitReader(file, maxPasswordFile))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/pawl-go/pawl/internal/testserver"
@@ -29,7 +30,7 @@ func TestServeRefusesWhatItCannotDo(t *testing.T) {
 	env.write("secret", "opensesame\n")
 	env.write("empty", "\n")
 	env.write("two", "one\ntwo\n")
-	if p := env.run("sh", "-c", "cp secret open && chmod 640 open"); p.code != 0 {
+	if p := env.run("sh", "-c", "cp secret open && chmod 644 open"); p.code != 0 {
 		t.Fatal(p)
 	}
 	cert, key := testserver.Certificate(t, env.dir, "server", "127.0.0.1")
@@ -51,6 +52,11 @@ func TestServeRefusesWhatItCannotDo(t *testing.T) {
 		{64, "PATTERN=CLASS", []string{"--class", "orders="}},
 		{64, "not valid UTF-8", []string{"--class", "orders=\xff"}},
 		{64, "syntax error in pattern", []string{"--class", "[=orders"}},
+		{64, "every user of this machine", []string{"--allow-unlock"}},
+		{64, "write a name alone", []string{"--allow-host", "https://locks.example.com:443"}},
+		{64, "write a name alone", []string{"--allow-host", "locks.example.com:443"}},
+		{64, "write a name alone", []string{"--allow-host", "locks.example.com/pawl"}},
+		{64, "write a name alone", []string{"--allow-host", ""}},
 		{64, "unknown", []string{"--no-such-flag"}},
 		{64, "unknown command", []string{"extra"}},
 		{1, "address already in use", []string{"--listen", taken.Addr().String()}},
@@ -166,5 +172,61 @@ func TestServeTakesFurtherNames(t *testing.T) {
 		if resp.StatusCode != want {
 			t.Errorf("%s: %s", host, resp.Status)
 		}
+	}
+}
+
+func TestServeReadsAPasswordThatRootGivesItsGroup(t *testing.T) {
+	t.Parallel()
+	env := newTestEnv(t)
+	env.hold("x")
+	env.write("secret", "opensesame\n")
+	for mode, want := range map[os.FileMode]bool{0o400: true, 0o600: true, 0o440: os.Geteuid() == 0, 0o640: os.Geteuid() == 0, 0o460: false, 0o444: false, 0o604: false} {
+		if err := os.Chmod(env.path("secret"), mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readPassword(env.path("secret")); (err == nil) != want {
+			t.Errorf("mode %04o: %v", mode, err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	if err := os.Chmod(env.path("secret"), 0o440); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(env.path("secret"), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readPassword(env.path("secret")); err == nil {
+		t.Error("a file that another user gives to a group was read")
+	}
+}
+
+// A password is rotated in the store and in the file; HUP, or the store's refusal, makes
+// serve read the file again.
+func TestServeReadsTheStoreFileAgain(t *testing.T) {
+	t.Parallel()
+	for _, hup := range []bool{true, false} {
+		redis := testserver.Redis(t, "--requirepass", "before")
+		env := newTestEnv(t)
+		write := func(password string) { env.write("store", "redis://:"+password+"@"+redis.Addr()+"\n") }
+		write("before")
+		env = env.with("PAWL_STORE=", "PAWL_STORE_FILE="+env.path("store"))
+		env.hold("x")
+		s := env.serve()
+		s.until("/", `data-name="x"`)
+		write("after")
+		if hup {
+			if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			if !eventually(func() bool { return strings.Contains(s.stderr(), "read again") }) {
+				t.Fatalf("HUP: %s", s.stderr())
+			}
+		}
+		redisDo(t, redis.Addr(), "-a", "before", "CONFIG", "SET", "requirepass", "after")
+		redisDo(t, redis.Addr(), "-a", "after", "CLIENT", "KILL", "TYPE", "normal")
+		redisDo(t, redis.Addr(), "-a", "after", "SET", "pawl:later", "of another program")
+		s.until("/", `data-name="later"`)
 	}
 }

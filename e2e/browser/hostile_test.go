@@ -28,7 +28,7 @@ func TestNamesAndNotesAreText(t *testing.T) {
 			s.hold(hostileNote, name)
 		}
 		s.queue(hostileNote, hostileName)
-		v := s.serve("--allow-unlock")
+		v := s.serveUnlock()
 		b := newTab(t)
 		b.faults.expect("status of 404") // of a page about what is not there, if any
 

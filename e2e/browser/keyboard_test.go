@@ -13,7 +13,7 @@ func TestKeyboardAloneIsEnough(t *testing.T) {
 		holder := s.run("deploy", "stuck")
 		next, _ := s.runQueued("deploy", "next")
 		s.hold("ana@ci-7 pid 4121 backup.sh", "backup")
-		v := s.serve("--allow-unlock")
+		v := s.serveUnlock()
 		b := newTab(t)
 		b.open(v.lines())
 		b.awaitLines(s.shouldShow("deploy"), s.shouldShow("backup"))
@@ -27,10 +27,10 @@ func TestKeyboardAloneIsEnough(t *testing.T) {
 		b.press("dep" + keyEnter)
 		b.await("the filtered page", `document.querySelectorAll("#lines [data-name]").length === 1`)
 
-		b.tabTo(row("deploy") + ` a[href*="/name"]`)
+		b.tabTo(row("deploy") + ` a[href*="name?"]`)
 		b.press(keyEnter)
 		b.await("the page of the name", `location.pathname === "/name" && document.querySelector(".waiter")`)
-		b.tabTo(`.holder a[href*="/holder"]`)
+		b.tabTo(`.holder a[href*="holder?"]`)
 		b.press(keyEnter)
 		b.await("the page of the holder", `location.pathname === "/holder" && document.querySelector("main").innerText.includes("deploy")`)
 		b.tabTo(`nav a[href*="tree"]`)
@@ -47,7 +47,7 @@ func TestKeyboardAloneIsEnough(t *testing.T) {
 		}
 		b.press(keyEnter)
 
-		b.tabTo(`#tree a[href*="/name"]`)
+		b.tabTo(`#tree a[href*="name?"]`)
 		b.press(keyEnter)
 		b.await("the page of the name", `location.pathname === "/name" && document.querySelector("form#unlock")`)
 		b.tabTo("form#unlock input[name=name]")
@@ -69,7 +69,7 @@ func TestTabReachesEverythingVisibly(t *testing.T) {
 	lock(t, ana, "x")
 	lock(t, ana, "y")
 	s.queue("ben@b pid 2 deploy", "x")
-	v := s.serve("--allow-unlock")
+	v := s.serveUnlock()
 	b := newTab(t)
 	for _, scheme := range []string{"light", "dark"} {
 		b.scheme(scheme)

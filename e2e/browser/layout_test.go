@@ -67,7 +67,7 @@ func TestPagesFitAndAreLegible(t *testing.T) {
 	s := busyStore(t)
 	s.hold("tenant@web-3.a-long-name-of-a-host.example.com pid 77 import.py (first import of a very large customer)", longName)
 	s.queue("x@"+strings.Repeat("y", 90)+" pid 78 import.py", longName)
-	v, readOnly := s.serve("--allow-unlock"), s.serve()
+	v, readOnly := s.serveUnlock(), s.serve()
 	pages := []struct{ name, url, ready string }{
 		{"lines", v.lines(), `document.querySelector("#lines .waiter")`},
 		{"lines-filtered", v.filter("nothing has this name"), `document.querySelector("#filter")`},

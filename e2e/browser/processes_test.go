@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -159,6 +160,19 @@ func (s *store) serve(args ...string) *server {
 		v.base = strings.TrimSuffix(listening.FindString(p.stderr.String()), "/")
 		return v.base != ""
 	})
+	return v
+}
+
+// serveUnlock starts pawl serve so that it may break locks, which needs a password. Its
+// URLs have it.
+func (s *store) serveUnlock() *server {
+	s.t.Helper()
+	file := filepath.Join(s.t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("opensesame\n"), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	v := s.serve("--allow-unlock", "--password-file", file)
+	v.base = strings.Replace(v.base, "://", "://ana:opensesame@", 1)
 	return v
 }
 

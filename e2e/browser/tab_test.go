@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,10 +63,19 @@ func (b *tab) do(step chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open loads a page, and marks it, so that [tab.sameDocument] notices a reload.
-func (b *tab) open(url string) {
+// open loads a page, and marks it, so that [tab.sameDocument] notices a reload. A password
+// in the address is given first, as in the browser's dialog, and then left out.
+func (b *tab) open(address string) {
 	b.t.Helper()
-	b.do(chromedp.Navigate(url))
+	u, err := url.Parse(address)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if u.User != nil {
+		b.do(chromedp.Navigate((&url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host, Path: "/tree"}).String()))
+		u.User = nil
+	}
+	b.do(chromedp.Navigate(u.String()))
 	b.mark()
 }
 

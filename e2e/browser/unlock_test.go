@@ -27,7 +27,7 @@ func TestForceUnlockBreaksTheHoldThatWasShown(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
 		holder := s.run("deploy", "stuck")
 		next, _ := s.runQueued("deploy", "next")
-		v := s.serve("--allow-unlock")
+		v := s.serveUnlock()
 		b := newTab(t)
 		b.open(v.name("deploy"))
 		b.typeUnlock("deploy")
@@ -55,7 +55,7 @@ func TestForceUnlockRefusesALockThatHasChangedHands(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *store) {
 		holder := s.run("deploy", "stuck")
 		next, claim := s.runQueued("deploy", "next")
-		v := s.serve("--allow-unlock")
+		v := s.serveUnlock()
 		b := newTab(t)
 		b.open(v.name("deploy"))
 		b.typeUnlock("deploy")
@@ -88,7 +88,7 @@ func TestForceUnlockNeedsTheNameAndTheFlag(t *testing.T) {
 		t.Error("a read-only page has a form to unlock")
 	}
 
-	allowed := s.serve("--allow-unlock")
+	allowed := s.serveUnlock()
 	b = newTab(t)
 	b.open(allowed.name("deploy"))
 	b.typeUnlock("deplox")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http/httptest"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -46,6 +47,39 @@ func TestTheAPIHasTheLastListing(t *testing.T) {
 	}
 	if body := s.get("/api/v1/locks?q=none", nil).body; body != "[]\n" {
 		t.Errorf("nothing is %q", body)
+	}
+}
+
+func TestAFilterLongerThanAnyNameIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, newMemory(t), nil)
+	for _, path := range []string{"/?q=", "/api/v1/locks?q=", "/events?view=/&q="} {
+		if got := s.do("HEAD", path+strings.Repeat("*a", maxQuery/2), "", nil).status; got != 200 {
+			t.Errorf("%s: %d", path, got)
+		}
+		if got := s.do("HEAD", path+strings.Repeat("*a", maxQuery/2)+"*", "", nil).status; got != 400 {
+			t.Errorf("%s, longer: %d", path, got)
+		}
+	}
+}
+
+func TestTheAPIWritesManyClaimsAsOneList(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, n := range []int{1, 2, claimsPerPart - 1, claimsPerPart, claimsPerPart + 1, 3 * claimsPerPart} {
+		l := newLine("x", crowd("x", "ana@h pid 1 x", n), now, nil)
+		want := make([]claimview.Claim, n)
+		for i, e := range l.entries {
+			want[i] = claimview.New(e, i)
+		}
+		whole, err := claimview.ToJSON(want, "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		if writeClaims(w, []*line{l}); w.Body.String() != string(whole) {
+			t.Errorf("%d claims differ from one encoding", n)
+		}
 	}
 }
 

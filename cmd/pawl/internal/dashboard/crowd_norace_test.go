@@ -12,17 +12,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// crowd is one holder and many waiters of one name, each of a session of its own.
-func crowd(name, note string, n int) []driver.Entry {
-	all := make([]driver.Entry, n)
-	for i := range all {
-		all[i] = waits(fmt.Sprintf("session%025d", i), name, time.Minute)
-		all[i].ID, all[i].Note = fmt.Sprintf("%032x", i), note
-	}
-	all[0].Held, all[0].Fence = true, 1
-	return all
-}
-
 // Twenty thousand claims on one name took seconds for each listing, and again for
 // each tree.
 func TestNoRaceALongLineIsReadAndShownInTime(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
@@ -34,10 +35,11 @@ type Options struct {
 	Explain func(err error) string // an error of the store in one line, without secrets
 	Classes []Class                // for /metrics; the first match counts
 
-	Password string   // required of every request but /healthz; empty: none
-	Port     int      // the port that requests name in Host
-	Names    []string // names of this server, with Port
-	Hosts    []string // further names that requests may give, with any port
+	Password       string                  // required of every request but /healthz; empty: none
+	WrongPasswords func(client netip.Addr) // is called when an address has sent many wrong passwords; may be nil
+	Port           int                     // the port that requests name in Host
+	Names          []string                // names of this server, with Port
+	Hosts          []string                // further names that requests may give, with any port
 
 	Evict func(ctx context.Context, e driver.Entry) error // nil: no unlock
 	Audit func(Unlock)                                    // is called for each attempt to unlock; required with Evict
@@ -57,6 +59,7 @@ type Dashboard struct {
 	poller   *poller
 	logins   *loginLimit
 	streams  chan struct{} // has an element for each stream that is open
+	answers  chan struct{} // has an element for each listing that is being sent to a program
 	renderer *renderer
 	cache    eventCache
 	ending   chan struct{} // closed by Run when it returns: the streams end
@@ -66,7 +69,7 @@ type Dashboard struct {
 func New(o Options) *Dashboard {
 	d := &Dashboard{
 		o: o, hub: newHub(), history: newHistory(time.Now(), maxSpans, maxSpansOfName),
-		logins: newLoginLimit(), streams: make(chan struct{}, maxStreams), ending: make(chan struct{}),
+		logins: newLoginLimit(), streams: make(chan struct{}, maxStreams), answers: make(chan struct{}, maxAnswers), ending: make(chan struct{}),
 	}
 	d.poller = newPoller(o.Store, o.Explain, d.hub, d.history)
 	d.renderer = newRenderer()
@@ -93,6 +96,9 @@ func (d *Dashboard) Handler() http.Handler {
 	mux.HandleFunc("GET /healthz", d.health)
 	mux.HandleFunc("GET /assets/{file}", serveAsset)
 	mux.HandleFunc("POST /unlock", d.unlock)
-	mux.Handle("GET /unlock", http.RedirectHandler("/", http.StatusSeeOther)) // of somebody who reloads the result
+	mux.HandleFunc("GET /unlock", func(w http.ResponseWriter, _ *http.Request) { // of somebody who reloads the result
+		w.Header().Set("Location", "./") // http.Redirect would make it absolute
+		w.WriteHeader(http.StatusSeeOther)
+	})
 	return d.guard(mux)
 }

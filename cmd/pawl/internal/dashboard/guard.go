@@ -13,6 +13,10 @@ import (
 // policy allows what the pages use: files of this server, and nothing inline.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// maxQuery is the longest filter, in bytes. Each is compared with every name, which has at
+// most 255.
+const maxQuery = 512
+
 // guard refuses what no page of this server sends, before any handler sees it.
 func (d *Dashboard) guard(next http.Handler) http.Handler {
 	next = http.NewCrossOriginProtection().Handler(next) // also refuses unsafe requests by Sec-Fetch-Site
@@ -37,6 +41,8 @@ func (d *Dashboard) guard(next http.Handler) http.Handler {
 		case r.Method == http.MethodPost && r.URL.Path != "/unlock", r.Method != http.MethodPost && r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
+		case len(r.URL.Query().Get("q")) > maxQuery:
+			http.Error(w, "the filter is longer than any name", http.StatusBadRequest)
 		case r.URL.Path == "/healthz" || d.login(w, r):
 			next.ServeHTTP(w, r)
 		}

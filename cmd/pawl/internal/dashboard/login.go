@@ -1,65 +1,87 @@
 package dashboard
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 )
 
-// An address that has failed this often in this time is refused for the rest of it.
+// For an address that has failed this often in this time, passwords are checked one at a time
+// for the rest of it. It is not refused: behind a proxy all clients have one address, and
+// whoever guesses there would lock out those who know the password.
 const (
 	loginTries  = 10
 	loginWindow = time.Minute
-	maxClients  = 1000 // addresses that are remembered
+	loginPause  = time.Second      // between two checks for such an address
+	maxPause    = 10 * time.Second // a check that would come later is refused
+	maxClients  = 1000             // addresses that are remembered
 )
 
 // login reports whether a request has the password, and answers it if not.
 func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) bool {
-	if d.o.Password == "" {
+	known, refused := d.checkLogin(r)
+	switch {
+	case known:
 		return true
+	case refused:
+		w.Header().Set("Retry-After", strconv.Itoa(int(maxPause.Seconds())))
+		http.Error(w, "too many wrong passwords from this address; try again later", http.StatusTooManyRequests)
+	default:
+		w.Header().Set("WWW-Authenticate", `Basic realm="pawl", charset="UTF-8"`)
+		http.Error(w, "the password is needed; any user name will do", http.StatusUnauthorized)
+	}
+	return false
+}
+
+// checkLogin reports whether a request has the password, or could not be checked because too
+// many of its address were wrong.
+func (d *Dashboard) checkLogin(r *http.Request) (known, refused bool) {
+	if d.o.Password == "" {
+		return true, false
+	}
+	_, given, sent := r.BasicAuth()
+	if !sent {
+		return false, false
 	}
 	client := clientOf(r)
-	_, given, sent := r.BasicAuth()
-	if sent && d.logins.blocked(client, time.Now()) {
-		w.Header().Set("Retry-After", "60")
-		http.Error(w, "too many wrong passwords from this address; try again in a minute", http.StatusTooManyRequests)
-		return false
+	pause, ok := d.logins.pause(client, time.Now())
+	if !ok || !sleep(r.Context(), pause) {
+		return false, true
 	}
-	if sent && d.isPassword(given) {
+	if d.isPassword(given) {
+		return true, false
+	}
+	if d.logins.failed(client, time.Now()) && d.o.WrongPasswords != nil {
+		d.o.WrongPasswords(client)
+	}
+	return false, false
+}
+
+// sleep waits, and reports whether ctx did not end before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
 		return true
 	}
-	if sent {
-		d.logins.failed(client, time.Now())
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	w.Header().Set("WWW-Authenticate", `Basic realm="pawl", charset="UTF-8"`)
-	http.Error(w, "the password is needed; any user name will do", http.StatusUnauthorized)
-	return false
 }
 
 // isPassword compares hashes, so that the time does not depend on length or content.
 func (d *Dashboard) isPassword(given string) bool {
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(d.o.Password))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
-}
-
-// loggedIn reports whether a request may see everything, without an answer to it.
-func (d *Dashboard) loggedIn(r *http.Request) bool {
-	if d.o.Password == "" {
-		return true
-	}
-	_, given, sent := r.BasicAuth()
-	if !sent || d.logins.blocked(clientOf(r), time.Now()) {
-		return false
-	}
-	ok := d.isPassword(given)
-	if !ok {
-		d.logins.failed(clientOf(r), time.Now())
-	}
-	return ok
 }
 
 // clientOf returns the address of a client; for IPv6 its network, because a client
@@ -89,18 +111,30 @@ type loginLimit struct {
 type failures struct {
 	since time.Time
 	n     int
+	next  time.Time // when the next password is checked
 }
 
 func newLoginLimit() *loginLimit { return &loginLimit{clients: map[netip.Addr]*failures{}} }
 
-func (l *loginLimit) blocked(client netip.Addr, now time.Time) bool {
+// pause returns how long the check of a client's password has to wait; not ok, if too many
+// wait already.
+func (l *loginLimit) pause(client netip.Addr, now time.Time) (d time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.clients[client]
-	return f != nil && now.Sub(f.since) < loginWindow && f.n >= loginTries
+	if f == nil || f.n < loginTries || now.Sub(f.since) >= loginWindow {
+		return 0, true
+	}
+	if d = max(0, f.next.Sub(now)); d > maxPause {
+		return 0, false
+	}
+	f.next = now.Add(d + loginPause)
+	return d, true
 }
 
-func (l *loginLimit) failed(client netip.Addr, now time.Time) {
+// failed counts a wrong password, and reports whether it is the one with which the client's
+// checks become slow.
+func (l *loginLimit) failed(client netip.Addr, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.clients[client]
@@ -112,6 +146,7 @@ func (l *loginLimit) failed(client netip.Addr, now time.Time) {
 		l.clients[client] = f
 	}
 	f.n++
+	return f.n == loginTries
 }
 
 // forgetLocked makes room: it forgets the clients whose time is over, or else the one

@@ -84,7 +84,8 @@ func (d *Dashboard) region(v view, s *state, q url.Values) region {
 	return r
 }
 
-// eventsLink returns the address of a page's stream.
+// eventsLink returns the address of a page's stream. As all links it is relative, so that a
+// proxy may serve the pages below a path.
 func eventsLink(v view, q url.Values) string {
 	all := url.Values{"view": {v.path}}
 	for _, key := range []string{"q", "from", "name", "session", "minutes"} {
@@ -92,5 +93,5 @@ func eventsLink(v view, q url.Values) string {
 			all.Set(key, value)
 		}
 	}
-	return "/events?" + all.Encode()
+	return "events?" + all.Encode()
 }

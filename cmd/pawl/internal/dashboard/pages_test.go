@@ -1,12 +1,22 @@
 package dashboard
 
 import (
+	"context"
+	"fmt"
+	"html"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/election"
 )
 
@@ -157,6 +167,63 @@ func TestNumbersInAnAddressMayBeAnything(t *testing.T) {
 			if got := s.get(path, nil); got.status != 200 {
 				t.Errorf("%s: %d", path, got.status)
 			}
+		}
+	}
+}
+
+// A proxy may serve the pages below a path, which it removes from requests.
+func TestEveryLinkWorksBelowAPath(t *testing.T) {
+	t.Parallel()
+	e := newMemory(t)
+	s := newSite(t, e, func(o *Options) {
+		o.Hosts = []string{"127.0.0.1"}
+		o.Evict = func(context.Context, driver.Entry) error { return nil }
+	})
+	ana, bo := newClient(t, e, "ana@h pid 1 x"), newClient(t, e, "bo@h pid 2 x")
+	hold(t, ana, "deploy")
+	queue(t, bo, "deploy")
+	for i := range rowsPerPage {
+		hold(t, ana, fmt.Sprint("more/", i))
+	}
+	eventually(t, "all are listed", func() bool { return strings.Contains(s.get("/", nil).body, "1 to 100 of 101") })
+	origin, _ := url.Parse("http://" + s.addr)
+	proxy := httptest.NewServer(http.StripPrefix("/locks", httputil.NewSingleHostReverseProxy(origin)))
+	defer proxy.Close()
+	links, seen := regexp.MustCompile(`(?:href|src|action|data-events)="([^"#]+)`), map[string]bool{}
+	for todo := []string{proxy.URL + "/locks/", proxy.URL + "/locks/unlock"}; len(todo) > 0; todo = todo[1:] {
+		page := todo[0]
+		if seen[page] || len(seen) > 500 {
+			continue
+		}
+		seen[page] = true
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+		r, _ := http.NewRequestWithContext(ctx, "GET", page, nil)
+		if strings.Contains(page, "/events?") {
+			r.Method = "HEAD" // it does not end
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		cancel()
+		if err != nil || resp.StatusCode != 200 {
+			t.Errorf("%s: %s %v", page, resp.Status, err)
+		}
+		if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
+			for _, m := range links.FindAllStringSubmatch(string(body), -1) {
+				next, err := resp.Request.URL.Parse(html.UnescapeString(m[1]))
+				if err != nil {
+					t.Fatal(err)
+				}
+				todo = append(todo, next.String())
+			}
+		}
+	}
+	for _, kind := range []string{"/locks/tree", "/locks/assets/live.js", "/locks/name?name=deploy", "/locks/holder?session=", "/locks/events?", "/locks/?from=100"} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(seen)), func(link string) bool { return strings.Contains(link, kind) }) {
+			t.Errorf("no link to %s among %d", kind, len(seen))
 		}
 	}
 }

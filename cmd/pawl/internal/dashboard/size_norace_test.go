@@ -3,8 +3,12 @@
 package dashboard
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -81,5 +85,35 @@ func TestNoRaceTenThousandNamesAreShownAtOnce(t *testing.T) {
 		if best > time.Second && path != "/api/v1/locks" { // six megabytes, for programs
 			t.Errorf("%s takes %v", path, best)
 		}
+	}
+}
+
+// A hundred programs that read slowly took fifteen megabytes each.
+func TestNoRaceSlowReadersShareTheListing(t *testing.T) {
+	const claims, readers, most = 50_000, 100, 64 << 20
+	lines := map[string]*line{"x": newLine("x", crowd("x", strings.Repeat("n", 100), claims), time.Now(), nil)}
+	d := New(Options{})
+	d.hub.publish(&state{snap: newSnapshot(time.Now(), lines)})
+	server := httptest.NewServer(http.HandlerFunc(d.locks))
+	defer server.Close()
+	before := heap()
+	refused := 0
+	for range readers {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, _ = fmt.Fprintf(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		status, err := bufio.NewReaderSize(conn, 16).ReadString('\n') // and no more
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(status, "503") {
+			refused++
+		}
+	}
+	if grown := heap() - before; grown > most || refused != readers-maxAnswers {
+		t.Errorf("%d MiB more for %d slow readers, of which %d were refused", grown>>20, readers, refused)
 	}
 }

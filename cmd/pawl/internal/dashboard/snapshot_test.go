@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -154,4 +155,15 @@ func TestALongQueueIsCutAndSaid(t *testing.T) {
 	if row.Waiters[0].Place != 1 || row.Waiters[11].Place != 12 {
 		t.Errorf("places %d and %d", row.Waiters[0].Place, row.Waiters[11].Place)
 	}
+}
+
+// crowd is one holder and many waiters of one name, each of a session of its own.
+func crowd(name, note string, n int) []driver.Entry {
+	all := make([]driver.Entry, n)
+	for i := range all {
+		all[i] = waits(fmt.Sprintf("session%025d", i), name, time.Minute)
+		all[i].ID, all[i].Note = fmt.Sprintf("%032x", i), note
+	}
+	all[0].Held, all[0].Fence = true, 1
+	return all
 }

@@ -200,7 +200,7 @@ func linesLink(query string, from int) string {
 	if from > 0 {
 		q.Set("from", strconv.Itoa(from))
 	}
-	return "/?" + q.Encode()
+	return "./?" + q.Encode()
 }
 
 // filterLines returns the lines whose names match a pattern as in pawl ls, or contain
