@@ -31,6 +31,7 @@ package httponce
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -62,7 +63,7 @@ type options struct {
 }
 
 // WithScope keeps the keys of different callers apart, by something that is the same in
-// all their tries: an account, not a token. Callers for whom it is "" share their keys,
+// all their tries: an account, not a token. Only a hash of it is stored. Callers for whom it is "" share their keys,
 // and their responses are stored without cookies. Without this option all callers share
 // their keys, and a request with credentials is refused.
 func WithScope(of func(*http.Request) string) Option { return func(o *options) { o.scope = of } }
@@ -166,8 +167,14 @@ func credentials(r *http.Request) bool {
 		r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 }
 
-// keyOf joins scope and key so that no two pairs are equal: the scope's length comes first.
-func keyOf(scope, key string) string { return fmt.Sprintf("http/%d/%s/%s", len(scope), scope, key) }
+// keyOf joins scope and key so that no two pairs are equal. Of the scope only a hash is
+// stored: it may be a secret, such as a bearer token, and longer than a key may be.
+func keyOf(scope, key string) string {
+	if scope == "" {
+		return "http//" + key
+	}
+	return fmt.Sprintf("http/%x/%s", sha256.Sum256([]byte(scope)), key)
+}
 
 // serve runs the handler and records its response in memory.
 func (h *handler) serve(ctx context.Context, r *http.Request, body []byte) (response, error) {

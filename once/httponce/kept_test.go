@@ -1,13 +1,17 @@
 package httponce_test
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/memlock"
@@ -154,6 +158,102 @@ func TestABodyOf60KiBIsKeptWhateverItsBytes(t *testing.T) {
 		got, _ := io.ReadAll(w.Body)
 		if w.Code != http.StatusOK || string(got) != string(body) || served != 1 || w.Header().Get("Content-Type") != "application/octet-stream" {
 			t.Errorf("request %d: %d, %d bytes, served %d times", i, w.Code, len(got), served)
+		}
+	}
+}
+
+// What is stored of a scope is no secret, however long it is.
+func TestAScopeIsStoredAsAHash(t *testing.T) {
+	t.Parallel()
+	seen := &keys{Engine: memlock.New()}
+	c := pawl.New(seen)
+	t.Cleanup(func() { _ = c.Close() })
+	served := 0
+	h := httponce.Handler(c, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		served++
+		for e, err := range c.List(r.Context(), "") { // the lock while it runs
+			seen.note(fmt.Sprint(e.Name, e.Note, err))
+		}
+	}), httponce.WithScope(func(r *http.Request) string { return r.Header.Get("Authorization") }))
+	secret := "Bearer " + strings.Repeat("hunter2.", 200)
+	for i, who := range []string{secret, secret, secret + "x"} {
+		if w := postAs(h, "k", "Authorization", who); w.Code != http.StatusOK {
+			t.Errorf("request %d: %d %s", i, w.Code, w.Body)
+		}
+	}
+	if served != 2 {
+		t.Errorf("served %d times, not once for each scope", served)
+	}
+	if all := seen.all(); len(all) == 0 || strings.Contains(strings.Join(all, " "), "hunter2") {
+		t.Errorf("the store sees %q", all)
+	}
+}
+
+// keys is an engine that notes the keys of records and the names of claims.
+type keys struct {
+	*memlock.Engine
+	mu   sync.Mutex // guards seen
+	seen []string
+}
+
+func (k *keys) note(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.seen = append(k.seen, key)
+}
+
+func (k *keys) all() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.seen)
+}
+
+func (k *keys) Load(ctx context.Context, key string) ([]byte, uint64, error) {
+	k.note(key)
+	return k.Engine.Load(ctx, key)
+}
+
+func (k *keys) Store(ctx context.Context, key string, value []byte, ifVersion uint64, keep time.Duration) (uint64, error) {
+	k.note(key + string(value))
+	return k.Engine.Store(ctx, key, value, ifVersion, keep)
+}
+
+func TestHeadersKeepTheirBytes(t *testing.T) {
+	t.Parallel()
+	want := []string{"caf\xe9", "\xff\xfe", "caf\u00e9"}
+	h := handle(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["X-Latin"] = want
+		w.Header()["X-Plain"] = want[2:]
+	})
+	for i := range 2 {
+		w := post(h, "k", "tea")
+		if got := w.Header()["X-Latin"]; !slices.Equal(got, want) || w.Header().Get("X-Plain") != want[2] {
+			t.Errorf("request %d: %q", i, w.Header())
+		}
+	}
+}
+
+// net/http panics at a status that is none, and so does the middleware: nothing is stored
+// that would panic at each duplicate.
+func TestAStatusThatIsNoneIsNotStored(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{-1, 0, 99, 1000} {
+		served := 0
+		h := handle(t, func(w http.ResponseWriter, _ *http.Request) {
+			if served++; served == 1 {
+				w.WriteHeader(status)
+			}
+		})
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%d: the first request does not panic", status)
+				}
+			}()
+			post(h, "k", "tea")
+		}()
+		if w := post(h, "k", "tea"); w.Code != http.StatusOK || served != 2 {
+			t.Errorf("%d: then %d, served %d times", status, w.Code, served)
 		}
 	}
 }

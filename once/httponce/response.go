@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pawl-go/pawl/once"
 )
@@ -15,8 +16,9 @@ import (
 // A response is one as it is stored: a line of JSON, and the body as it is, which
 // JSON would make larger.
 type response struct {
-	Status int         `json:"status"`
-	Header http.Header `json:"header"`
+	Status int                 `json:"status"`
+	Header http.Header         `json:"header"`
+	Bytes  map[string][][]byte `json:"bytes,omitempty"` // headers that are not UTF-8, which JSON would alter
 	body   []byte
 }
 
@@ -40,11 +42,11 @@ var personal = []string{"Set-Cookie", "Set-Cookie2", "Authentication-Info"}
 
 // marshal returns the response as it is stored.
 func (r *response) marshal(scoped bool) ([]byte, error) {
-	kept := response{Status: r.Status, Header: r.Header}
+	kept := response{Status: r.Status, Header: r.Header.Clone()}
 	if !scoped {
-		kept.Header = r.Header.Clone()
 		remove(kept.Header, personal)
 	}
+	kept.separateBytes()
 	head, err := json.Marshal(kept)
 	if err != nil {
 		return nil, err
@@ -52,15 +54,39 @@ func (r *response) marshal(scoped bool) ([]byte, error) {
 	return slices.Concat(head, []byte{'\n'}, r.body), nil
 }
 
+// separateBytes moves headers that are not UTF-8 to Bytes.
+func (r *response) separateBytes() {
+	for name, values := range r.Header {
+		if !slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) }) {
+			continue
+		}
+		if r.Bytes == nil {
+			r.Bytes = map[string][][]byte{}
+		}
+		for _, v := range values {
+			r.Bytes[name] = append(r.Bytes[name], []byte(v))
+		}
+		delete(r.Header, name)
+	}
+}
+
 // parse is the inverse of marshal.
 func parse(b []byte) (r response, err error) {
 	head, body, ok := bytes.Cut(b, []byte{'\n'})
-	if !ok || json.Unmarshal(head, &r) != nil || r.Status == 0 {
+	if !ok || json.Unmarshal(head, &r) != nil || !validStatus(r.Status) {
 		return response{}, fmt.Errorf("%w: not written as a response", once.ErrCodec)
+	}
+	for name, values := range r.Bytes {
+		for _, v := range values {
+			r.Header[name] = append(r.Header[name], string(v))
+		}
 	}
 	r.body = body
 	return r, nil
 }
+
+// validStatus reports whether net/http sends a status; it panics at others.
+func validStatus(status int) bool { return status >= 100 && status <= 999 }
 
 func (r *response) send(w http.ResponseWriter, replayed bool) {
 	for name, values := range r.Header {
@@ -86,7 +112,12 @@ func (r *recorder) Header() http.Header { return r.header }
 // ofConnection are headers that belong to one connection, or one moment.
 var ofConnection = []string{"Connection", "Date", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade"}
 
+// WriteHeader records the status. As net/http does it panics at one that cannot be sent: were
+// it stored, every duplicate would panic.
 func (r *recorder) WriteHeader(status int) {
+	if !validStatus(status) {
+		panic(fmt.Sprintf("httponce: invalid status %d", status))
+	}
 	if r.status != 0 || status >= 100 && status < 200 { // informational responses are not stored
 		return
 	}
