@@ -295,3 +295,48 @@ func ExampleGuard() {
 	// <nil>
 	// true
 }
+
+// Two holders that know a file by different names are fenced from each other, also before
+// the file exists.
+func TestAFileHasOneFenceUnderAllItsNames(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	real := filepath.Join(dir, "real")
+	if err := os.Mkdir(real, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"folder": "real", "link": "real/state", "second": "link", "absolute": filepath.Join(real, "state")} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Skipf("no symbolic links: %v", err)
+		}
+	}
+	paths := []string{"real/state", "link", "second", "absolute", "folder/state", "folder/../real/state"}
+	token := uint64(0)
+	for _, path := range paths {
+		token += 2
+		if err := fence.NewFile(filepath.Join(dir, path)).WriteFile(token, []byte(path), 0o600); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if got, err := os.ReadFile(filepath.Join(real, "state")); err != nil || string(got) != path {
+			t.Errorf("%s: the file has %q, %v", path, got, err)
+		}
+		for _, other := range paths {
+			f := fence.NewFile(filepath.Join(dir, other))
+			if err := f.Check(fence.Write, token-1); !errors.Is(err, fence.ErrStale) {
+				t.Errorf("%s: after a write as %s: %v", other, path, err)
+			}
+		}
+		if path == paths[0] { // the others find it missing, too
+			if err := os.Remove(filepath.Join(real, "state")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	loop := filepath.Join(dir, "loop")
+	if err := os.Symlink("loop", loop); err != nil {
+		t.Fatal(err)
+	}
+	if err := fence.NewFile(loop).Begin(fence.Write, 1); err == nil {
+		t.Error("a link to itself is no error")
+	}
+}

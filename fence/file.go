@@ -10,7 +10,7 @@ import (
 
 // A File keeps the marks of a file, or of anything else on one machine that
 // processes change, in a file beside it: path + ".fence". The marks are kept as long
-// as that file is.
+// as that file is. Symbolic links to a file are that file; a hard link is another one.
 type File struct{ path string }
 
 // NewFile returns the fence of the file at path; nothing happens yet.
@@ -23,7 +23,11 @@ func (f *File) Begin(mode Mode, token uint64) error { return f.Do(mode, token, n
 // Check reports ErrStale if a later holder has begun. The answer may be out
 // of date when it returns; an effect belongs into Do.
 func (f *File) Check(mode Mode, token uint64) error {
-	marks, err := f.read()
+	path, err := f.target()
+	if err != nil {
+		return err
+	}
+	marks, err := readMarks(path)
 	if err == nil {
 		_, err = marks.Admit(mode, token)
 	}
@@ -31,13 +35,33 @@ func (f *File) Check(mode Mode, token uint64) error {
 }
 
 // Do raises the mark and runs effect; no process begins meanwhile.
-func (f *File) Do(mode Mode, token uint64, effect func() error) (err error) {
-	unlock, err := lockFile(f.path + ".fence.lock")
+func (f *File) Do(mode Mode, token uint64, effect func() error) error {
+	return f.do(mode, token, func(string) error {
+		if effect == nil {
+			return nil
+		}
+		return effect()
+	})
+}
+
+// WriteFile replaces the file's content, whole or not at all, if no later holder
+// has begun.
+func (f *File) WriteFile(token uint64, data []byte, perm fs.FileMode) error {
+	return f.do(Write, token, func(path string) error { return replace(path, data, perm) })
+}
+
+// do is Do with an effect that gets the path without links.
+func (f *File) do(mode Mode, token uint64, effect func(path string) error) error {
+	path, err := f.target()
+	if err != nil {
+		return err
+	}
+	unlock, err := lockFile(path + ".fence.lock")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	marks, err := f.read()
+	marks, err := readMarks(path)
 	if err != nil {
 		return err
 	}
@@ -49,24 +73,43 @@ func (f *File) Do(mode Mode, token uint64, effect func() error) (err error) {
 		// Written before the effect: a mark without an effect refuses the old holder
 		// too early, an effect without a mark would let it in.
 		text := fmt.Sprintf("%020d %020d\n", raised.Write, raised.Read)
-		if err := replace(f.path+".fence", []byte(text), 0o600); err != nil {
+		if err := replace(path+".fence", []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
-	if effect == nil {
-		return nil
+	return effect(path)
+}
+
+// maxLinks is how many links to a file that is missing are followed.
+const maxLinks = 40
+
+// target returns the path of the file without links, so that all its names have one fence.
+// The file may be missing, also behind a link.
+func (f *File) target() (string, error) {
+	path := f.path
+	for range maxLinks {
+		found, err := filepath.EvalSymlinks(path)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return found, err
+		}
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return "", err
+		}
+		path = filepath.Join(dir, filepath.Base(path))
+		link, err := os.Readlink(path)
+		if err != nil {
+			return path, nil
+		}
+		if path = link; !filepath.IsAbs(link) {
+			path = filepath.Join(dir, link)
+		}
 	}
-	return effect()
+	return "", fmt.Errorf("fence: %s: too many symbolic links", f.path)
 }
 
-// WriteFile replaces the file's content, whole or not at all, if no later holder
-// has begun.
-func (f *File) WriteFile(token uint64, data []byte, perm fs.FileMode) error {
-	return f.Do(Write, token, func() error { return replace(f.path, data, perm) })
-}
-
-func (f *File) read() (m Marks, err error) {
-	b, err := os.ReadFile(f.path + ".fence")
+func readMarks(path string) (m Marks, err error) {
+	b, err := os.ReadFile(path + ".fence")
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, nil
 	}
@@ -74,7 +117,7 @@ func (f *File) read() (m Marks, err error) {
 		return m, err
 	}
 	if _, err := fmt.Sscanf(string(b), "%d %d\n", &m.Write, &m.Read); err != nil {
-		return m, fmt.Errorf("fence: %s.fence holds something else: %w", f.path, err)
+		return m, fmt.Errorf("fence: %s.fence holds something else: %w", path, err)
 	}
 	return m, nil
 }
