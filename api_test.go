@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"net/url"
@@ -159,6 +160,16 @@ func TestDo(t *testing.T) {
 		})
 		wantErr(t, err, boom)
 		wantErr(t, err, ErrLost)
+
+		err = m.Do(t.Context(), func(ctx context.Context, _ *Lease) error {
+			evictAll(t, c, "a")
+			<-ctx.Done()
+			return fmt.Errorf("row 7: %w", context.Cause(ctx))
+		})
+		wantErr(t, err, ErrLost)
+		if n := strings.Count(err.Error(), ErrLost.Error()); n != 1 || !strings.HasPrefix(err.Error(), "row 7: ") {
+			t.Errorf("a loss is told %d times: %v", n, err)
+		}
 
 		func() {
 			defer func() { _ = recover() }()

@@ -201,7 +201,8 @@ func (l *Lease) do(ctx context.Context, fn func(context.Context, *Lease) error) 
 	work, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(l.Context(), func() { cancel(context.Cause(l.Context())) })
 	defer func() {
-		if uerr := l.Unlock(); uerr != nil && !errors.Is(uerr, ErrNotHeld) {
+		lost := errors.Is(err, ErrLost) && errors.Is(err, context.Cause(l.Context())) // fn has said so
+		if uerr := l.Unlock(); uerr != nil && !errors.Is(uerr, ErrNotHeld) && !(lost && errors.Is(uerr, ErrLost)) {
 			err = driver.Join(err, uerr)
 		}
 		stop()
