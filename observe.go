@@ -49,7 +49,7 @@ const (
 
 // String returns the mode in lower case.
 func (m Mode) String() string {
-	return word(int(m), "exclusive", "shared", "counted")
+	return word(int(m), "exclusive", "shared", "permits")
 }
 
 // A Cause says why a hold was lost.

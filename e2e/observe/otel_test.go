@@ -102,7 +102,7 @@ func TestAnAcquireIsASpanBelowItsCaller(t *testing.T) {
 		t.Errorf("the status is %v, want none", got.Status)
 	}
 	expectAttributes(t, got, map[string]string{
-		"pawl.mode": "counted", "pawl.permits": "3", "pawl.store": "memory", "pawl.outcome": "acquired", "pawl.wait_seconds": "0",
+		"pawl.mode": "permits", "pawl.permits": "3", "pawl.store": "memory", "pawl.outcome": "acquired", "pawl.wait_seconds": "0",
 	}, "pawl.name", "pawl.class", "error.type")
 	if token := attributes(got)["pawl.token"].AsInt64(); uint64(token) != lease.Token() {
 		t.Errorf("the token is %d, want %d", token, lease.Token())

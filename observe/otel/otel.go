@@ -8,7 +8,7 @@
 // acquiring call's context. A hold has no span: it may last for days, and its work has spans of
 // its own. The attributes of the span:
 //
-//	pawl.mode          exclusive, shared, counted
+//	pawl.mode          exclusive, shared, permits
 //	pawl.permits       of a semaphore
 //	pawl.store         redis, postgres …
 //	pawl.outcome       acquired, handed_over, gave_up, refused

@@ -157,7 +157,7 @@ func TestModesAndLossesHaveLabels(t *testing.T) {
 	short := lock(t, c.Mutex("short", pawl.WithMaxHold(20*time.Millisecond)))
 	<-short.Context().Done()
 	want := map[string]float64{
-		"pawl_acquire_seconds{mode=shared,outcome=acquired}": 1, "pawl_acquire_seconds{mode=counted,outcome=acquired}": 1,
+		"pawl_acquire_seconds{mode=shared,outcome=acquired}": 1, "pawl_acquire_seconds{mode=permits,outcome=acquired}": 1,
 		"pawl_hold_seconds{end=released,mode=shared}": 1, "pawl_hold_seconds{end=lost,mode=exclusive}": 1,
 		"pawl_lost_total{cause=maximum_hold}": 1, "pawl_lost_total{cause=broken}": 0, "pawl_held": 1,
 	}
