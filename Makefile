@@ -124,7 +124,7 @@ trust: ## verify every store, plant bugs, simulate; writes docs/trust.md
 	@scripts/inmemory go run ./scripts/trust -parts "$(strip $(PARTS))" -for $(TRUST) -sim $(SIM)
 
 bench: ## pawl beside its peers on the same servers; BENCH are flags, as -parts redis; writes bench/RESULTS.md
-	@scripts/deps etcd-client
+	@scripts/deps
 	@go -C bench run . $(BENCH)
 
 model: ## check the protocols with Spin; QUICK=1 for the small ones
