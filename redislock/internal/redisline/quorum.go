@@ -90,7 +90,7 @@ func (s *session) Rejoin(ctx context.Context, high, epoch uint64) error {
 	}
 	next := strconv.FormatUint(epoch, 10)
 	r, err := s.store.run(ctx, rejoinScript, []string{s.store.Keys.Membership(), s.store.Keys.Fence("")},
-		m.generation, strconv.FormatUint(high, 10), next, m.seen)
+		m.generation, strconv.FormatUint(high, 10), next, m.seen, m.list)
 	if err != nil {
 		return redisclient.Wrap(err)
 	}
