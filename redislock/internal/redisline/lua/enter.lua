@@ -23,7 +23,7 @@ if mine then
   end
   if mine.try == try then
     if is_holder then
-      call('PEXPIRE', main, ttl)
+      call('PEXPIREAT', main, expire_at(ttl))
     else
       begin_change()
       if mine.held then set_shared(ttl) end

@@ -25,14 +25,19 @@
 -- cannot be right. And a script does not touch a key again that it has removed: the
 -- sets are counted, since an empty set does not exist, and a hold that ends is
 -- replaced, or deleted by save.
+--
+-- Expiries are written as moments of the clock that the script has read, never as
+-- durations. Redis 7.0 adds a duration to the time of the call, and judges by the time at
+-- which the script began whether a key has expired: if the clock is set back in between
+-- by more than the duration, the script deletes the key when it touches it again.
 local call = redis.call
 local main, side, fence = KEYS[1], KEYS[2], KEYS[3]
 local waiting, expiries = side .. '\1w', side .. '\1l'
 local shared = 'p1 shared'
 
-local value = call('GET', main) -- first: it fails here if the key is not a string
-local stored = value -- the key exists; value is false once its hold has ended
 local clock = call('TIME')
+local value = call('GET', main) -- before any change: it fails here if the key is not a string
+local stored = value -- the key exists; value is false once its hold has ended
 local now = clock[1] .. string.sub('00000' .. clock[2], -6)
 local ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local us = clock[1] * 1000000 + clock[2]
@@ -70,9 +75,14 @@ local function begin_change()
   call('HDEL', side, '#used', '#count', '#limit')
 end
 
+-- expire_at returns the moment in ttl ms.
+local function expire_at(ttl)
+  return string.format('%.0f', ms + ttl)
+end
+
 -- set_hold writes the hold.
 local function set_hold(text, ttl)
-  call('SET', main, text, 'PX', ttl)
+  call('SET', main, text, 'PXAT', expire_at(ttl))
   value, stored = text, true
 end
 
@@ -175,12 +185,12 @@ local function clamp()
   if r and tonumber(last[2]) > ms + r.ttl then
     each(range(expiries, 0, -1), function(o) call('ZADD', expiries, 'LT', ms + o.ttl, o.id) end)
     if value == shared then
-      call('PEXPIRE', main, range(expiries, -1, -1, 'WITHSCORES')[2] - ms)
+      call('PEXPIREAT', main, range(expiries, -1, -1, 'WITHSCORES')[2])
     end
   end
   local h = value and parse_hold(value)
   if h and call('PTTL', main) > tonumber(h.ttl) then
-    call('PEXPIRE', main, h.ttl)
+    call('PEXPIREAT', main, expire_at(h.ttl))
   end
 end
 
