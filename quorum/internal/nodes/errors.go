@@ -42,7 +42,7 @@ func (s *Set) denied(errs []error) bool {
 			n++
 		}
 	}
-	return n >= s.readers()
+	return n > len(s.Nodes)-s.Majority
 }
 
 // nodeError adds node i's name to an error. ErrGone and ErrNoVote become plain text:
