@@ -224,7 +224,8 @@ type Records interface {
 type Voter interface {
 	// Enlist makes this session part of a quorum and returns whether the node votes.
 	// list names the quorum's nodes; ErrDenied says that the node serves another
-	// quorum.
+	// quorum. A node that serves none is not claimed by that, only by Rejoin: the
+	// client may be one that all other nodes deny.
 	Enlist(ctx context.Context, list string) (Membership, error)
 
 	// Confirm raises the node's highest token to token if the claim still holds
@@ -239,9 +240,10 @@ type Voter interface {
 	Mark(ctx context.Context) (high, epoch uint64, err error)
 
 	// Rejoin raises the node's highest token to high and its epoch to epoch, and lets
-	// the node vote, if it is still in the state that this session's last Enlist has
+	// the node vote in the quorum that this session enlisted for, if it is still in the state that this session's last Enlist has
 	// seen or last Rejoin has made. ErrConflict says that its epoch is not below epoch,
-	// that another session has raised it meanwhile, or that it has lost its data again.
+	// that another session has raised it meanwhile, that the node has lost its data again,
+	// or that it serves another quorum.
 	Rejoin(ctx context.Context, high, epoch uint64) error
 }
 

@@ -63,8 +63,10 @@ func (v *quorumCase) joins() bool {
 	if err != nil {
 		v.Fatalf("Enlist: %v", err)
 	}
-	if _, err := v.vb.Enlist(v.ctx, quorumList+" of others"); !errors.Is(err, driver.ErrDenied) {
-		v.Errorf("Enlist for another quorum: %v, not ErrDenied", err)
+	if !membership.Votes { // no quorum has claimed it, and a question does not either
+		if other, err := v.vb.Enlist(v.ctx, quorumList+" of others"); err != nil || other.Votes {
+			v.Errorf("Enlist for another quorum at a node that serves none: %+v, %v", other, err)
+		}
 	}
 	peer, err := v.vb.Enlist(v.ctx, quorumList)
 	if err != nil {
@@ -90,6 +92,9 @@ func (v *quorumCase) joins() bool {
 	}
 	if err := v.vb.Rejoin(v.ctx, 0, epoch+2); !errors.Is(err, driver.ErrConflict) {
 		v.Errorf("Rejoin of a node whose epoch another has raised since this session's Enlist: %v, not ErrConflict", err)
+	}
+	if _, err := v.vb.Enlist(v.ctx, quorumList+" of others"); !errors.Is(err, driver.ErrDenied) {
+		v.Errorf("Enlist for another quorum: %v, not ErrDenied", err)
 	}
 	if membership, err := v.vb.Enlist(v.ctx, quorumList); err != nil || !membership.Votes {
 		v.Errorf("Enlist after Rejoin: %+v, %v", membership, err)

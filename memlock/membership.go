@@ -4,10 +4,11 @@ import "time"
 
 // A membership is what the engine knows of the quorum that it is a node of.
 type membership struct {
-	list  string // the quorum's nodes; "": none
+	list  string // the quorum's nodes; "": none, until Rejoin
 	epoch uint64
 	votes bool
 	life  uint64    // which memory this is: another after each Forget
+	asked bool      // by an Enlist since it began, or forgot
 	since time.Time // since when it has known that it does not vote
 }
 

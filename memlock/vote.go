@@ -18,12 +18,11 @@ var errMaxToken = errors.New("memlock: token out of range")
 func (s *session) Enlist(ctx context.Context, list string) (is driver.Membership, err error) {
 	err = s.do(ctx, func(now time.Time) error {
 		m := &s.engine.membership
-		switch m.list {
-		case list:
-		case "":
-			m.list, m.since = list, now
-		default:
+		if m.list != "" && m.list != list {
 			return fmt.Errorf("memlock: this node serves another quorum: %w", driver.ErrDenied)
+		}
+		if !m.asked {
+			m.asked, m.since = true, now
 		}
 		s.enlists = enlistment{enlisted: true, list: list, life: m.life, epoch: m.epoch}
 		is = driver.Membership{Votes: m.votes, Store: fmt.Sprintf("%p", s.engine)}
@@ -78,14 +77,14 @@ func (s *session) Mark(ctx context.Context) (high, epoch uint64, err error) {
 func (s *session) Rejoin(ctx context.Context, high, epoch uint64) error {
 	return s.do(ctx, func(now time.Time) error {
 		e, m, v := s.engine, &s.engine.membership, &s.enlists
-		if !v.enlisted || m.list != v.list || m.life != v.life || m.epoch != v.epoch || m.epoch >= epoch {
+		if !v.enlisted || m.list != "" && m.list != v.list || m.life != v.life || m.epoch != v.epoch || m.epoch >= epoch {
 			return driver.ErrConflict
 		}
 		e.last = max(e.last, high)
 		if !m.votes { // what was lost was below the clock
 			e.last = max(e.last, uint64(now.UnixMicro()))
 		}
-		m.epoch, m.votes, v.epoch = epoch, true, epoch
+		m.list, m.epoch, m.votes, v.epoch = v.list, epoch, true, epoch
 		return nil
 	})
 }

@@ -3,6 +3,7 @@ package quorum
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -80,7 +81,11 @@ func (s *session) notWon(ctx context.Context, b *ballot, took time.Duration) (dr
 		for _, v := range b.all {
 			errs[v.node] = v.err
 		}
-		return driver.Standing{}, s.e.set.TooFew(b.answered(), errs)
+		err := s.e.set.TooFew(b.answered(), errs)
+		if !errors.Is(err, driver.ErrUnreachable) {
+			s.undo(ctx, b) // the caller does not repeat what is refused
+		}
+		return driver.Standing{}, err
 	}
 	s.undo(ctx, b)
 	st := b.refusal()

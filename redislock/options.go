@@ -9,8 +9,8 @@ import (
 // DefaultPrefix is the prefix of all keys, "pawl:", unless [WithPrefix] sets another.
 const DefaultPrefix = redisengine.DefaultPrefix
 
-// DefaultWaitTimeout is how long a grant waits for replicas, a second, unless [WithWait]
-// sets another time.
+// DefaultWaitTimeout is how long a grant or a renewal waits for replicas, a second, unless
+// [WithWait] sets another time.
 const DefaultWaitTimeout = redisengine.DefaultReplicaTimeout
 
 // An Option changes how an engine uses Redis. A bad option is an error of the engine's
@@ -21,10 +21,11 @@ type Option func(*redisengine.Options)
 // name itself. One prefix must not begin with another that is in use.
 func WithPrefix(prefix string) Option { return func(o *redisengine.Options) { o.Prefix = prefix } }
 
-// WithWait makes a grant wait until a number of replicas have confirmed it. A grant
-// that fewer confirm within timeout is given back, and is an error; timeout 0 is
-// [DefaultWaitTimeout]. A grant can still be lost: a failover may promote a replica that
-// does not have it.
+// WithWait makes a grant and each of its renewals wait until a number of replicas have
+// confirmed it. A grant that fewer confirm within timeout is given back, and is an error;
+// a renewal that fewer confirm, within at most a sixth of the TTL, prolongs nothing.
+// timeout 0 is [DefaultWaitTimeout]. A grant can still be lost: a failover may promote a
+// replica that does not have it.
 func WithWait(replicas int, timeout time.Duration) Option {
 	return func(o *redisengine.Options) { o.Replicas, o.ReplicaTimeout = replicas, timeout }
 }

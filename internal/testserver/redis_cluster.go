@@ -12,7 +12,7 @@ import (
 // Slots is the number of slots of a cluster.
 const Slots = 16384
 
-// A Cluster is a Redis Cluster of masters without replicas.
+// A Cluster is a Redis Cluster of masters, without replicas unless a test adds them.
 type Cluster struct {
 	Nodes []*Server
 
@@ -75,6 +75,24 @@ func (c *Cluster) AwaitOK() {
 			return nil
 		})
 	}
+}
+
+// AddReplicas gives each master a replica, and returns when it has a full copy.
+func (c *Cluster) AddReplicas() {
+	c.t.Helper()
+	masters := c.Nodes
+	for _, m := range masters {
+		s := Start(c.t, clusterNode())
+		c.Nodes = append(c.Nodes, s)
+		must(c.t, s.Addr(), "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(m.Port()), strconv.Itoa(m.Ports()[1]))
+		await(c.t, "replica of "+m.Addr(), func(ctx context.Context) error {
+			if _, err := ask(ctx, s.Addr(), "CLUSTER", "REPLICATE", c.id[m]); err != nil { // they have not met
+				return err
+			}
+			return expectInfo(ctx, s.Addr(), "replication", "master_link_status:up")
+		})
+	}
+	c.AwaitOK()
 }
 
 func clusterNode(args ...string) Spec {

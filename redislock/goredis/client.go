@@ -11,9 +11,10 @@ import (
 
 // client implements redisclient.Client.
 type client struct {
-	c       redis.UniversalClient
-	pool    *driverkit.Pool // of calls, which may go on after their ctx has ended
-	batcher *batcher        // nil: calls are for more than one server
+	c         redis.UniversalClient
+	pool      *driverkit.Pool // of calls, which may go on after their ctx has ended
+	batcher   *batcher        // nil: calls are for more than one server
+	sentinels *sentinels
 }
 
 // idleWorkers is the number of goroutines kept for calls.
@@ -21,6 +22,7 @@ const idleWorkers = 128
 
 func newClient(c redis.UniversalClient) *client {
 	cl := &client{c: c, pool: driverkit.NewPool(idleWorkers)}
+	cl.sentinels = newSentinels(c, cl.pool)
 	if _, one := c.(*redis.Client); one {
 		cl.batcher = &batcher{c: c, pool: cl.pool}
 	}
@@ -40,7 +42,11 @@ func (c *client) Close() error {
 
 func (c *client) Do(ctx context.Context, call redisclient.Call) (redisclient.Reply, error) {
 	if c.batcher != nil {
-		return c.batcher.do(ctx, call)
+		r, err := c.batcher.do(ctx, call)
+		if err != nil && redisclient.Code(err) == "" {
+			c.sentinels.unanswered()
+		}
+		return r, err
 	}
 	cmd := encode(ctx, &call)
 	if !c.within(ctx, func() { _ = c.c.Process(withoutDone{ctx}, cmd) }) {
@@ -98,9 +104,13 @@ func (c *client) pipeline(ctx context.Context, on pipeliner, calls []redisclient
 		for i := range out {
 			out[i].Err = ctx.Err()
 		}
+		c.sentinels.unanswered()
 		return
 	}
 	results(cmds, out)
+	if out[0].Err != nil && redisclient.Code(out[0].Err) == "" {
+		c.sentinels.unanswered()
+	}
 }
 
 // within runs call and returns when ctx ends, which go-redis by itself does not notice

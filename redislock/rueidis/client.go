@@ -17,6 +17,7 @@ type client struct {
 	owned     bool        // closed with the engine
 	pipelines []*pipeline // none where there is more than one server
 	dedicated dedicatedPool
+	slotNodes sync.Map // in a cluster: the address of the node of a slot, as a redirection has named it
 
 	tasks *sync.WaitGroup // calls that went on after their ctx had ended, and the pipelines'; Close waits for them
 }

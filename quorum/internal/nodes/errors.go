@@ -13,7 +13,8 @@ var ErrPending = errors.New("has not answered yet")
 
 // TooFew returns the error of an operation that fewer nodes answered than a majority;
 // errs has the error of every node, nil for those that answered. It is
-// driver.ErrUnreachable if repeating the operation may help.
+// driver.ErrUnreachable if repeating the operation may help, which it does not where too
+// many nodes deny it.
 func (s *Set) TooFew(answered int, errs []error) error {
 	var named []error
 	transient := false
@@ -27,10 +28,21 @@ func (s *Set) TooFew(answered int, errs []error) error {
 		}
 	}
 	err := fmt.Errorf("quorum: %d of %d nodes answered, %d are needed: %w", answered, len(s.Nodes), s.Majority, driver.Join(named...))
-	if transient {
+	if transient && !s.denied(errs) {
 		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}
 	return err
+}
+
+// denied reports whether so many nodes deny an operation that no majority is left.
+func (s *Set) denied(errs []error) bool {
+	n := 0
+	for _, err := range errs {
+		if errors.Is(err, driver.ErrDenied) {
+			n++
+		}
+	}
+	return n > len(s.Nodes)-s.Majority
 }
 
 // nodeError adds node i's name to an error. ErrGone and ErrNoVote become plain text:

@@ -66,8 +66,11 @@ func (m *membership) voting() (n int) {
 	return n
 }
 
-// repairable reports whether a node answers that does not vote.
+// repairable reports whether a node answers that does not vote, and not too many deny it.
 func (m *membership) repairable() bool {
+	if m.set.denied(m.errs) {
+		return false
+	}
 	for i := range m.reports {
 		if m.silent(i) {
 			return true
@@ -106,5 +109,9 @@ func (m *membership) err() error {
 			reasons = append(reasons, fmt.Errorf("%s: has lost its data or is new, and votes no earlier than in %v", m.set.Nodes[i].Name, left.Round(time.Millisecond)))
 		}
 	}
-	return fmt.Errorf("%w: quorum: %d of %d nodes vote, %d are needed: %w", driver.ErrUnreachable, m.voting(), len(m.set.Nodes), m.set.Majority, driver.Join(reasons...))
+	err := fmt.Errorf("quorum: %d of %d nodes vote, %d are needed: %w", m.voting(), len(m.set.Nodes), m.set.Majority, driver.Join(reasons...))
+	if m.set.denied(m.errs) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 }

@@ -67,8 +67,8 @@ var holdPattern = Regexp(`(?s)^p1 ([0-9a-f]+) (\d+) (\d+) (\d+) (\S+) (\d+) (\d+
 
 // ParseHold shows the value of a hold as an entry. Its Since depends on the server's clock
 // and is left to the caller: since is the time at which the hold began, in microseconds
-// of that clock, 0 if that is unknown. A token is the time of arrival, which is the time
-// of the grant unless the claim had to wait.
+// of that clock, 0 if that is unknown. The value of a claim that did not wait has none: its
+// token is the time of the grant.
 func ParseHold(name, value string, left time.Duration) (x driver.Entry, since int64) {
 	m := holdPattern().FindStringSubmatch(value)
 	if m == nil {

@@ -51,21 +51,23 @@ func (s Space) Cluster() bool { return s.cluster }
 type Keys struct {
 	Hold     string // the key of the plain recipe, SET NX PX
 	Line     string // a hash: the claims that wait or share, and their sums
-	Waiting  string // a sorted set: the claims that wait, by token
+	Fence    string // a number: the last token; names have it in common
+	Waiting  string // a sorted set: the claims that wait, by arrival
 	Expiries string // a sorted set: all claims of the line, by expiry
 }
 
-// Of returns the keys of a name, made in one allocation: every lock needs them.
+// Of returns the keys of a name, made in one allocation, in a cluster two: every lock
+// needs them.
 func (s Space) Of(name string) Keys {
 	tag := s.tag(name)
 	all := s.prefix + name + s.prefix + separator + tag + "h" + name + separator + "w" + s.prefix + separator + tag + "h" + name + separator + "l"
 	n := len(s.prefix) + len(name)
 	end := (len(all) + n) / 2
-	return Keys{all[:n], all[n : end-2], all[n:end], all[end:]}
+	return Keys{all[:n], all[n : end-2], s.Fence(name), all[n:end], all[end:]}
 }
 
-// All returns the four keys in the order in which scripts declare them.
-func (k Keys) All() []string { return []string{k.Hold, k.Line, k.Waiting, k.Expiries} }
+// All returns the keys in the order in which scripts declare them.
+func (k Keys) All() []string { return []string{k.Hold, k.Line, k.Fence, k.Waiting, k.Expiries} }
 
 // Hold returns the key of the hold of a name.
 func (s Space) Hold(name string) string { return s.prefix + name }

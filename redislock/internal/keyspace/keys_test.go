@@ -53,7 +53,7 @@ func TestTheKeysOfANameAreThoseMadeOneByOne(t *testing.T) {
 		s := New("pawl:", "engine", cluster)
 		for _, name := range oddNames {
 			line := s.Line(name)
-			if got, want := s.Of(name), (Keys{s.Hold(name), line, line + "\x01w", line + "\x01l"}); got != want {
+			if got, want := s.Of(name), (Keys{s.Hold(name), line, s.Fence(name), line + "\x01w", line + "\x01l"}); got != want {
 				t.Errorf("cluster %v, name %q: %q, not %q", cluster, name, got, want)
 			}
 		}

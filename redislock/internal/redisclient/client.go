@@ -28,6 +28,11 @@ type Client interface {
 	// uses at the same time, to the node of the first call.
 	Pipeline(ctx context.Context, calls []Call) ([]Answer, error)
 
+	// DoManyThen is DoMany on connections that no other caller uses, one for each node
+	// of the calls, and sends last behind them on each of these: lasts[i] is its answer
+	// on the connection of calls[i].
+	DoManyThen(ctx context.Context, calls []Call, last Call, out, lasts []Answer)
+
 	// EachMaster calls f for every node that accepts writes, one at a time; do sends a
 	// call to that node. It returns an error of f, or why the nodes are not known.
 	EachMaster(ctx context.Context, f func(do Send) error) error

@@ -49,9 +49,7 @@ func RunMany(ctx context.Context, send func(context.Context, []Call, []Answer), 
 // counts only the writes of its own connection. It returns the number of replicas
 // that have confirmed within a time.
 func RunAndWait(ctx context.Context, c Client, call Call, replicas int, within time.Duration) (r Reply, confirmed int, err error) {
-	wait := Call{Name: "WAIT", Args: []string{
-		strconv.Itoa(replicas), strconv.FormatInt(max(within.Milliseconds(), 1), 10), // 0 would wait for ever
-	}}
+	wait := Wait(replicas, within)
 	out, err := c.Pipeline(ctx, []Call{call, wait})
 	if err == nil && Code(out[0].Err) == "NOSCRIPT" {
 		out, err = c.Pipeline(ctx, []Call{call.WithText(), wait})
@@ -63,6 +61,26 @@ func RunAndWait(ctx context.Context, c Client, call Call, replicas int, within t
 		return Reply{}, 0, out[0].Err
 	}
 	return out[0].Reply, int(out[1].Int), out[1].Err
+}
+
+// Wait returns a call that waits for replicas, at most for a time, until they have what
+// its connection has written.
+func Wait(replicas int, within time.Duration) Call {
+	return Call{Name: "WAIT", Args: []string{
+		strconv.Itoa(replicas), strconv.FormatInt(max(within.Milliseconds(), 1), 10), // 0 would wait for ever
+	}}
+}
+
+// SplitLast answers calls that a pipeline has sent with one more behind them, for
+// DoManyThen of a [Client].
+func SplitLast(answers []Answer, err error, out, lasts []Answer) {
+	for i := range out {
+		if err != nil {
+			out[i].Err = err
+			continue
+		}
+		out[i], lasts[i] = answers[i], answers[len(out)]
+	}
 }
 
 // scanCount is the number of keys that the server looks at in one step.

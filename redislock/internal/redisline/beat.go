@@ -3,14 +3,19 @@ package redisline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
-// chunk is the number of claims that are sent at a time.
-const chunk = 500
+// chunk is the number of claims that are sent at a time; confirmedChunk that of claims
+// whose renewal replicas confirm, of which each chunk takes two round trips.
+const (
+	chunk          = 500
+	confirmedChunk = 2500
+)
 
 // Beat prolongs claims. Each is answered by itself: a node or a chunk that does not
 // answer does not affect the others.
@@ -25,8 +30,12 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 		}
 	}
 	var failed error
-	for from := 0; from < len(live) && ctx.Err() == nil; from += chunk {
-		to := min(from+chunk, len(live))
+	size := chunk
+	if s.store.Replicas > 0 {
+		size = confirmedChunk
+	}
+	for from := 0; from < len(live) && ctx.Err() == nil; from += size {
+		to := min(from+size, len(live))
 		if err := s.beatChunk(ctx, live[from:to], out[from:to]); err != nil {
 			failed = err
 		}
@@ -84,6 +93,27 @@ func (s *session) beatAnswer(c *driver.Claim, sent time.Time, a redisclient.Answ
 	return st, nil
 }
 
+// sendConfirmed sends a beat, and behind it WAIT. A hold whose renewal too few replicas
+// have is not answered: if one of them is promoted, the hold ends there as it would have
+// without this renewal. A master that is cut off with its clients prolongs nothing.
+func (s *session) sendConfirmed(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer) {
+	want, within := s.store.Replicas, min(s.store.ReplicaTimeout, s.ttl/6)
+	if at, ok := ctx.Deadline(); ok {
+		within = min(within, time.Until(at)/2) // so that the answers arrive before ctx ends
+	}
+	waits := make([]redisclient.Answer, len(calls))
+	s.store.Client.DoManyThen(ctx, calls, redisclient.Wait(want, within), out, waits)
+	for i, w := range waits {
+		switch {
+		case out[i].Err != nil || out[i].Text == "": // not held: there is nothing that replicas must have
+		case w.Err != nil:
+			out[i].Err = w.Err
+		case w.Int < int64(want):
+			out[i].Err = fmt.Errorf("a renewal reached %d of %d replicas within %v", w.Int, want, within)
+		}
+	}
+}
+
 // renewMoving prolongs holds whose slot is being moved: that may take longer than a
 // lease lasts, and until its end the keys that look needs are on two nodes.
 func (s *session) renewMoving(ctx context.Context, live []driver.Claim, answers []redisclient.Answer) {
@@ -115,6 +145,9 @@ func (s *session) renewMoving(ctx context.Context, live []driver.Claim, answers 
 // sender returns how the next beat is sent: if the last one had no answer in time, its
 // connection may be dead without notice, and a lease must not end because of that.
 func (s *session) sender() func(context.Context, []redisclient.Call, []redisclient.Answer) {
+	if s.store.Replicas > 0 {
+		return s.sendConfirmed
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.timedOut {

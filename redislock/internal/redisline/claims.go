@@ -13,7 +13,7 @@ import (
 type claimState struct {
 	keys     keyspace.Keys
 	prefix   string // of its hold, by which scripts identify it
-	expected uint64 // the token that it will hold with, as the server reported; 0: not reported
+	arrival  uint64 // the number of its arrival in the line, as the server reported; 0: not reported
 	token    uint64 // of a grant that was published and that Await has not returned yet
 	returned bool   // the caller knows that it is held
 }
@@ -59,7 +59,7 @@ func (s *session) keysOf(c *driver.Claim) (keys keyspace.Keys, prefix string) {
 // that held before may have lost its key and wait now.
 func (s *session) answered(c *driver.Claim, r redisclient.Reply, held bool) {
 	s.claims.With(c.ID, c.Try, func(p *claimed) {
-		p.State.expected = expectedToken(r)
+		p.State.arrival = arrival(r)
 		p.State.returned = held
 	})
 }
@@ -80,15 +80,15 @@ func (s *session) granted(id string, try int, token uint64) {
 }
 
 // takeGrant returns the token of a grant that was published for c, once, and makes every
-// later Await look. A grant with another token than the expected one is dropped: the
-// claim may have been let in before, while the answer to its Enter was lost, have ended,
-// and been entered again.
+// later Await look. A grant from before the claim's arrival is dropped: the claim may have
+// been let in before, while the answer to its Enter was lost, have ended, and been entered
+// again. Older versions of pawl let a claim in with the number of its arrival as its token.
 func (s *session) takeGrant(c *driver.Claim) (token uint64) {
 	s.claims.With(c.ID, c.Try, func(p *claimed) {
 		if p.State.token == 0 {
 			return
 		}
-		if p.State.token == p.State.expected {
+		if p.State.arrival != 0 && p.State.token >= p.State.arrival {
 			token, p.State.returned = p.State.token, true
 		}
 		p.State.token = 0

@@ -90,7 +90,7 @@ func (s *session) Rejoin(ctx context.Context, high, epoch uint64) error {
 	}
 	next := strconv.FormatUint(epoch, 10)
 	r, err := s.store.run(ctx, rejoinScript, []string{s.store.Keys.Membership(), s.store.Keys.Fence("")},
-		m.generation, strconv.FormatUint(high, 10), next, m.seen)
+		m.generation, strconv.FormatUint(high, 10), next, m.seen, m.list)
 	if err != nil {
 		return redisclient.Wrap(err)
 	}
@@ -117,7 +117,7 @@ func (s *session) Confirm(ctx context.Context, c driver.Claim, granted, token ui
 	}
 	keys, prefix := s.keysOf(&c)
 	r, err := s.store.run(ctx, confirmScript,
-		[]string{keys.Hold, keys.Line, s.store.Keys.Fence(c.Name), s.store.Keys.Membership()},
+		[]string{keys.Hold, keys.Line, keys.Fence, s.store.Keys.Membership()},
 		prefix, strconv.FormatUint(granted, 10), strconv.FormatUint(token, 10), m.list, m.run)
 	if err != nil {
 		return false, s.store.wrap(c.Name, err)
@@ -143,7 +143,7 @@ func (s *session) enterQuorum(ctx context.Context, c *driver.Claim, state claimS
 		epoch := m.epoch
 		s.mu.Unlock()
 		r, err := s.store.run(ctx, sc,
-			[]string{keys.Hold, keys.Line, s.store.Keys.Fence(c.Name), s.store.Keys.Membership()},
+			[]string{keys.Hold, keys.Line, keys.Fence, s.store.Keys.Membership()},
 			state.prefix, keyspace.HoldSuffix(c.Limit, s.part, keyspace.WithEpoch(epoch, c.Note)), s.millis, waiting,
 			propose, epoch, m.list, m.run)
 		if err == nil {
@@ -169,7 +169,7 @@ func (s *session) beatCall(c *driver.Claim) redisclient.Call {
 	if m := s.quorum(); m != nil {
 		return redisclient.Call{
 			Script: quorumLookScript,
-			Keys:   []string{keys.Hold, keys.Line, s.store.Keys.Membership()},
+			Keys:   []string{keys.Hold, keys.Line, keys.Fence, s.store.Keys.Membership()},
 			Args:   []string{prefix, s.millis, "1", m.list, m.run},
 		}
 	}

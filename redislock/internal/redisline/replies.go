@@ -66,14 +66,14 @@ func (s *session) standing(c *driver.Claim, r redisclient.Reply) (driver.Standin
 	return st, nil
 }
 
-// expectedToken returns the token with which a waiting claim will hold; 0 if r does not
+// arrival returns the number of a waiting claim's arrival in the line; 0 if r does not
 // contain it.
-func expectedToken(r redisclient.Reply) uint64 {
+func arrival(r redisclient.Reply) uint64 {
 	if len(r.Array) < 6 || r.Array[0].Int != codeWaits {
 		return 0
 	}
-	token, _ := strconv.ParseUint(r.Array[len(r.Array)-1].Text, 10, 64)
-	return token
+	number, _ := strconv.ParseUint(r.Array[len(r.Array)-1].Text, 10, 64)
+	return number
 }
 
 // blocker returns the claim that blocks, as a standing shows it.
@@ -112,7 +112,12 @@ func parseLine(name string, a []redisclient.Reply) (all []driver.Entry) {
 			records = append(records, r)
 		}
 	}
-	slices.SortFunc(records, func(x, y record) int { return cmp.Compare(x.token, y.token) })
+	slices.SortFunc(records, func(x, y record) int {
+		if x.Held != y.Held {
+			return cmp.Compare(flag(y.Held), flag(x.Held))
+		}
+		return cmp.Compare(x.token, y.token)
+	})
 	for _, r := range records {
 		all = append(all, r.Entry)
 	}
@@ -122,7 +127,7 @@ func parseLine(name string, a []redisclient.Reply) (all []driver.Entry) {
 // A record is one claim of the line's hash, see line.lua.
 type record struct {
 	driver.Entry
-	token int64 // also of a claim that waits, whose entry shows none
+	token int64 // of a claim that waits the number of its arrival, which its entry does not show
 }
 
 var recordPattern = keyspace.Regexp(`(?s)^(\d) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d) (\S+) ([^\x02]*)\x02(.*)$`)

@@ -82,10 +82,9 @@ func (s *session) enter(ctx context.Context, c *driver.Claim, state claimState, 
 }
 
 func (s *session) enterCall(c *driver.Claim, state claimState, args argCache) redisclient.Call {
-	keys := state.keys
 	call := redisclient.Call{
 		Script: enterScript,
-		Keys:   []string{keys.Hold, keys.Line, s.store.Keys.Fence(c.Name), keys.Waiting, keys.Expiries},
+		Keys:   state.keys.All(),
 		Args:   []string{state.prefix, args.suffix, s.millis, args.waiting},
 	}
 	switch {

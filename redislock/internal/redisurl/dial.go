@@ -14,7 +14,7 @@ import (
 // nil replaces none.
 func Dial(own driver.Dialer, limit time.Duration, each func(net.Conn) net.Conn) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
 	return func(ctx context.Context, addr string, dialer *net.Dialer, secure *tls.Config) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, limit) // the dialer of a sentinel has none
+		ctx, cancel := context.WithTimeout(ctx, limit) // own may have none
 		defer cancel()
 		connect := own
 		if connect == nil {

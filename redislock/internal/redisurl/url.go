@@ -43,6 +43,9 @@ func Parse(u *url.URL, client redis.ClientOption) (*Target, error) {
 	t.Options.EvictionAllowed = r.YesNo("allow-eviction", false)
 	t.Client.TLSConfig = r.TLS(u.Scheme == "rediss")
 	t.Client.Sentinel.TLSConfig = t.Client.TLSConfig
+	// The client pings a sentinel only if this dialer says how often. Without that a
+	// sentinel that hangs is asked for ever, and the client stays with a master that is gone.
+	t.Client.Sentinel.Dialer = t.Client.Dialer
 	if r.YesNo("sentinel-auth", false) {
 		t.Client.Sentinel.Username, t.Client.Sentinel.Password = t.Client.Username, t.Client.Password
 	}

@@ -23,7 +23,7 @@ if mine then
   end
   if mine.try == try then
     if is_holder then
-      call('PEXPIRE', main, ttl)
+      call('PEXPIREAT', main, expire_at(ttl))
     else
       begin_change()
       if mine.held then set_shared(ttl) end
@@ -51,15 +51,12 @@ if not fitting and queue == '0' then
   return standing(3)
 end
 
--- The token is made on arrival: the line is first come first served, so the order of
--- arrival is the order of holding.
-local stamp = clock[1] * 1000000 + clock[2]
+local stamp = us
 if ARGV[5] then -- a proposal may not raise the fence by more than a second
   local most = math.min(tonumber(ARGV[5]), stamp + 1000000)
   stamp = ARGV[6] and most or math.max(stamp, most) -- the nodes of a quorum agree on the proposal, not on the time
 end
-local token = string.format('%.0f', math.max(stamp, (call('GET', KEYS[3]) or 0) + 1))
-call('SET', KEYS[3], token)
+local token = next_token(stamp) -- of a claim that waits, the number of its arrival
 
 if fitting and exclusive then
   set_hold(ARGV[1] .. token .. ARGV[2], ttl)

@@ -1,6 +1,6 @@
 -- evict: breaks exactly one claim, as a list has shown it.
 --
--- KEYS  1 the hold, 2 the line; then the sets of the line
+-- KEYS  1 the hold, 2 the line, 3 the fence; then the sets of the line
 -- ARGV  1 id, 2 try, 3 token, 4 whether it holds; for another client's hold: 1 empty,
 --       2 the digest of its value
 -- ->    1 broken, 0 it is not there, or has changed

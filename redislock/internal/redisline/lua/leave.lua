@@ -1,7 +1,7 @@
 -- leave: a claim gives back its units or its place; the claims that fit then are let in
 -- and notified.
 --
--- KEYS  1 the hold, 2 the line; then the sets of the line
+-- KEYS  1 the hold, 2 the line, 3 the fence; then the sets of the line
 -- ARGV  1 "p1 <id> <try> "
 -- ->    1 ended, 0 there was nothing to end
 local id, try = string.match(ARGV[1], '^p1 (%x+) (%d+) $')

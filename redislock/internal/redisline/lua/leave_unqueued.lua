@@ -1,6 +1,6 @@
 -- leave_unqueued: precedes leave. It ends an exclusive hold of a name that has no line.
 --
--- KEYS  1 the hold, 2 the line; then the sets of the line
+-- KEYS  1 the hold, 2 the line, 3 the fence; then the sets of the line
 -- ARGV  as leave.lua
 -- ->    1
 local call = redis.call

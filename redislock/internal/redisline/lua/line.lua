@@ -7,11 +7,13 @@
 --   anything else                                                  another client's hold
 -- KEYS[2] is the line, a hash that exists while a claim waits or shares, or the name is watched:
 --   <id>  <held> <since> <try> <token> <need> <limit> <ttl> <queue> <session> <channel>\2<note>
+--         (while the claim waits, the token is the number of its arrival)
 --   #used units held, #count claims that share, #limit of those: sums of the records
 --   #watch until when departures are published
---   #place the token of the last claim that came to wait: older versions of pawl count on from it
--- Beside it, declared as keys of every call, two sorted sets of ids:
---   ..\1w the claims that wait, by token; ..\1l all claims of the line, by expiry.
+--   #place the number of the last claim that came to wait: older versions of pawl count on from it
+-- KEYS[3] is the fence, the last token or number of an arrival: both are made from it.
+-- Beside them, declared as keys of every call, two sorted sets of ids:
+--   ..\1w the claims that wait, by arrival; ..\1l all claims of the line, by expiry.
 -- Times are the server's, in ms; since and tokens are in us. The exclusive holder is
 -- not in the line. A claim has expired when the clock is past its expiry, as a key of
 -- Redis has.
@@ -23,16 +25,22 @@
 -- cannot be right. And a script does not touch a key again that it has removed: the
 -- sets are counted, since an empty set does not exist, and a hold that ends is
 -- replaced, or deleted by save.
+--
+-- Expiries are written as moments of the clock that the script has read, never as
+-- durations. Redis 7.0 adds a duration to the time of the call, and judges by the time at
+-- which the script began whether a key has expired: if the clock is set back in between
+-- by more than the duration, the script deletes the key when it touches it again.
 local call = redis.call
-local main, side = KEYS[1], KEYS[2]
+local main, side, fence = KEYS[1], KEYS[2], KEYS[3]
 local waiting, expiries = side .. '\1w', side .. '\1l'
 local shared = 'p1 shared'
 
-local value = call('GET', main) -- first: it fails here if the key is not a string
-local stored = value -- the key exists; value is false once its hold has ended
 local clock = call('TIME')
+local value = call('GET', main) -- before any change: it fails here if the key is not a string
+local stored = value -- the key exists; value is false once its hold has ended
 local now = clock[1] .. string.sub('00000' .. clock[2], -6)
 local ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local us = clock[1] * 1000000 + clock[2]
 local caller -- the id of the claim that this call is about: it gets the reply, not a message
 local departed, changed = false, false
 
@@ -67,9 +75,14 @@ local function begin_change()
   call('HDEL', side, '#used', '#count', '#limit')
 end
 
+-- expire_at returns the moment in ttl ms.
+local function expire_at(ttl)
+  return string.format('%.0f', ms + ttl)
+end
+
 -- set_hold writes the hold.
 local function set_hold(text, ttl)
-  call('SET', main, text, 'PX', ttl)
+  call('SET', main, text, 'PXAT', expire_at(ttl))
   value, stored = text, true
 end
 
@@ -89,8 +102,8 @@ end
 local function parse_record(id, text)
   local r = {id = id, text = text}
   local held
-  held, r.rest, r.try, r.token, r.need, r.limit, r.ttl, r.session, r.channel, r.note =
-    string.match(text, '^(%d) %d+ ((%d+) (%d+) (%d+) (%d+) (%d+) %d (%S+) ([^\2]*)\2(.*))$')
+  held, r.try, r.token, r.rest, r.need, r.limit, r.ttl, r.session, r.channel, r.note =
+    string.match(text, '^(%d) %d+ (%d+) (%d+) ((%d+) (%d+) (%d+) %d (%S+) ([^\2]*)\2(.*))$')
   if not held then return nil end
   r.held = held == '1'
   r.need, r.ttl = tonumber(r.need), tonumber(r.ttl)
@@ -109,6 +122,13 @@ local function find(id)
   local h = value and parse_hold(value)
   if h and h.id == id then return h, true end
   return record(id), false
+end
+
+-- next_token returns a number above all that the fence has seen, and at least stamp.
+local function next_token(stamp)
+  local token = string.format('%.0f', math.max(stamp, (call('GET', fence) or 0) + 1))
+  call('SET', fence, token)
+  return token
 end
 
 -- publish must not stop a script half way where the user lacks the right: a waiter finds
@@ -165,32 +185,34 @@ local function clamp()
   if r and tonumber(last[2]) > ms + r.ttl then
     each(range(expiries, 0, -1), function(o) call('ZADD', expiries, 'LT', ms + o.ttl, o.id) end)
     if value == shared then
-      call('PEXPIRE', main, range(expiries, -1, -1, 'WITHSCORES')[2] - ms)
+      call('PEXPIREAT', main, range(expiries, -1, -1, 'WITHSCORES')[2])
     end
   end
   local h = value and parse_hold(value)
   if h and call('PTTL', main) > tonumber(h.ttl) then
-    call('PEXPIRE', main, h.ttl)
+    call('PEXPIREAT', main, expire_at(h.ttl))
   end
 end
 
--- admit lets a claim in. The hold is written first: a claim that has it is the holder,
--- whatever the line still says, and a shared hold without claims ends with the next
--- rebuild.
+-- admit lets a claim in. Its token is made now and not when it arrived: a replica that
+-- was promoted with the claim in its line does not know who held the name at the old
+-- master since. The hold is written first: a claim that has it is the holder, whatever
+-- the line still says, and a shared hold without claims ends with the next rebuild.
 local function admit(r)
   begin_change()
+  local token = next_token(us)
   if r.exclusive then
-    set_hold(table.concat({'p1', r.id, r.try, r.token, r.limit, r.session, r.ttl, now, r.note}, ' '), r.ttl)
+    set_hold(table.concat({'p1', r.id, r.try, token, r.limit, r.session, r.ttl, now, r.note}, ' '), r.ttl)
     remove(expiries, r.id)
     call('HDEL', side, r.id)
   else
     set_shared(r.ttl)
-    call('HSET', side, r.id, '1 ' .. now .. ' ' .. r.rest)
+    call('HSET', side, r.id, table.concat({'1', now, r.try, token, r.rest}, ' '))
     add(expiries, ms + r.ttl, r.id)
     used = used + r.need
   end
   remove(waiting, r.id)
-  notify(r, r.token)
+  notify(r, token)
 end
 
 -- fits is the rule: a claim with none waiting ahead of it is let in if it fits beside
@@ -296,9 +318,9 @@ end
 
 -- standing is the reply for a claim that is not held: a code, the claims ahead of it,
 -- when to look again (ms), the blocker: the hold with its time left, or one of the
--- claims that share; and last the token with which the claim will hold. By that a
--- waiter tells its grant from that of an earlier claim with the same id.
-local function standing(code, id, token)
+-- claims that share; and last the number of the claim's arrival. By that a waiter tells
+-- its grant, whose token is higher, from that of an earlier claim with the same id.
+local function standing(code, id, arrival)
   clamp()
   local ahead = size[expiries]
   local place = id and rank(id)
@@ -307,14 +329,14 @@ local function standing(code, id, token)
   local exclusive = value and value ~= shared
   if exclusive then ahead = ahead + 1 end
   local pause = recheck(place, left)
-  if exclusive or not value then return {code, ahead, pause, value or '', left, token} end
+  if exclusive or not value then return {code, ahead, pause, value or '', left, arrival} end
   for _, other in ipairs(range(expiries, 0, 7)) do
     local r = other ~= id and record(other)
     if r and r.held then
-      return {code, ahead, pause, '', call('ZSCORE', expiries, other) - ms, other, r.text, now, token}
+      return {code, ahead, pause, '', call('ZSCORE', expiries, other) - ms, other, r.text, now, arrival}
     end
   end
-  return {code, ahead, pause, '', left, token}
+  return {code, ahead, pause, '', left, arrival}
 end
 
 -- still is the reply to the beat of a claim that waits, on which its next look depends:

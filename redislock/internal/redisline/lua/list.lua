@@ -1,6 +1,6 @@
 -- list: all claims of one name, after settle.
 --
--- KEYS  1 the hold, 2 the line; then the sets of the line
+-- KEYS  1 the hold, 2 the line, 3 the fence; then the sets of the line
 -- ->    {the hold or '', its time left, the clock in us, id, record, time left, id, ...}
 settle()
 save()

@@ -1,6 +1,6 @@
 -- look: how a claim stands; it may prolong the claim, and never creates one.
 --
--- KEYS  1 the hold, 2 the line; then the sets of the line
+-- KEYS  1 the hold, 2 the line, 3 the fence; then the sets of the line
 -- ARGV  1 "p1 <id> <try> ", 2 ttl in ms, 3 whether to prolong
 -- ->    the token: held; or a standing: 2 it waits; or {0} unknown; or {5, ...}: it waits
 --       and was prolonged, see still

@@ -1,7 +1,7 @@
 -- look_holder: precedes look. It answers for an exclusive hold and writes only an expiry,
 -- which a server that is out of memory still permits.
 --
--- KEYS  1 the hold, 2 the line; then the sets of the line
+-- KEYS  1 the hold, 2 the line, 3 the fence; then the sets of the line
 -- ARGV  as look.lua
 -- ->    the token
 do

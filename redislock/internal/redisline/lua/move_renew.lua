@@ -17,8 +17,8 @@ local expiry = redis.call('ZSCORE', KEYS[3], id)
 local clock = redis.call('TIME')
 local ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
 if held ~= '1' or known ~= try or not expiry or tonumber(expiry) < ms then return '' end
+redis.call('ZADD', KEYS[3], ms + ARGV[2], id) -- first, see line.lua on expiries
 for _, key in ipairs(KEYS) do
   if redis.call('PTTL', key) < tonumber(ARGV[2]) then redis.call('PEXPIRE', key, ARGV[2]) end
 end
-redis.call('ZADD', KEYS[3], ms + ARGV[2], id)
 return token

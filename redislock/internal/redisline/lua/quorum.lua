@@ -1,7 +1,7 @@
 -- quorum: what a node knows of the quorum it votes in.
 --
 -- The membership is a hash without an expiry:
---   list   names the quorum's nodes
+--   list   names the quorum's nodes; none until a quorum lets the node vote
 --   votes  1 it votes, 0 it was restarted and may have lost data, n it is new here
 --   epoch  votes of different epochs are never combined
 --   life   identifies the node's memory: it changes with every loss

@@ -1,4 +1,5 @@
--- quorum_enlist: a client asks whether the node votes in its quorum.
+-- quorum_enlist: a client asks whether the node votes in its quorum. A node that serves
+-- none stays so: a client that the other nodes refuse must not claim it.
 --
 -- KEYS  1 the membership
 -- ARGV  1 the list
@@ -8,11 +9,10 @@ local list = redis.call('HGET', KEYS[1], 'list')
 if list and list ~= ARGV[1] then return 0 end
 local uptime, run = check_restart(KEYS[1])
 if not uptime then return 1 end
-if not list then redis.call('HSET', KEYS[1], 'list', ARGV[1], 'epoch', '0') end
 local member = redis.call('HMGET', KEYS[1], 'votes', 'since', 'life', 'epoch')
 local ms = time_now()
 if tonumber(member[2]) > ms then -- the clock was set back
   member[2] = string.format('%.0f', ms)
   redis.call('HSET', KEYS[1], 'since', member[2])
 end
-return {member[1], math.max(0, ms - member[2]), member[3], member[4], uptime, run}
+return {member[1], math.max(0, ms - member[2]), member[3], member[4] or '0', uptime, run}

@@ -1,0 +1,90 @@
+package rueidis
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	redis "github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/redislock/internal/redisclient"
+)
+
+var errUnknownNode = errors.New("rueidis: the cluster has named a node that the client does not know yet")
+
+// DoManyThen uses one connection for each node, as Pipeline does. The client library does
+// not say which node of a cluster serves a slot: a redirection does, once for each slot.
+func (c *client) DoManyThen(ctx context.Context, calls []redisclient.Call, last redisclient.Call, out, lasts []redisclient.Answer) {
+	if !c.Clustered() {
+		answers, err := c.Pipeline(ctx, append(slices.Clone(calls), last))
+		redisclient.SplitLast(answers, err, out, lasts)
+		return
+	}
+	moved := make([]int, len(calls))
+	for i := range moved {
+		moved[i] = i
+	}
+	for range 2 {
+		moved = c.sendToNodes(ctx, calls, moved, last, out, lasts)
+	}
+}
+
+// sendToNodes sends the calls with the given indexes to the nodes of their slots, and
+// returns those that were redirected.
+func (c *client) sendToNodes(ctx context.Context, calls []redisclient.Call, at []int, last redisclient.Call, out, lasts []redisclient.Answer) (moved []int) {
+	nodes := c.c.Nodes()
+	anyNode := ""
+	for anyNode = range nodes {
+		break
+	}
+	slots, byNode := make(map[int]uint16, len(at)), map[string][]int{}
+	for _, i := range at {
+		cmd := build(c.c.B(), &calls[i])
+		slots[i] = cmd.Slot()
+		addr := anyNode
+		if known, ok := c.slotNodes.Load(slots[i]); ok {
+			addr = known.(string)
+		}
+		byNode[addr] = append(byNode[addr], i)
+	}
+	var all sync.WaitGroup
+	for addr, group := range byNode {
+		all.Go(func() { c.sendToNode(ctx, nodes[addr], calls, group, last, out, lasts) })
+	}
+	all.Wait()
+	for _, i := range at {
+		if redisclient.Code(out[i].Err) == "MOVED" {
+			words := strings.Fields(out[i].Err.Error()) // MOVED <slot> <address>
+			c.slotNodes.Store(slots[i], words[len(words)-1])
+			moved = append(moved, i)
+		}
+	}
+	return moved
+}
+
+func (c *client) sendToNode(ctx context.Context, node redis.Client, calls []redisclient.Call, at []int, last redisclient.Call, out, lasts []redisclient.Answer) {
+	group := make([]redisclient.Call, len(at))
+	for k, i := range at {
+		group[k] = calls[i]
+	}
+	take := func(context.Context) (dedicated, error) {
+		if node == nil {
+			return dedicated{}, errUnknownNode
+		}
+		d, release := node.Dedicate()
+		return dedicated{DedicatedClient: d, release: release}, nil
+	}
+	answers, err := c.pipelineOn(ctx, take, func(b redis.Builder) []redis.Completed {
+		return append(buildAll(b, group), encode(b, &last, true))
+	})
+	mine, theirs := make([]redisclient.Answer, len(at)), make([]redisclient.Answer, len(at))
+	redisclient.SplitLast(answers, err, mine, theirs)
+	for k, i := range at {
+		out[i], lasts[i] = mine[k], theirs[k]
+	}
+	if errors.Is(err, errUnknownNode) { // the client follows the redirection of this call, and learns
+		_, _ = c.Do(ctx, redisclient.Command("EXISTS", group[0].Keys[0]))
+	}
+}
