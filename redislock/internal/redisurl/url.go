@@ -44,6 +44,9 @@ func Parse(u *url.URL, client redis.ClientOption) (*Target, error) {
 	t.Client.TLSConfig = r.TLS(u.Scheme == "rediss")
 	t.Client.Sentinel.TLSConfig = t.Client.TLSConfig
 	if r.YesNo("sentinel-auth", false) {
+		if u.Scheme != "redis-sentinel" {
+			r.Fail("sentinel-auth has no use without redis-sentinel://")
+		}
 		t.Client.Sentinel.Username, t.Client.Sentinel.Password = t.Client.Username, t.Client.Password
 	}
 	if err := r.Err(); err != nil {
