@@ -3,7 +3,6 @@ package driverkit
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"os"
 
 	"github.com/pawl-go/pawl/driver"
@@ -56,7 +55,7 @@ func (r *URL) TLS(wanted bool) *tls.Config {
 	if hasCert && hasKey && r.err == nil {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			r.failWith(fmt.Errorf("%s: parameters tls-cert and tls-key: %w", r.engine, driver.WithoutPath(err)))
+			r.Fail("parameters tls-cert and tls-key: %v", driver.WithoutPath(err))
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
@@ -68,7 +67,7 @@ func (r *URL) certificates(file string) *x509.CertPool {
 	pool := x509.NewCertPool()
 	text, err := os.ReadFile(file)
 	if err != nil {
-		r.failWith(fmt.Errorf("%s: parameter tls-ca: %w", r.engine, driver.WithoutPath(err)))
+		r.Fail("parameter tls-ca: %v", driver.WithoutPath(err))
 	} else if !pool.AppendCertsFromPEM(text) {
 		r.Fail("parameter tls-ca: no certificate in the file")
 	}

@@ -50,13 +50,6 @@ func (r *URL) Fail(format string, args ...any) {
 	}
 }
 
-// failWith notes a fault that is not the URL's, such as a file that cannot be read.
-func (r *URL) failWith(err error) {
-	if r.err == nil {
-		r.err = err
-	}
-}
-
 // Err returns the first fault, or one for a parameter that the engine does not have.
 func (r *URL) Err() error {
 	if r.err != nil {
@@ -109,7 +102,7 @@ func (r *URL) Login() (user, password string) {
 // Path returns the path without slashes around it.
 func (r *URL) Path() string { return strings.Trim(r.u.Path, "/") }
 
-// Text returns a parameter's last value. found says whether the URL has it.
+// Text returns a parameter's value. found says whether the URL has it; twice is a fault.
 func (r *URL) Text(name string, older ...string) (value string, found bool) {
 	r.known = append(r.known, name)
 	used := ""
@@ -119,10 +112,13 @@ func (r *URL) Text(name string, older ...string) (value string, found bool) {
 		if len(values) == 0 {
 			continue
 		}
+		if len(values) > 1 {
+			r.Fail("parameter %s stands twice: leave one out", key)
+		}
 		if found {
 			r.Fail("parameters %s and %s say the same: leave one out", used, key)
 		}
-		used, value, found = key, values[len(values)-1], true
+		used, value, found = key, values[0], true
 	}
 	return value, found
 }

@@ -50,6 +50,8 @@ func TestParametersAreReadByTheirKind(t *testing.T) {
 		{"x://h?prefix=p&wait=2&limit=3s&evict=yes&scripts=never", ""},
 		{"x://h?old=p", ""},
 		{"x://h?old=p&prefix=q", "parameters prefix and old say the same: leave one out"},
+		{"x://h?prefix=p&prefix=p", "parameter prefix stands twice: leave one out"},
+		{"x://h?old=p&old=q", "parameter old stands twice: leave one out"},
 		{"x://h?wait=-1", "parameter wait is not a number of 0 or more"},
 		{"x://h?wait=two", "parameter wait is not a number of 0 or more"},
 		{"x://h?limit=1us", "parameter limit is not a duration of 1ms or more"},
@@ -126,6 +128,9 @@ func TestTLSIsReadFromParameters(t *testing.T) {
 		switch err := r.Err(); {
 		case err != nil:
 			got = err.Error()
+			if !errors.Is(err, driver.ErrURL) {
+				t.Errorf("%s, scheme %v: %v, not ErrURL", c.query, c.scheme, err)
+			}
 		case config == nil:
 			got = "none"
 		case config.InsecureSkipVerify:

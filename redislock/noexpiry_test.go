@@ -4,22 +4,64 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-// An operator may remove the expiry of a hold. A waiter then polls it, as it polls a hold
-// of another client without an expiry, but not in a busy loop.
+// An operator may remove the expiry of a hold. It ends like any other nevertheless: the
+// next in line gives it one, and a holder that lives renews it.
+func TestAHoldWithoutExpiryEndsWithItsHolder(t *testing.T) {
+	t.Parallel()
+	const ttl = steady
+	s, p := proxied(t)
+	at := newConsole(t, s.Addr())
+	for _, shared := range []bool{false, true} {
+		take := func(c *pawl.Client) (*pawl.Lease, error) {
+			if shared {
+				return c.RWMutex("shared").RLock(t.Context())
+			}
+			return c.Mutex("alone").Lock(t.Context())
+		}
+		key := map[bool]string{false: "pawl:alone", true: "pawl:shared"}[shared]
+		holder := open(t, "redis://"+p.Addr(), pawl.WithTTL(ttl))
+		l, err := take(holder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiter := open(t, "redis://"+s.Addr(), pawl.WithTTL(ttl))
+		got := make(chan *pawl.Lease, 1)
+		p.BlackHole(faultproxy.Both) // the holder dies
+		if at.do("PERSIST", key) != "1" {
+			t.Fatal("the hold had no expiry")
+		}
+		go func() {
+			next, err := waiter.RWMutex(key[len("pawl:"):]).Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- next
+		}()
+		select {
+		case next := <-got:
+			if err := l.Err(); err == nil {
+				t.Errorf("%s: two hold", key)
+			}
+			unlock(t, next)
+		case <-time.After(10 * ttl):
+			t.Fatalf("%s: the hold of a dead holder, whose expiry was removed, does not end", key)
+		}
+		mend(p)
+	}
+}
+
+// A waiter of a hold of another client without an expiry polls, but not in a busy loop.
 func TestAHoldWithoutExpiryIsNotPolledInABusyLoop(t *testing.T) {
 	t.Parallel()
 	s := testserver.Redis(t)
 	at := newConsole(t, s.Addr())
-	holder, waiter := newParty(t, s.Addr(), "aa01", steady), newParty(t, s.Addr(), "bb02", time.Minute)
-	if !holder.enter().Held {
-		t.Fatal("a free name is not held")
-	}
-	if at.do("PERSIST", "pawl:"+holder.Name) != "1" {
-		t.Fatal("the hold had no expiry")
-	}
+	waiter := newParty(t, s.Addr(), "bb02", time.Minute)
+	at.do("SET", "pawl:"+waiter.Name, "another client")
 	back := waiter.wait(waiter.enter(), held)
 	waiter.beat()
 	const looked = time.Second
@@ -29,7 +71,7 @@ func TestAHoldWithoutExpiryIsNotPolledInABusyLoop(t *testing.T) {
 	if most := int(2 * took / (100 * time.Millisecond)); n > most {
 		t.Errorf("%d looks in %v", n, took)
 	}
-	at.do("DEL", "pawl:"+holder.Name)
+	at.do("DEL", "pawl:"+waiter.Name)
 	select {
 	case <-back:
 	case <-time.After(20 * time.Second):

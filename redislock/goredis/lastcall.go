@@ -28,16 +28,15 @@ func (c *client) DoManyThen(ctx context.Context, calls []redisclient.Call, last 
 // sendToNodes sends the calls with the given indexes to the nodes of their keys, and
 // returns those that were redirected.
 func (c *client) sendToNodes(ctx context.Context, calls []redisclient.Call, at []int, last redisclient.Call, out, lasts []redisclient.Answer) (moved []int) {
-	byNode := map[pipeliner][]int{}
+	byNode := map[*redis.Client][]int{}
 	for _, i := range at {
-		node := pipeliner(c.c)
-		if cluster, ok := c.c.(*redis.ClusterClient); ok {
-			n, err := cluster.MasterForKey(ctx, calls[i].Keys[0])
-			if err != nil {
-				out[i].Err = err
+		node, one := c.c.(*redis.Client)
+		if !one {
+			var err error
+			if node, err = c.c.(*redis.ClusterClient).MasterForKey(ctx, calls[i].Keys[0]); err != nil {
+				out[i].Err = serverError(err)
 				continue
 			}
-			node = n
 		}
 		byNode[node] = append(byNode[node], i)
 	}
@@ -54,12 +53,13 @@ func (c *client) sendToNodes(ctx context.Context, calls []redisclient.Call, at [
 	return moved
 }
 
-func (c *client) sendToNode(ctx context.Context, node pipeliner, calls []redisclient.Call, at []int, last redisclient.Call, out, lasts []redisclient.Answer) {
+func (c *client) sendToNode(ctx context.Context, node *redis.Client, calls []redisclient.Call, at []int, last redisclient.Call, out, lasts []redisclient.Answer) {
 	group := make([]redisclient.Call, 0, len(at)+1)
 	for _, i := range at {
 		group = append(group, calls[i])
 	}
-	answers, err := c.pipelineOn(ctx, node, append(group, last))
+	group = append(group, last)
+	answers, err := c.pipelineOn(ctx, patient(node, group), group)
 	mine, theirs := make([]redisclient.Answer, len(at)), make([]redisclient.Answer, len(at))
 	redisclient.SplitLast(answers, err, mine, theirs)
 	for k, i := range at {

@@ -76,9 +76,7 @@ func (c *client) sendToNode(ctx context.Context, node redis.Client, calls []redi
 		d, release := node.Dedicate()
 		return dedicated{DedicatedClient: d, release: release}, nil
 	}
-	answers, err := c.pipelineOn(ctx, take, func(b redis.Builder) []redis.Completed {
-		return append(buildAll(b, group), encode(b, &last, true))
-	})
+	answers, err := c.pipelineOn(ctx, take, append(group, last))
 	mine, theirs := make([]redisclient.Answer, len(at)), make([]redisclient.Answer, len(at))
 	redisclient.SplitLast(answers, err, mine, theirs)
 	for k, i := range at {

@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/url"
 	"time"
@@ -68,6 +69,9 @@ func newRedis(ctx context.Context, o redis.ClientOption) (redis.Client, error) {
 		}
 		if r.c != nil {
 			r.c.Close()
+		}
+		if errors.Is(r.err, driver.ErrURL) { // of the dialer
+			return nil, r.err
 		}
 		return nil, redisclient.Wrap(serverError(r.err))
 	case <-ctx.Done():

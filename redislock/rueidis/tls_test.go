@@ -1,10 +1,13 @@
 package rueidis_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -41,6 +44,29 @@ func TestTLSIsCheckedAndNeverLeftOut(t *testing.T) {
 		}
 		if err == nil {
 			_ = e.Close()
+		}
+	}
+}
+
+// A fault of the URL is not an unreachable store: it is not repeated, and has a code of its
+// own.
+func TestAURLThatDoesNotFitItsServerIsABadURL(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t)
+	for store, want := range map[string]string{
+		"rediss://:secret@" + s.Addr():                                     "without TLS",
+		"redis://" + s.Addr() + "?prefix=a&prefix=b":                       "twice",
+		"redis://" + s.Addr() + "?sentinel-auth=yes":                       "redis-sentinel",
+		"redis-cluster://" + s.Addr() + "?sentinel-auth=yes":               "redis-sentinel",
+		"rediss://" + s.Addr() + "?tls-ca=" + t.TempDir() + "/missing":     "tls-ca",
+		"rediss://" + s.Addr() + "?tls-cert=/missing.pem&tls-key=/missing": "tls-cert",
+	} {
+		e, err := open(t.Context(), store)
+		if err == nil {
+			_ = e.Close()
+		}
+		if !errors.Is(err, driver.ErrURL) || errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, not ErrURL with %q", store, err, want)
 		}
 	}
 }

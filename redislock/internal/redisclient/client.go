@@ -25,7 +25,7 @@ type Client interface {
 	DoManyFresh(ctx context.Context, calls []Call, out []Answer)
 
 	// Pipeline sends calls in one packet on one connection, which no other caller
-	// uses at the same time, to the node of the first call.
+	// uses at the same time, to the node of the first call. The last one may block.
 	Pipeline(ctx context.Context, calls []Call) ([]Answer, error)
 
 	// DoManyThen is DoMany on connections that no other caller uses, one for each node
@@ -33,8 +33,9 @@ type Client interface {
 	// on the connection of calls[i].
 	DoManyThen(ctx context.Context, calls []Call, last Call, out, lasts []Answer)
 
-	// EachMaster calls f for every node that accepts writes, one at a time; do sends a
-	// call to that node. It returns an error of f, or why the nodes are not known.
+	// EachMaster calls f for every node that serves slots, one at a time; do sends a
+	// call to that node, and fails if the node is down. It returns an error of f, or why
+	// the nodes are not known.
 	EachMaster(ctx context.Context, f func(do Send) error) error
 
 	// Subscribe subscribes to a channel, in a cluster to a sharded one, and calls
@@ -51,7 +52,7 @@ type Client interface {
 }
 
 // A Send sends one call to one node.
-type Send func(Call) (Reply, error)
+type Send func(context.Context, Call) (Reply, error)
 
 // A Reply is a reply of Redis, as far as pawl's calls need it.
 type Reply struct {

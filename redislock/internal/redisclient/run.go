@@ -66,7 +66,7 @@ func RunAndWait(ctx context.Context, c Client, call Call, replicas int, within t
 // Wait returns a call that waits for replicas, at most for a time, until they have what
 // its connection has written.
 func Wait(replicas int, within time.Duration) Call {
-	return Call{Name: "WAIT", Args: []string{
+	return Call{Name: "WAIT", Blocks: within, Args: []string{
 		strconv.Itoa(replicas), strconv.FormatInt(max(within.Milliseconds(), 1), 10), // 0 would wait for ever
 	}}
 }
@@ -91,7 +91,7 @@ const scanCount = "2000"
 func Scan(ctx context.Context, c Client, pattern string, found func(key string)) error {
 	return c.EachMaster(ctx, func(do Send) error {
 		for cursor := "0"; ; {
-			r, err := do(Call{Name: "SCAN", Args: []string{cursor, "MATCH", pattern, "COUNT", scanCount}, ReadOnly: true})
+			r, err := do(ctx, Call{Name: "SCAN", Args: []string{cursor, "MATCH", pattern, "COUNT", scanCount}, ReadOnly: true})
 			if err != nil {
 				return err
 			}

@@ -9,15 +9,22 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
+// listPart is the number of claims of one name that are read in one step.
+const listPart = 1000
+
 // listNames reads the lines of names, for [keyspace.Lister].
 func (s *store) listNames(ctx context.Context, names []string, yield func(driver.Entry, error) bool) bool {
 	calls := make([]redisclient.Call, len(names))
 	for i, name := range names {
-		calls[i] = redisclient.Call{Script: listScript, Keys: s.Keys.Of(name).All()}
+		calls[i] = s.listCall(name, "-inf", listPart)
 	}
 	answers := make([]redisclient.Answer, len(names))
 	redisclient.RunMany(ctx, s.Client.DoMany, calls, answers)
 	for i, a := range answers {
+		line := newLineReader(names[i])
+		for at, n := line.read(a.Reply); a.Err == nil && at != ""; at, n = line.read(a.Reply) {
+			a.Reply, a.Err = redisclient.Run(ctx, s.Client, s.listCall(names[i], at, n))
+		}
 		if redisclient.Code(a.Err) == "WRONGTYPE" {
 			continue // not a lock
 		}
@@ -25,13 +32,18 @@ func (s *store) listNames(ctx context.Context, names []string, yield func(driver
 			yield(driver.Entry{}, redisclient.Wrap(a.Err))
 			return false
 		}
-		for _, x := range parseLine(names[i], a.Array) {
+		for _, x := range line.entries() {
 			if !yield(x, nil) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// listCall reads n claims of a name, from an expiry on, see list.lua.
+func (s *store) listCall(name, from string, n int) redisclient.Call {
+	return redisclient.Call{Script: listScript, Keys: s.Keys.Of(name).All(), Args: []string{from, strconv.Itoa(n)}}
 }
 
 // Evict breaks exactly the claim that x shows and lets in the claims that fit then.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -92,32 +93,60 @@ func blocker(name string, a []redisclient.Reply) *driver.Entry {
 	return &x
 }
 
-// parseLine reads the reply of list.lua: the entries in the line's order, which is
-// holders and then waiters, each by arrival.
-func parseLine(name string, a []redisclient.Reply) (all []driver.Entry) {
-	if len(a) < 3 {
-		return nil
+// A lineReader collects the replies of list.lua for one name. What the first one says of
+// the exclusive hold stands: a claim that got it since is shown where it was.
+type lineReader struct {
+	name    string
+	started bool
+	holder  []driver.Entry // none, or one
+	byID    map[string]record
+}
+
+func newLineReader(name string) *lineReader {
+	return &lineReader{name: name, byID: map[string]record{}}
+}
+
+// read adds a reply. It returns where the next part begins, "" if this was the last one, and
+// how many claims to ask for: those that begin there have been seen.
+func (l *lineReader) read(r redisclient.Reply) (next string, n int) {
+	a := r.Array
+	if len(a) < 5 {
+		return "", 0
 	}
-	value, now := a[0].Text, a[2].Text
-	if value != "" && value != keyspace.Shared {
-		x, since := keyspace.ParseHold(name, value, millis(a[1].Int))
+	value, now, known := a[0].Text, a[2].Text, len(l.byID)
+	if !l.started && value != "" && value != keyspace.Shared {
+		x, since := keyspace.ParseHold(l.name, value, millis(a[1].Int))
 		if !x.Foreign {
 			x.Since = max(0, micros(keyspace.Number(now)-since))
 		}
-		all = append(all, x)
+		l.holder = []driver.Entry{x}
 	}
-	var records []record
-	for rest := a[3:]; len(rest) >= 3; rest = rest[3:] {
-		if r, ok := parseRecord(name, rest[0].Text, rest[1].Text, now, millis(rest[2].Int)); ok {
-			records = append(records, r)
+	for rest := a[5:]; len(rest) >= 3; rest = rest[3:] {
+		id := rest[0].Text
+		if _, seen := l.byID[id]; seen || len(l.holder) > 0 && l.holder[0].ID == id {
+			continue
+		}
+		if r, ok := parseRecord(l.name, id, rest[1].Text, now, millis(rest[2].Int)); ok {
+			l.byID[id] = r
 		}
 	}
-	slices.SortFunc(records, func(x, y record) int {
+	if l.started && len(l.byID) == known { // what follows was prolonged since it was read
+		return "", 0
+	}
+	l.started = true
+	return a[3].Text, listPart + int(a[4].Int)
+}
+
+// entries returns the claims in the line's order, which is holders and then waiters, each by
+// arrival.
+func (l *lineReader) entries() []driver.Entry {
+	records := slices.SortedFunc(maps.Values(l.byID), func(x, y record) int {
 		if x.Held != y.Held {
 			return cmp.Compare(flag(y.Held), flag(x.Held))
 		}
 		return cmp.Compare(x.token, y.token)
 	})
+	all := l.holder
 	for _, r := range records {
 		all = append(all, r.Entry)
 	}

@@ -3,6 +3,7 @@ package redisurl
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"time"
 
@@ -30,8 +31,33 @@ func Dial(own driver.Dialer, limit time.Duration, each func(net.Conn) net.Conn) 
 		if secure == nil {
 			return c, nil
 		}
-		return handshake(ctx, c, addr, secure)
+		t, err := handshake(ctx, c, addr, secure)
+		if err != nil && speaksPlain(ctx, connect, addr) {
+			return nil, driver.BadURL("redis: the server answers without TLS at this port: write redis://, or the port with TLS")
+		}
+		return t, err
 	}
+}
+
+const plainTimeout = time.Second
+
+// speaksPlain reports whether a server with which TLS failed is a Redis without TLS, which
+// takes the beginning of TLS for an unfinished command, and is silent. It sends no password.
+func speaksPlain(ctx context.Context, connect driver.Dialer, addr string) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), plainTimeout)
+	defer cancel()
+	c, err := connect(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(plainTimeout)) // a connection without deadlines ends with the server
+	answer := make([]byte, 1)
+	if _, err := io.WriteString(c, "PING\r\n"); err != nil {
+		return false
+	}
+	_, err = io.ReadFull(c, answer)
+	return err == nil && (answer[0] == '+' || answer[0] == '-')
 }
 
 // handshake begins TLS on a connection. The name to be verified is the host's unless the

@@ -47,6 +47,9 @@ func Parse(u *url.URL, client redis.ClientOption) (*Target, error) {
 	// sentinel that hangs is asked for ever, and the client stays with a master that is gone.
 	t.Client.Sentinel.Dialer = t.Client.Dialer
 	if r.YesNo("sentinel-auth", false) {
+		if u.Scheme != "redis-sentinel" {
+			r.Fail("sentinel-auth has no use without redis-sentinel://")
+		}
 		t.Client.Sentinel.Username, t.Client.Sentinel.Password = t.Client.Username, t.Client.Password
 	}
 	if err := r.Err(); err != nil {

@@ -178,7 +178,9 @@ local function set_shared(ttl)
   if value ~= shared then set_hold(shared, ttl) end
 end
 
--- clamp shortens expiries that are too long because the clock was set back.
+-- clamp shortens expiries that are too long because the clock was set back, and those
+-- that an operator removed from holds of pawl's. No holder was promised more than its TTL
+-- from now.
 local function clamp()
   local last = range(expiries, -1, -1, 'WITHSCORES')
   local r = last[1] and record(last[1])
@@ -189,8 +191,11 @@ local function clamp()
     end
   end
   local h = value and parse_hold(value)
-  if h and call('PTTL', main) > tonumber(h.ttl) then
+  local left = (h or value == shared and used > 0) and call('PTTL', main) or 0
+  if h and (left > tonumber(h.ttl) or left < 0) then
     call('PEXPIREAT', main, expire_at(h.ttl))
+  elseif left < 0 then
+    call('PEXPIREAT', main, range(expiries, -1, -1, 'WITHSCORES')[2])
   end
 end
 
