@@ -32,7 +32,7 @@ var quotaExceeded = fmt.Sprintf("unknown error: %v", zk.ErrCode(-125))
 
 // OutcomeUnknown reports whether a call that returned err may have been carried out.
 func OutcomeUnknown(err error) bool {
-	return !isRefusal(err) && !isLocal(err) && !errors.Is(err, driver.ErrGone) && !errors.Is(err, driver.ErrDenied)
+	return !isRefusal(err) && !isLocal(err) && !isAny(err, driver.ErrGone, driver.ErrDenied, driver.ErrUnsupported)
 }
 
 // isRefusal reports whether err says that the servers refused a request because of the
