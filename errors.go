@@ -18,7 +18,8 @@ var (
 	// wait that WithWait allowed. *HeldError says who.
 	ErrHeld = errors.New("held")
 	// ErrLost says that the lock was not ours any more; it is also the cause of a
-	// lease's context that ended by itself.
+	// lease's context that ended by itself. Where the store refused to renew the lock,
+	// the error is that refusal too, such as ErrDenied.
 	ErrLost = errors.New("lock lost")
 	// ErrReleased is the cause of a lease's context after Unlock.
 	ErrReleased = errors.New("lock released")

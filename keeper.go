@@ -208,6 +208,7 @@ func (s *session) beat(b *beat) {
 // session and for every claim.
 func (s *session) beatenLocked(b *beat, now instant, err error) (complete bool) {
 	complete = err == nil
+	s.fault.note(b.sent, err)
 	for i, q := range b.claims {
 		cl := q.Claim.Owner.(*claim)
 		switch s.set.Prolonged(q, b.out[i], b.sent, now) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -327,4 +328,59 @@ func TestTheKeeperDoesNotSpinBehindStuckBeats(t *testing.T) {
 		}
 		close(free)
 	})
+}
+
+// A hold that is lost because its renewals were refused says so, and not that the store was
+// silent; what was refused before a renewal that succeeded does not count.
+func TestALossSaysWhatTheStoreRefused(t *testing.T) {
+	denied := fmt.Errorf("%w: no right to write", driver.ErrDenied)
+	silent := fmt.Errorf("%w: connection refused", driver.ErrUnreachable)
+	full := errors.New("no space left")
+	for name, c := range map[string]struct {
+		beats []error // of the beats in turn, the last one for all that follow
+		kind  error   // the loss is this too
+		says  string
+	}{
+		"denied":                       {[]error{denied}, ErrDenied, "no right to write"},
+		"denied, then silent":          {[]error{denied, silent}, ErrDenied, "no right to write"},
+		"silent":                       {[]error{silent}, nil, "connection refused"},
+		"full":                         {[]error{full}, full, "no space left"},
+		"denied, renewed, then silent": {[]error{denied, nil, silent}, nil, "connection refused"},
+		"denied, renewed, then stuck":  {[]error{denied, nil, context.DeadlineExceeded}, nil, "did not answer in time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lost error
+			ob := ObserverFunc(func(e Event) {
+				if e.Kind == Lost && e.Cause == NotRenewed {
+					lost = e.Err
+				}
+			})
+			withFaults(t, func(t *testing.T, client *Client, r *faultEngine) {
+				l := must(t)(client.Mutex("a").Lock(t.Context()))
+				var n atomic.Int64
+				r.set(func(r *faultEngine) {
+					r.beat = func(ctx context.Context, _ []driver.Claim, _ []driver.Standing, next func(context.Context) error) error {
+						err := c.beats[min(int(n.Add(1)), len(c.beats))-1]
+						if err == nil {
+							return next(ctx)
+						}
+						return err
+					}
+				})
+				<-l.Context().Done()
+				synctest.Wait()
+				for about, err := range map[string]error{"the cause": context.Cause(l.Context()), "Err": l.Err(), "Unlock": l.Unlock(), "the event": lost} {
+					wantErr(t, err, ErrLost)
+					for _, kind := range []error{ErrDenied, ErrUnreachable, full, context.DeadlineExceeded} {
+						if errors.Is(err, kind) != (kind == c.kind) { //nolint:errorlint // one of these
+							t.Errorf("%s: %v: errors.Is %q is %t", about, err, kind, errors.Is(err, kind))
+						}
+					}
+					if !strings.Contains(err.Error(), c.says) || errors.Is(err, ErrDenied) && strings.Contains(err.Error(), "did not answer") {
+						t.Errorf("%s: %v", about, err)
+					}
+				}
+			}, WithObserver(ob))
+		})
+	}
 }

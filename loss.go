@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -25,6 +26,43 @@ func (cl *claim) whyLocked(now instant) error {
 		return asAsked(errMaxHold, "maximum hold", cl.MaxHold, "WithMaxHold")
 	case cl.s.fixed && now >= cl.Deadline():
 		return asAsked(errFixed, "TTL", cl.s.ttl, "WithoutRenewal")
+	}
+	return cl.s.fault.loss()
+}
+
+// A beatFault is why the beats since the last good one have failed: the last refusal, or
+// the last error where none was refused.
+type beatFault struct {
+	err     error
+	refused bool    // the store answered, and did not want to
+	good    instant // when the last good beat was sent
+}
+
+// note takes in the outcome of a beat. One that was stuck until after a later one had
+// succeeded says nothing any more.
+func (f *beatFault) note(sent instant, err error) {
+	switch {
+	case err == nil:
+		*f = beatFault{good: max(f.good, sent)}
+	case sent < f.good:
+	default:
+		refused := errors.Is(err, ErrDenied) ||
+			!errors.Is(err, ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
+		if refused || !f.refused {
+			f.err, f.refused = err, refused
+		}
+	}
+}
+
+// loss is the error of a hold that was not renewed. A refusal is part of it. The error of
+// a store that did not answer is only shown: it may be a deadline, which is not the
+// caller's, or contain one.
+func (f *beatFault) loss() error {
+	switch {
+	case f.refused:
+		return fmt.Errorf("%w: not renewed before its deadline: %w", ErrLost, f.err)
+	case errors.Is(f.err, ErrUnreachable):
+		return fmt.Errorf("%w (%v)", errLate, f.err)
 	}
 	return errLate
 }

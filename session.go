@@ -37,6 +37,7 @@ type session struct {
 	departures []*departure
 	unlocking  []*claim // being left by Unlock
 	schedule   schedule
+	fault      beatFault
 	spare      *beat // buffers of the last beat, for the next
 }
 

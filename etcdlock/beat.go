@@ -18,6 +18,9 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	if err := s.lease.KeepAlive(ctx); err != nil {
 		return err
 	}
+	if s.lease.Interrupted() {
+		s.expectOrphans()
+	}
 	missing, err := s.verify(ctx, live, out)
 	if err == nil && missing {
 		err = s.lease.Exists(ctx)
@@ -29,11 +32,19 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	return err
 }
 
+// expectOrphans makes the beat look for orphans if an earlier state of the store could have
+// some: keys of claims that have ended since.
+func (s *session) expectOrphans() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.orphanSeen = s.orphanSeen || s.forgotten
+}
+
 // deleteOrphans deletes the keys under the lease that belong to no claim. A server that
 // was stopped for longer than the session remembers an unanswered Enter puts its key
-// when it runs again, and that key would be in line for as long as the session lives.
-// An orphan that cannot be deleted now is found by the next beat. It does nothing while
-// there can be no orphan.
+// when it runs again, and a restored backup has the keys of claims that were left since:
+// such a key would be in line for as long as the session lives. An orphan that cannot be
+// deleted now is found by the next beat. It does nothing while there can be no orphan.
 func (s *session) deleteOrphans(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.orphanSeen && s.late != nil && len(s.late) == 0 {

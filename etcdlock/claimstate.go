@@ -90,6 +90,7 @@ func (s *session) forgetLocked(p *claimState) {
 		return // forgotten before, or followed by a later try
 	}
 	p.wait.close()
+	s.forgotten = s.forgotten || p.revision != 0
 	if !p.unanswered.IsZero() && time.Since(p.unanswered) < s.lease.TTL {
 		p.left, p.held, p.revision, p.blockers = true, false, 0, nil
 		return

@@ -140,3 +140,38 @@ func TestARestoredBackupTellsHoldersThatTheyLost(t *testing.T) {
 		t.Errorf("token %d after %d: the documentation says that tokens go back", again.Token(), l.Token())
 	}
 }
+
+// The order of events: a client holds two names, a backup is made, the client gives one
+// back, the backup is restored. The name that was given back is in line again, under a lease
+// that the client keeps alive for the other.
+func TestARestoredBackupDoesNotLockWhatWasGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]int{"to an earlier revision": 0, "and others have written since": 20} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := testserver.NewEtcd(t)
+			addr := []string{server.Addr()}
+			mine, rival := client(t, addr, 20*time.Second), client(t, addr, 20*time.Second)
+			kept, l := lock(t, mine.Mutex("kept")), lock(t, mine.Mutex("given back"))
+			restore := backup(t, server)
+			if err := l.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+			restore()
+			admin := dial(t, addr)
+			for range write {
+				if _, err := admin.Put(t.Context(), "other", ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), clusterTimeout)
+			defer cancel()
+			if _, err := rival.Mutex("given back").Lock(ctx); err != nil {
+				t.Errorf("the name is not free while its former holder's client lives: %v", err)
+			}
+			if err := kept.Err(); err != nil {
+				t.Errorf("the other lock, which the backup has: %v", err)
+			}
+		})
+	}
+}

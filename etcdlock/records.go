@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
 // Load returns a record's value and version, which is the revision that wrote it.
@@ -42,7 +43,7 @@ func (e *Engine) Store(ctx context.Context, key string, value []byte, ifVersion 
 		if err != nil {
 			return uint64(prev.GetModRevision()), err
 		}
-		e.release(ctx, prev.GetLease())
+		e.store.RevokeLater(clientv3.LeaseID(prev.GetLease()))
 		return 0, nil
 	}
 	var lease clientv3.LeaseID
@@ -51,16 +52,22 @@ func (e *Engine) Store(ctx context.Context, key string, value []byte, ifVersion 
 		if lease, _, err = e.store.Grant(ctx, keep); err != nil {
 			return 0, err
 		}
+		if err := ctx.Err(); err != nil {
+			e.store.RevokeLater(lease) // the write was not sent
+			return 0, err
+		}
 	}
 	put := clientv3.OpPut(path, string(value), clientv3.WithLease(lease), clientv3.WithPrevKV())
 	version, prev, err := e.swap(ctx, put, path, ifVersion)
-	if errors.Is(err, driver.ErrConflict) {
-		e.release(ctx, int64(lease))
-	}
 	if err != nil {
-		return uint64(prev.GetModRevision()), err // after an unknown outcome the record may be under the lease, which ends by itself
+		// After an unknown outcome the record may be under the lease, and would end with it.
+		if errors.Is(err, driver.ErrConflict) || etcdstore.Untouched(err) {
+			e.store.RevokeLater(lease)
+		}
+		return uint64(prev.GetModRevision()), err
 	}
-	e.release(ctx, prev.GetLease())
+	// A record that is written often and kept long would otherwise leave many leases.
+	e.store.RevokeLater(clientv3.LeaseID(prev.GetLease()))
 	return version, nil
 }
 
@@ -86,13 +93,4 @@ func (e *Engine) swap(ctx context.Context, op clientv3.Op, path string, ifVersio
 		return 0, nil, nil
 	}
 	return uint64(reply.Header.Revision), answer.GetResponsePut().PrevKv, nil
-}
-
-// release ends the lease of a record that was replaced: a record that is written often
-// and kept long would otherwise leave many leases. A lease that stays ends by itself, so
-// an error is ignored.
-func (e *Engine) release(ctx context.Context, lease int64) {
-	if lease != 0 {
-		_ = e.store.Revoke(ctx, clientv3.LeaseID(lease))
-	}
 }

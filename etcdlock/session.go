@@ -24,7 +24,8 @@ type session struct {
 	late       map[slot]int           // Enters that had no answer, and may arrive as long as the lease lives; nil: too many to remember
 	contended  map[string]bool        // names on which the last Enter met others
 	orphaned   []slot                 // in use by an orphan until a beat has looked for orphans
-	orphanSeen bool                   // a key of no claim was seen, and no beat has looked for orphans since
+	orphanSeen bool                   // a key of no claim was seen or may be there, and no beat has looked for orphans since
+	forgotten  bool                   // a claim that was entered has ended
 	closed     bool
 }
 

@@ -23,12 +23,26 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 }
 
 // EnterAll enters every claim in one Multi. If a claim that does not queue cannot be held,
-// or one is refused, none stays.
+// or one is refused, none stays. More than fit into one request are refused: about a
+// thousand names.
 func (s *session) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Standing, error) {
 	if len(cs) == 0 {
 		return nil, ctx.Err()
 	}
+	if !s.fit(cs) {
+		return nil, tooMany(len(cs))
+	}
 	return s.enter(ctx, cs)
+}
+
+// fit reports whether one request has room for all claims.
+func (s *session) fit(cs []driver.Claim) bool {
+	const overhead = 160 // of two operations, with the rest of the node's name
+	size := 0
+	for _, c := range cs {
+		size += 2*len(s.e.linePath(c.Name)) + len(encodeData(s.zs.ID, s.id, c)) + overhead
+	}
+	return size <= zkstore.MaxRequest
 }
 
 // An entering claim is on its way into its line.

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
@@ -28,11 +29,19 @@ func (s *session) insert(ctx context.Context, all []*entering) (containers []*zk
 			}
 		}
 		s.discardUnsent(all)
-		if again || errors.Is(err, zk.ErrBadVersion) {
+		switch {
+		case again || errors.Is(err, zk.ErrBadVersion):
 			return nil, true, nil
+		case errors.Is(err, zk.ErrShortBuffer):
+			err = tooMany(len(all))
 		}
 		return nil, false, err
 	}
+}
+
+// tooMany is the error of claims that do not fit into one request.
+func tooMany(names int) error {
+	return fmt.Errorf("%w: %d names in one step", driver.ErrUnsupported, names)
 }
 
 // sendMulti sends the Multi. Its outcome is noted in the claims' states also when ctx ends
@@ -136,8 +145,8 @@ func failedOp(res []zk.MultiResponse) int {
 	return at
 }
 
-// repair creates the container that a Multi missed, or takes out of it a lower try that is
-// gone. again says that the line which was read is no longer there.
+// repair creates the containers that a Multi missed, or takes out of it a lower try that is
+// gone. again says that a line which was read is no longer there.
 func (s *session) repair(ctx context.Context, all []*entering, res []zk.MultiResponse) (again bool, err error) {
 	at := failedOp(res)
 	if i := at - 2*len(all); i >= 0 {
@@ -149,11 +158,33 @@ func (s *session) repair(ctx context.Context, all []*entering, res []zk.MultiRes
 			i -= len(a.lower)
 		}
 	}
-	a := all[at/2]
-	path := s.e.linePath(a.Name)
+	// The Multi ended at the first container that it missed. All that follow and were not
+	// seen may be missing too: one at a time, it would be sent as often as there are names.
+	missing := []*entering{all[at/2]}
+	for _, a := range all[at/2+1:] {
+		if a.container == 0 {
+			missing = append(missing, a)
+		}
+	}
+	existed := make([]bool, len(missing))
+	err = forEach(ctx, len(missing), func(ctx context.Context, i int) (err error) {
+		existed[i], err = s.createContainer(ctx, missing[i].Name)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	for i, a := range missing {
+		again = again || a.version >= 0 && (existed[i] || a.container != 0)
+	}
+	return again, nil
+}
+
+// createContainer creates the container of a line, and reports whether it existed.
+func (s *session) createContainer(ctx context.Context, name string) (existed bool, err error) {
 	create := func() error {
 		return s.zs.Call(ctx, func(c *zk.Conn) error {
-			_, err := c.CreateContainer(path, nil, zk.FlagContainer, s.e.acl())
+			_, err := c.CreateContainer(s.e.linePath(name), nil, zk.FlagContainer, s.e.acl())
 			return err
 		})
 	}
@@ -163,9 +194,8 @@ func (s *session) repair(ctx context.Context, all []*entering, res []zk.MultiRes
 			err = create()
 		}
 	}
-	existed := errors.Is(err, zk.ErrNodeExists)
-	if err != nil && !existed {
-		return false, err
+	if errors.Is(err, zk.ErrNodeExists) {
+		return true, nil
 	}
-	return a.version >= 0 && (existed || a.container != 0), nil
+	return false, err
 }

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -10,38 +11,50 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
+// errStanding ends the checks of several claims: one is not to be inserted, so none is.
+var errStanding = errors.New("a claim has a standing")
+
 // precheck reads lines before claims are inserted, where that is needed: for a claim that
 // may be in line already, and for one that does not queue. It returns standings where no
 // claim is to be inserted.
 func (s *session) precheck(ctx context.Context, all, fresh []*entering) ([]driver.Standing, error) {
-	for _, a := range fresh {
-		s.mu.Lock()
-		mayExist := a.state.mayExist
-		s.mu.Unlock()
-		var st *driver.Standing
-		var err error
-		if mayExist {
-			st, err = s.findOwn(ctx, a)
+	standings := make([]*driver.Standing, len(fresh))
+	err := forEach(ctx, len(fresh), func(ctx context.Context, i int) (err error) {
+		standings[i], err = s.check(ctx, fresh[i])
+		if err == nil && standings[i] != nil {
+			err = errStanding
 		}
-		if st == nil && err == nil && !a.inLine && !a.Queue {
-			st, err = s.checkRoom(ctx, a)
-		}
-		if err != nil {
-			return nil, err
-		}
+		return err
+	})
+	for i, st := range standings {
 		if st == nil {
 			continue
 		}
 		out := make([]driver.Standing, len(all))
-		for i := range all {
-			out[i].Ahead = -1
-			if all[i] == a {
-				out[i] = *st
+		for j := range all {
+			out[j].Ahead = -1
+			if all[j] == fresh[i] {
+				out[j] = *st
 			}
 		}
 		return out, nil
 	}
-	return nil, nil
+	return nil, err
+}
+
+// check reads the line of one claim where that is needed, and returns a standing where the
+// claim is not to be inserted.
+func (s *session) check(ctx context.Context, a *entering) (st *driver.Standing, err error) {
+	s.mu.Lock()
+	mayExist := a.state.mayExist
+	s.mu.Unlock()
+	if mayExist {
+		st, err = s.findOwn(ctx, a)
+	}
+	if st == nil && err == nil && !a.inLine && !a.Queue {
+		st, err = s.checkRoom(ctx, a)
+	}
+	return st, err
 }
 
 // findOwn looks for a claim's node after an Enter without an answer, and for those of its

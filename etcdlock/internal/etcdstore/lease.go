@@ -25,8 +25,16 @@ type Lease struct {
 	ctx    context.Context // ends when Close begins, also the store's
 	cancel context.CancelFunc
 
-	mu   sync.Mutex       // guards idle
-	idle *keepAliveStream // of the last keepalive, for the next; nil: none, or in use
+	mu          sync.Mutex       // guards what follows
+	idle        *keepAliveStream // of the last keepalive, for the next; nil: none, or in use
+	seen        header           // of the last keepalive that was answered
+	interrupted bool             // see Interrupted
+}
+
+// A header is what an answer says about the store that gave it.
+type header struct {
+	cluster  uint64
+	revision int64
 }
 
 // OpenLease asks for a lease.
@@ -84,6 +92,28 @@ func (l *Lease) KeepAlive(ctx context.Context) error {
 	return errNotRenewed
 }
 
+// Interrupted reports whether the store may have been replaced by an earlier state of
+// itself since the last call of Interrupted: a backup cannot be restored without a restart,
+// which ends the stream of keepalives; behind a proxy that hides it, the revision goes back
+// or the cluster is another. Most interruptions are none of that. The first keepalive is
+// one.
+func (l *Lease) Interrupted() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.interrupted
+	l.interrupted = false
+	return was
+}
+
+// noteLocked takes in the header of an answer to a keepalive.
+func (l *Lease) noteLocked(h *pb.ResponseHeader) {
+	now := header{h.GetClusterId(), h.GetRevision()}
+	if l.seen != (header{}) && (now.cluster != l.seen.cluster || now.revision < l.seen.revision) {
+		l.interrupted = true
+	}
+	l.seen = now
+}
+
 // Exists returns ErrGone if the lease is not there.
 func (l *Lease) Exists(ctx context.Context) error {
 	_, err := l.find(ctx)
@@ -125,6 +155,9 @@ func (l *Lease) renew(ctx context.Context) (ttl int64, err error) {
 		if err != nil {
 			return 0, err
 		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.noteLocked(reply.ResponseHeader)
 		return reply.TTL, nil
 	}
 	l.mu.Lock()
@@ -139,6 +172,9 @@ func (l *Lease) renew(ctx context.Context) (ttl int64, err error) {
 	if stream, err = l.openKeepAlive(ctx); err != nil {
 		return 0, err
 	}
+	l.mu.Lock()
+	l.interrupted = true // also the first: the connection that the lease was granted over may have ended since
+	l.mu.Unlock()
 	return l.renewOver(ctx, stream)
 }
 
@@ -152,6 +188,7 @@ func (l *Lease) renewOver(ctx context.Context, stream *keepAliveStream) (ttl int
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.noteLocked(reply.Header)
 	if l.idle != nil || l.ctx.Err() != nil {
 		stream.cancel()
 	} else {

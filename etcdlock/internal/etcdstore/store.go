@@ -24,8 +24,8 @@ type Store struct {
 	tasks   *tasks
 	streams *streams
 
-	watchStarts   context.Context // ends when Close no longer waits for watches to start
-	abandonStarts context.CancelFunc
+	untilClosed context.Context // of what Close waits for; ends when it no longer does
+	abandon     context.CancelFunc
 }
 
 // New returns a store on the user's client, which it does not close. anchorKey is a key
@@ -33,7 +33,7 @@ type Store struct {
 func New(client *clientv3.Client, anchorKey string) *Store {
 	s := &Store{Calls: Calls{client, MaxCallTimeout}, tasks: newTasks()}
 	s.streams = newStreams(client, anchorKey, s.tasks)
-	s.watchStarts, s.abandonStarts = context.WithCancel(context.Background())
+	s.untilClosed, s.abandon = context.WithCancel(context.Background())
 	return s
 }
 
@@ -55,12 +55,22 @@ func (s *Store) Share(c *SharedCall, f func(ctx context.Context)) (done <-chan s
 	return c.start(s.tasks, f)
 }
 
+// RevokeLater ends a lease beside the caller, whose ctx may have ended. It tries for no
+// longer than [MaxCallTimeout]; Close waits for it. A lease that stays ends by itself, so
+// an error is ignored.
+func (s *Store) RevokeLater(id clientv3.LeaseID) {
+	if id != clientv3.NoLease {
+		s.tasks.start(func() { _ = s.Revoke(s.untilClosed, id) }) // ends with the call
+	}
+}
+
 // Close ends all watches and waits for the store's goroutines. Watches that are being
-// started are waited for until ctx ends. Later calls wait for the first and return nil.
+// started, and leases that are being revoked, are waited for until ctx ends. Later calls
+// wait for the first and return nil.
 func (s *Store) Close(ctx context.Context) (err error) {
 	s.closed.Do(func() {
 		s.tasks.close()
-		defer context.AfterFunc(ctx, s.abandonStarts)()
+		defer context.AfterFunc(ctx, s.abandon)()
 		s.streams.close()
 		s.tasks.wait()
 		if s.owned {

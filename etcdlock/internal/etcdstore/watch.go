@@ -78,7 +78,7 @@ func (w *Watch) start(ctx context.Context, limit time.Duration) {
 func (w *Watch) tryStart(ctx context.Context, limit time.Duration) (refused bool) {
 	opts := w.keys.options([]clientv3.OpOption{clientv3.WithFilterPut(), clientv3.WithCreatedNotify()})
 	own, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer context.AfterFunc(w.store.watchStarts, end)()
+	defer context.AfterFunc(w.store.untilClosed, end)()
 	streams := w.store.streams
 	over, number, started := streams.join(own)
 	defer started()

@@ -34,6 +34,7 @@ type Conn struct {
 	servers        int        // how many there are to try
 	failures       int        // TCP connections that failed since the last good one
 	failure        error      // of the last one
+	refusals       int        // those that a server ended at the handshake
 	changed        chan struct{}
 	watches        watchSet
 	sessionWrites  map[string]int // guards of the present session's writes under way, counted; see start
@@ -121,7 +122,7 @@ func (c *Conn) answeredLocked(g *exchangeLog, r request, code uint32, at driverk
 // handshakeLocked notes the server's reply to the handshake. An ID of 0 says that the
 // session has expired.
 func (c *Conn) handshakeLocked(id uint64, timeout time.Duration, sent driverkit.Instant) {
-	c.failures = 0
+	c.failures, c.refusals = 0, 0
 	if s := c.session; s != nil && (s.ID != id || timeout < s.Timeout) {
 		c.endSessionLocked() // promises were made by the longer timeout
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// maxFrame is the largest request and reply: a record with room to spare. The library
-// allocates its default of a megabyte and a half at once.
-const maxFrame = 512 << 10
+// MaxRequest is the largest request, and reply: a record with room to spare. The library
+// allocates its default of a megabyte and a half at once, and servers take one at most.
+const MaxRequest = 512 << 10
 
 // Connect begins to connect to servers, each host:port; Ready waits for it. A connection of
 // a single session does not reconnect once that has ended. A nil dial is TCP.
@@ -19,7 +19,7 @@ func Connect(servers []string, timeout time.Duration, singleSession bool, dial D
 	c.singleSession, c.requested = singleSession, timeout
 	var err error
 	_, c.events, err = zk.Connect(servers, timeout, c.Option,
-		zk.WithHostProvider(&hosts{}), zk.WithLogger(discard{}), zk.WithLogInfo(false), zk.WithMaxConnBufferSize(maxFrame))
+		zk.WithHostProvider(&hosts{}), zk.WithLogger(discard{}), zk.WithLogInfo(false), zk.WithMaxConnBufferSize(MaxRequest))
 	if err != nil {
 		return nil, err
 	}

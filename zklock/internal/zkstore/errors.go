@@ -20,13 +20,19 @@ func classify(err error) error {
 		return driver.ErrGone
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
 		return fmt.Errorf("%w: %w", driver.ErrDenied, err)
+	case err.Error() == quotaExceeded:
+		return fmt.Errorf("%w: a quota of the path is exceeded", driver.ErrDenied)
 	}
 	return Unreachable(err)
 }
 
+// quotaExceeded is what the library makes of a code that it does not know: servers from
+// 3.7 on answer so where quotas are enforced.
+var quotaExceeded = fmt.Sprintf("unknown error: %v", zk.ErrCode(-125))
+
 // OutcomeUnknown reports whether a call that returned err may have been carried out.
 func OutcomeUnknown(err error) bool {
-	return !isRefusal(err) && !isLocal(err) && !errors.Is(err, driver.ErrGone) && !errors.Is(err, driver.ErrDenied)
+	return !isRefusal(err) && !isLocal(err) && !isAny(err, driver.ErrGone, driver.ErrDenied, driver.ErrUnsupported)
 }
 
 // isRefusal reports whether err says that the servers refused a request because of the

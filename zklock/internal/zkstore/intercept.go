@@ -35,9 +35,10 @@ func isWrite(op int32) bool {
 
 // An observer is told what passes through an interceptor.
 type observer interface {
-	// sending is called with each frame before it is written; an error keeps it back
-	// and fails the library's write.
-	sending(frame []byte) error
+	// sending is called with each frame before it is written, and returns what is
+	// written in its place, which has the same size; an error keeps it back and fails
+	// the library's write.
+	sending(frame []byte) ([]byte, error)
 
 	// received is called with the first 16 bytes of each frame that the library has
 	// read, after its length. Those of a reply are xid, zxid and error code, those of
@@ -69,7 +70,8 @@ func newInterceptor(conn net.Conn, o observer, handshakeLimit time.Duration, res
 }
 
 func (t *interceptor) Write(frame []byte) (int, error) {
-	if err := t.o.sending(frame); err != nil {
+	frame, err := t.o.sending(frame)
+	if err != nil {
 		return 0, err
 	}
 	return t.Conn.Write(frame)

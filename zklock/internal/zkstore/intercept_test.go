@@ -103,8 +103,8 @@ func TestAReplyIsNotHeldBackForLong(t *testing.T) {
 
 type headObserver struct{ heads [][4]uint32 }
 
-func (o *headObserver) sending([]byte) error { return nil }
-func (o *headObserver) closed()              {}
+func (o *headObserver) sending(frame []byte) ([]byte, error) { return frame, nil }
+func (o *headObserver) closed()                              {}
 func (o *headObserver) received(head []byte) {
 	var h [4]uint32
 	for i := range h {

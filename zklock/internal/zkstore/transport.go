@@ -70,6 +70,7 @@ func (t *transport) closed() {
 	}
 	c.transport, c.connected = nil, false
 	if !t.handshaken {
+		c.refusals++
 		c.failLocked(errHandshake)
 		return
 	}
@@ -105,21 +106,21 @@ const headSize = 12
 // could not send while it had no connection, and sends it on the next one, also where that
 // begins another session. An ephemeral node of the old session would then live as long as
 // the new one.
-func (t *transport) sending(frame []byte) error {
+func (t *transport) sending(frame []byte) ([]byte, error) {
 	c := t.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !t.handshakeSent {
 		t.handshakeSent, t.exchanges.handshakeSent = true, driverkit.Now()
-		return nil
+		return c.handshakeFrameLocked(frame), nil
 	}
 	if len(frame) < headSize {
-		return nil
+		return frame, nil
 	}
 	xid, op := int32(binary.BigEndian.Uint32(frame[4:])), int32(binary.BigEndian.Uint32(frame[8:]))
 	for guard := range c.staleWrites {
 		if isWrite(op) && bytes.Contains(frame, []byte(guard)) {
-			return errStale
+			return nil, errStale
 		}
 	}
 	t.exchanges.pending = append(t.exchanges.pending, request{xid: xid, op: op, sent: driverkit.Now()})
@@ -130,7 +131,25 @@ func (t *transport) sending(frame []byte) error {
 		close(t.restored)
 		t.restored = nil
 	}
-	return nil
+	return frame, nil
+}
+
+// handshakeFrameLocked returns the request for a session that is sent in place of the
+// library's. The library says which transaction it saw last, and a server that has not
+// come as far refuses it: another one has. Where every server refuses, and one again, the
+// data has gone back, restored or begun empty, and the library would be refused for ever.
+// So it is made to say that it has seen nothing. By then it has failed all requests that
+// waited, and who asks next begins with a write, so no older state is read.
+//
+// A connection of the user's is left as it is, and one of a single session ends with it.
+func (c *Conn) handshakeFrameLocked(frame []byte) []byte {
+	const lastZxid = 8 // after the length and the version of the protocol
+	if c.singleSession || c.requested == 0 || c.refusals <= c.servers || len(frame) < lastZxid+8 {
+		return frame
+	}
+	frame = bytes.Clone(frame)
+	clear(frame[lastZxid : lastZxid+8])
+	return frame
 }
 
 // received implements observer.
