@@ -3,13 +3,16 @@ package natslock
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driverkit/kvline"
+	"github.com/pawl-go/pawl/internal/stalltest"
 	"github.com/pawl-go/pawl/internal/testserver"
 	"github.com/pawl-go/pawl/natslock/internal/natsstore"
 )
@@ -54,9 +57,9 @@ func noSecondHolder(t *testing.T, addr, bucket string, change func(*jetstream.St
 	}
 	_, err = other.Mutex("other").TryLock(t.Context()) // its message displaces that of the held name
 	expectError(t, "another name", err, nil, "configuration was changed")
-	subject := stream.CachedInfo().Config.Subjects[0]
+	subject := strings.TrimSuffix(stream.CachedInfo().Config.Subjects[0], ">")
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) { // the server looks for old messages now and then
-		_, err := stream.GetLastMsgForSubject(t.Context(), subject[:len(subject)-1]+"line.held")
+		_, err := stream.GetLastMsgForSubject(t.Context(), subject+"line.held")
 		if err != nil {
 			break
 		}
@@ -161,5 +164,38 @@ func TestABucketThatAllowsDirectReadsLosesNoPlace(t *testing.T) {
 	}
 	if lost > 0 {
 		t.Errorf("%d of %d places are said to be gone", lost, rounds)
+	}
+}
+
+// The servers cannot tell a deletion by hand from one of ours. docs/nats.md says what
+// follows: another holds at once, with a higher token, and the first is told at a beat.
+func TestALineThatIsDeletedByHandIsNoticedAtTheNextBeat(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second
+	addr := testserver.NATS(t).Addr()
+	admin := connect(t, addr)
+	one, two := pawl.New(New(connect(t, addr)), pawl.WithTTL(ttl)), pawl.New(New(connect(t, addr)))
+	defer one.Close()
+	defer two.Close()
+	held := mustLock(t, one, "held")
+	stream, err := admin.Stream(t.Context(), natsstore.StreamName(defaultBucket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := strings.TrimSuffix(stream.CachedInfo().Config.Subjects[0], ">") + "line.held"
+	if _, err := admin.PublishMsg(t.Context(), &nats.Msg{Subject: subject, Header: nats.Header{operation: {deleted}}}); err != nil {
+		t.Fatal(err)
+	}
+	begun, stalls := time.Now(), stalltest.Start()
+	next := mustLock(t, two, "held")
+	if next.Token() <= held.Token() {
+		t.Errorf("token %d after %d", next.Token(), held.Token())
+	}
+	<-held.Context().Done()
+	if took := time.Since(begun) - stalls.End(); took > 2*ttl/3 { // the deadline is later
+		t.Errorf("told after %v, with a TTL of %v", took, ttl)
+	}
+	if err := next.Err(); err != nil {
+		t.Error(err)
 	}
 }
