@@ -37,17 +37,10 @@ func baseOf(info *jetstream.StreamInfo) uint64 { return uint64(info.Created.Unix
 // else errNoBucket.
 func (s *store) bucket(ctx context.Context, made bool) (*bucket, error) {
 	s.mu.Lock()
-	found, unsure := s.found, s.unsure
+	found := s.found
 	s.mu.Unlock()
-	if found != nil && !unsure {
-		return found, nil
-	}
 	if found != nil {
-		_, err := s.readClock(ctx, found)
-		if err == nil {
-			s.setUnsure(false)
-		}
-		return found, err
+		return found, nil
 	}
 	if err := natsstore.CheckBucket(s.options.bucket); err != nil {
 		return nil, fmt.Errorf("natslock: %w", err)
@@ -62,7 +55,7 @@ func (s *store) bucket(ctx context.Context, made bool) (*bucket, error) {
 	found = newBucket(stream)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.found, s.unsure = found, false
+	s.found = found
 	return found, nil
 }
 
@@ -172,18 +165,29 @@ func (s *store) readClock(ctx context.Context, b *bucket) (reading, error) {
 	return r, nil
 }
 
-// checkFit asks whether the bucket still keeps every message. Without an answer the next
-// call asks first.
-func (s *store) checkFit(ctx context.Context, b *bucket) error {
+// maxUnsure bounds the keys that are remembered as unsure.
+const maxUnsure = 4096
+
+// checkFit asks whether the bucket still keeps every message, after a key was found
+// without one. Without an answer the next call about that key asks again.
+func (s *store) checkFit(ctx context.Context, b *bucket, key string) error {
 	_, err := s.readClock(ctx, b)
-	if err != nil {
-		s.setUnsure(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		delete(s.unsure, key)
+		return nil
 	}
+	if len(s.unsure) >= maxUnsure {
+		clear(s.unsure)
+		s.found = nil // it is looked for again, which answers for all of them
+	}
+	s.unsure[key] = true
 	return err
 }
 
-func (s *store) setUnsure(yes bool) {
+func (s *store) isUnsure(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsure = yes
+	return s.unsure[key]
 }

@@ -199,3 +199,37 @@ func TestALineThatIsDeletedByHandIsNoticedAtTheNextBeat(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The question beside a write got no answer: the next call about the key asks again.
+func TestAKeyIsNotUsedBeforeTheBucketWasAskedFor(t *testing.T) {
+	t.Parallel()
+	js := connect(t, testserver.NATS(t).Addr())
+	s := newStore(js, options{bucket: defaultBucket})
+	revision, err := s.Put(t.Context(), "line.x", kvline.Value{Data: []byte("x")}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.checkFit(ended, s.found, "line.x"); err == nil {
+		t.Fatal("answered after its ctx had ended")
+	}
+	stream, err := js.Stream(t.Context(), natsstore.StreamName(defaultBucket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.Discard = jetstream.DiscardOld
+	if _, err := js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Put(t.Context(), "line.x", kvline.Value{Data: []byte("y"), Revision: revision}, 0)
+	expectError(t, "Put", err, nil, "configuration was changed")
+	config.Discard = jetstream.DiscardNew
+	if _, err := js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := s.Get(t.Context(), "line.x"); err != nil || s.isUnsure("line.x") {
+		t.Errorf("%q, %v: still unsure", v.Data, err)
+	}
+}

@@ -42,13 +42,13 @@ type store struct {
 
 	mu      sync.Mutex // guards what follows
 	found   *bucket
-	unsure  bool // whether found still is as it was: it is asked before the next call
+	unsure  map[string]bool // keys for which checkFit had no answer
 	clock   reading
 	unheard driverkit.Instant // since when calls were not answered and no write acknowledged; 0: there was none
 }
 
 func newStore(js jetstream.JetStream, o options) *store {
-	return &store{js: js, options: o, notices: "pawl." + o.bucket + "."}
+	return &store{js: js, options: o, notices: "pawl." + o.bucket + ".", unsure: map[string]bool{}}
 }
 
 // Get returns a key's value. Without a value Data is nil; Revision is then that of the
@@ -60,6 +60,11 @@ func (s *store) Get(ctx context.Context, key string) (kvline.Value, error) {
 	}
 	if err != nil {
 		return kvline.Value{}, err
+	}
+	if s.isUnsure(key) { // what is there may be ours
+		if err := s.checkFit(ctx, b, key); err != nil {
+			return kvline.Value{}, err
+		}
 	}
 	subject := api + "STREAM.MSG.GET." + natsstore.StreamName(s.options.bucket)
 	msg, err := ask(ctx, s, subject, func(ctx context.Context) (*message, error) { return s.lastMessage(ctx, subject, b.subject+key) })
@@ -125,9 +130,9 @@ func (s *store) Put(ctx context.Context, key string, v kvline.Value, keep time.D
 		msg.Header[jetstream.MsgTTLHeader] = []string{(keep + time.Second - 1).Truncate(time.Second).String()}
 	}
 	var fit chan error
-	if expected == 0 && v.Data != nil {
+	if v.Data != nil && (expected == 0 || s.isUnsure(key)) {
 		fit = make(chan error, 1)
-		go func() { fit <- s.checkFit(ctx, b) }() // received below
+		go func() { fit <- s.checkFit(ctx, b, key) }() // received below
 	}
 	ack, err := s.publish(ctx, msg)
 	if fit != nil {
