@@ -134,7 +134,7 @@ func TestAFullBucketLosesNothing(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	const ttl = 2 * time.Second
+	const ttl = 4 * time.Second
 	c := pawl.New(New(js), pawl.WithTTL(ttl))
 	defer c.Close()
 	var held []*pawl.Lease
@@ -148,7 +148,7 @@ func TestAFullBucketLosesNothing(t *testing.T) {
 	fill(t, js)
 	_, err := c.Mutex("another").Lock(t.Context())
 	expectError(t, "Lock", err, pawl.ErrDenied, "maximum messages")
-	time.Sleep(2 * ttl) // they are prolonged meanwhile
+	time.Sleep(3 * ttl / 2) // they are prolonged meanwhile
 	for _, l := range held {
 		if l.Err() != nil {
 			t.Error(l.Err())

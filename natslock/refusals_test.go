@@ -126,11 +126,11 @@ func TestStorageThatIsFullIsARefusal(t *testing.T) {
 // A server whose queue is full says so, and will have room in a moment.
 func TestAServerThatHasTooManyRequestsIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	server := testserver.NATSWith(t, "jetstream { store_dir: data, max_buffered_msgs: 1 }")
-	c := pawl.New(New(connect(t, server.Addr())))
+	server := testserver.NATSWith(t, "jetstream { store_dir: data, max_buffered_msgs: 4 }")
+	c := pawl.New(New(connect(t, server.Addr())), pawl.WithTTL(time.Minute))
 	defer c.Close()
 	lockOnce(t, c)
-	const names = 300
+	const names = 60
 	errs := make([]error, names)
 	var all sync.WaitGroup
 	for i := range names {
