@@ -49,14 +49,24 @@ func (s *store) bucket(ctx context.Context, made bool) (*bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	if why := natsstore.Unfit(stream.CachedInfo().Config, s.options.bucket); why != "" {
-		return nil, fmt.Errorf("natslock: bucket %q: %s", s.options.bucket, why)
+	if err := s.checkSettings(stream.CachedInfo()); err != nil {
+		return nil, err
 	}
 	found = newBucket(stream)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.found = found
 	return found, nil
+}
+
+// checkSettings returns an error if the bucket cannot keep locks. No call uses it then,
+// until it was looked for again.
+func (s *store) checkSettings(info *jetstream.StreamInfo) error {
+	if why := natsstore.Unfit(info.Config, s.options.bucket); why != "" {
+		s.forget()
+		return fmt.Errorf("natslock: bucket %q: %s", s.options.bucket, why)
+	}
+	return nil
 }
 
 // errNoBucket says that the bucket does not exist and was not to be made.
@@ -115,4 +125,69 @@ func (s *store) checkServer(ctx context.Context) error {
 		return fmt.Errorf("natslock: %w: JetStream domain %q: clients at a leafnode and at its hub would have different locks", driver.ErrUnsupported, domain)
 	}
 	return nil
+}
+
+// info asks for the bucket as it is now. Every answer is looked at: its settings can be
+// changed by hand.
+func (s *store) info(ctx context.Context, b *bucket, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	info, err := ask(ctx, s, api+"STREAM.INFO."+natsstore.StreamName(s.options.bucket), func(ctx context.Context) (*jetstream.StreamInfo, error) {
+		info, err := b.stream.Info(ctx, opts...)
+		if err != nil {
+			return nil, err
+		}
+		if baseOf(info) != b.base {
+			return nil, jetstream.ErrStreamNotFound // there is another one by its name
+		}
+		return info, nil
+	})
+	if err == nil {
+		err = s.checkSettings(info)
+	}
+	return info, err
+}
+
+// A reading is what the server's clock has read.
+type reading struct {
+	server time.Time
+	at     driverkit.Instant // when the answer had arrived
+}
+
+// readClock asks the server for its time.
+func (s *store) readClock(ctx context.Context, b *bucket) (reading, error) {
+	info, err := s.info(ctx, b)
+	if err != nil {
+		return reading{}, err
+	}
+	r := reading{server: info.TimeStamp, at: driverkit.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock = r
+	return r, nil
+}
+
+// maxUnsure bounds the keys that are remembered as unsure.
+const maxUnsure = 4096
+
+// checkFit asks whether the bucket still keeps every message, after a key was found
+// without one. Without an answer the next call about that key asks again.
+func (s *store) checkFit(ctx context.Context, b *bucket, key string) error {
+	_, err := s.readClock(ctx, b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		delete(s.unsure, key)
+		return nil
+	}
+	if len(s.unsure) >= maxUnsure {
+		clear(s.unsure)
+		s.found = nil // it is looked for again, which answers for all of them
+	}
+	s.unsure[key] = true
+	return err
+}
+
+func (s *store) isUnsure(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unsure[key]
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/driverkit/kvline"
 	"github.com/pawl-go/pawl/natslock/internal/natsstore"
 )
@@ -19,9 +20,6 @@ const (
 	firstWait = 500 * time.Millisecond // for the answer to a question, before it is asked again
 	callLimit = natsstore.CallLimit    // after which a server counts as unreachable
 )
-
-// notClustered is the code of the server's error that it has no room for replicas.
-const notClustered = 10074
 
 // api is what subjects of requests to JetStream begin with.
 const api = jetstream.DefaultAPIPrefix
@@ -45,10 +43,13 @@ func ask[R any](ctx context.Context, s *store, subject string, f func(context.Co
 func attempt[R any](ctx context.Context, s *store, subject string, wait time.Duration, f func(context.Context) (R, error)) (reply R, err error, silent bool) {
 	limited := limit(ctx, wait)
 	defer limited.end()
+	sent := driverkit.Now()
 	if reply, err = f(limited); err == nil {
 		return reply, nil, false
 	}
-	s.failed(ctx, err)
+	if ctx.Err() == nil || driverkit.Now().Sub(sent) >= firstWait { // else it was the caller who had no patience
+		s.failed(ctx, err)
+	}
 	silent = limited.Err() != nil && ctx.Err() == nil
 	err = s.fault(ctx, subject, err)
 	return reply, err, silent && errors.Is(err, driver.ErrUnreachable)
@@ -66,7 +67,7 @@ func (s *store) fault(ctx context.Context, subject string, err error) error {
 	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrNoStreamResponse):
 		s.forget()
 		return fmt.Errorf("natslock: %w: bucket %q was deleted, or has no leader: %w", driver.ErrUnreachable, s.options.bucket, err)
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, jetstream.ErrJetStreamNotEnabled) && !s.mayHaveJetStream():
 		return fmt.Errorf("natslock: %w: %w", driver.ErrUnsupported, err)
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 		return fmt.Errorf("natslock: %w: %w", driver.ErrDenied, err)
@@ -74,12 +75,22 @@ func (s *store) fault(ctx context.Context, subject string, err error) error {
 		return fmt.Errorf("natslock: %w", err)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return fmt.Errorf("natslock: the line is longer than a message can be: %w", err)
-	case refused && (refusal.Code < 500 || refusal.ErrorCode == notClustered):
+	case isFull(err):
+		return fmt.Errorf("natslock: %w: there is no room: %w", driver.ErrDenied, err)
+	case refused && !isBusy(err) && (refusal.Code < 500 || refusal.ErrorCode == notClustered):
 		return fmt.Errorf("natslock: %w", err)
 	case denied != nil:
 		return fmt.Errorf("natslock: %w: %w", driver.ErrDenied, denied)
 	}
 	return fmt.Errorf("natslock: %w: %w", driver.ErrUnreachable, err)
+}
+
+// mayHaveJetStream reports whether JetStream may come back, where no one answers requests to
+// it now: it was there, or the server is one of a cluster, in which others may have it.
+func (s *store) mayHaveJetStream() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clock.at != 0 || s.js.Conn().ConnectedClusterName() != ""
 }
 
 // forget makes the next call look for the bucket again.

@@ -27,7 +27,7 @@ func (s *store) failed(ctx context.Context, err error) {
 	}
 	api, answered := errors.AsType[*jetstream.APIError](err)
 	answered = answered && api.Code < 500
-	if answered && api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequenceConstant {
+	if isFull(err) || answered && api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequenceConstant {
 		return
 	}
 	if s.cutOff(answered) && len(s.conn.Servers()) > 1 && s.conn.IsConnected() {

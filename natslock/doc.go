@@ -13,8 +13,9 @@
 // order of holding while the servers keep what they acknowledged, also when the bucket is
 // deleted and made anew, one round trip to take a free name and one to give it back, and
 // a notice for the waiter whose turn has come and for no other, which brings the grant.
-// JetStream domains, mirrors, buckets that allow direct reads, and buckets that pawl did
-// not make are refused.
+// JetStream domains, mirrors, buckets that throw messages away, and buckets that pawl did
+// not make are refused, also if the bucket is changed later. Who writes to the bucket by
+// hand makes two holders.
 //
 // # Keys
 //

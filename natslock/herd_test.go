@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/testserver"
@@ -60,15 +61,24 @@ func TestAFreeNameCostsOneWriteAndItsReleaseOne(t *testing.T) {
 	addr := testserver.NATS(t).Addr()
 	for _, size := range [][2]int{{1, 1}, {1, driver.All}, {2, 5}, {driver.All, driver.All}} {
 		n := newCountedClient(t, addr, "free")
-		for _, what := range []string{"a name that was never used", "a name that was used before", "a name once more"} {
+		var left time.Time
+		for i, what := range []string{"a name that was never used", "a name that was used before", "a name once more"} {
 			c := newClaim(fmt.Sprint(size), size[0], size[1])
 			n.take()
 			if st := n.enter(c); !st.Held {
 				t.Fatalf("%+v", st)
 			}
-			n.expect("taking "+what, map[string]int{"Put": 1})
+			questions := 0
+			if i == 0 || time.Since(left) > time.Second/2 { // the key may have no message: are the settings as they were?
+				questions = 1
+			}
+			if i == 0 || questions == 0 {
+				n.expect("taking "+what, map[string]int{"Put": 1}, questions)
+			}
+			n.take()
+			left = time.Now()
 			n.leave(c)
-			n.expect("giving back "+what, map[string]int{"Put": 1, "Notify": 1}) // the notice is for watchers, and not waited for
+			n.expect("giving back "+what, map[string]int{"Put": 1, "Notify": 1}, 0) // the notice is for watchers, and not waited for
 		}
 	}
 }
@@ -97,7 +107,7 @@ func TestATurnCostsOneWriteAndNoRead(t *testing.T) {
 			t.Errorf("giving back a name that another waits for costs %v", calls)
 		}
 		b.turn(cb, st)
-		b.expect("a turn", map[string]int{})
+		b.expect("a turn", map[string]int{}, 0)
 		b.leave(cb)
 	}
 	if ideal < turns/2 {
@@ -119,5 +129,5 @@ func TestATurnInALongLineCostsNoRead(t *testing.T) {
 	b.take()
 	a.leave(ca)
 	b.turn(cb, st)
-	b.expect("a turn", map[string]int{})
+	b.expect("a turn", map[string]int{}, 0)
 }

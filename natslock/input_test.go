@@ -97,8 +97,10 @@ func TestABucketThatIsNotFitIsLeftAlone(t *testing.T) {
 		"mirror": {func(c *jetstream.StreamConfig) {
 			c.Subjects, c.Mirror = nil, &jetstream.StreamSource{Name: "KV_foreign"}
 		}, "copy of another"},
-		"sources":  {func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "KV_foreign"}} }, "copy of another"},
-		"direct":   {func(c *jetstream.StreamConfig) { c.AllowDirect = true }, "direct reads"},
+		"sources": {func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "KV_foreign"}} }, "copy of another"},
+		"transform": {func(c *jetstream.StreamConfig) {
+			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: "$KV.transform.word.>", Destination: "$KV.transform.other.>"}
+		}, "subject transform"},
 		"subjects": {func(c *jetstream.StreamConfig) { c.Subjects = []string{"$KV.subjects.>"} }, "subjects were changed"},
 		"history":  {func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }, "configuration was changed"},
 		"age":      {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "configuration was changed"},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/driverkit/kvline"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
@@ -33,11 +34,11 @@ func TestLawsOnThreeServers(t *testing.T) {
 // would, and every case has its own bucket.
 func laws(t *testing.T, addrs ...string) {
 	var cases atomic.Int64
-	var stores sync.Map // by engine
+	var stores, sessions sync.Map // by engine, and by session
 	open := func(t *testing.T, bucket string) driver.Engine {
-		s := newStore(connect(t, addrs...), options{bucket: bucket})
-		e := newEngine(s)
-		stores.Store(e, s)
+		s := &delayingStore{store: newStore(connect(t, addrs...), options{bucket: bucket})}
+		e := &notingEngine{kvline.New("nats", s, driver.Volatile), func(opened driver.Session) { sessions.Store(opened, s) }}
+		stores.Store(e, s.store)
 		return e
 	}
 	storeOf := func(e driver.Engine) *store {
@@ -52,7 +53,52 @@ func laws(t *testing.T, addrs ...string) {
 			defer cancel()
 			return expectEmpty(ctx, storeOf(e))
 		},
+		DelayEnter: func(_ *testing.T, s driver.Session) (deliver func() error) {
+			on, _ := sessions.Load(s)
+			return on.(*delayingStore).delay()
+		},
 	})
+}
+
+// A notingEngine tells of the sessions that are opened.
+type notingEngine struct {
+	*kvline.Engine
+	note func(driver.Session)
+}
+
+func (e *notingEngine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
+	s, err := e.Engine.Open(ctx, o)
+	if err == nil {
+		e.note(s)
+	}
+	return s, err
+}
+
+// A delayingStore can hold its next write back.
+type delayingStore struct {
+	*store
+	next atomic.Pointer[delayedWrite]
+}
+
+// A delayedWrite is a write that reaches the server after its caller gave up.
+type delayedWrite struct{ send func() }
+
+func (s *delayingStore) Put(ctx context.Context, key string, v kvline.Value, keep time.Duration) (uint64, error) {
+	d := s.next.Swap(nil)
+	if d == nil {
+		return s.store.Put(ctx, key, v, keep)
+	}
+	d.send = func() { _, _ = s.store.Put(context.WithoutCancel(ctx), key, v, keep) } // it may be refused
+	return 0, driver.ErrUnreachable
+}
+
+func (s *delayingStore) delay() (deliver func() error) {
+	d := &delayedWrite{}
+	s.next.Store(d)
+	return func() error {
+		d.send()
+		return nil
+	}
 }
 
 // expectEmpty returns an error if the bucket keeps values. Lines in which all claims have

@@ -1,6 +1,7 @@
 package natslock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,18 +42,13 @@ type store struct {
 
 	mu      sync.Mutex // guards what follows
 	found   *bucket
+	unsure  map[string]bool // keys for which checkFit had no answer
 	clock   reading
 	unheard driverkit.Instant // since when calls were not answered and no write acknowledged; 0: there was none
 }
 
 func newStore(js jetstream.JetStream, o options) *store {
-	return &store{js: js, options: o, notices: "pawl." + o.bucket + "."}
-}
-
-// A reading is what the server's clock has read.
-type reading struct {
-	server time.Time
-	at     driverkit.Instant // when the answer had arrived
+	return &store{js: js, options: o, notices: "pawl." + o.bucket + ".", unsure: map[string]bool{}}
 }
 
 // Get returns a key's value. Without a value Data is nil; Revision is then that of the
@@ -65,9 +61,13 @@ func (s *store) Get(ctx context.Context, key string) (kvline.Value, error) {
 	if err != nil {
 		return kvline.Value{}, err
 	}
-	msg, err := ask(ctx, s, api+"STREAM.MSG.GET."+natsstore.StreamName(s.options.bucket), func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
-		return b.stream.GetLastMsgForSubject(ctx, b.subject+key)
-	})
+	if s.isUnsure(key) { // what is there may be ours
+		if err := s.checkFit(ctx, b, key); err != nil {
+			return kvline.Value{}, err
+		}
+	}
+	subject := api + "STREAM.MSG.GET." + natsstore.StreamName(s.options.bucket)
+	msg, err := ask(ctx, s, subject, func(ctx context.Context) (*message, error) { return s.lastMessage(ctx, subject, b.subject+key) })
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return kvline.Value{}, s.checkSame(ctx, b)
 	}
@@ -75,7 +75,7 @@ func (s *store) Get(ctx context.Context, key string) (kvline.Value, error) {
 		return kvline.Value{}, err
 	}
 	v := kvline.Value{Data: msg.Data, Revision: b.base + msg.Sequence, Time: msg.Time}
-	if msg.Header.Get(operation) != "" {
+	if msg.header.Get(operation) != "" {
 		v.Data = nil
 	} else if v.Data == nil {
 		v.Data = []byte{}
@@ -102,6 +102,10 @@ func (s *store) checkSame(ctx context.Context, b *bucket) error {
 // Put writes a key's value if its revision is still the given one, and returns the new
 // one. nil Data deletes. The server deletes the value keep after the write, in whole
 // seconds; 0, or above longestTTL: never.
+//
+// A key without a message has never had one, or its last one has ended in time, unless the
+// bucket was changed and throws messages away. So with a write to such a key the bucket's
+// settings are asked for.
 func (s *store) Put(ctx context.Context, key string, v kvline.Value, keep time.Duration) (uint64, error) {
 	b, err := s.bucket(ctx, true)
 	if err != nil {
@@ -120,12 +124,20 @@ func (s *store) Put(ctx context.Context, key string, v kvline.Value, keep time.D
 		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(expected, 10)},
 	}}
 	if v.Data == nil {
-		msg.Header[operation], keep = []string{deleted}, markerTTL
+		msg.Header[operation], keep = []string{deleted}, max(keep, markerTTL)
 	}
 	if keep > 0 && keep <= longestTTL {
 		msg.Header[jetstream.MsgTTLHeader] = []string{(keep + time.Second - 1).Truncate(time.Second).String()}
 	}
-	ack, err := call(ctx, s, msg.Subject, func(ctx context.Context) (*jetstream.PubAck, error) { return s.js.PublishMsg(ctx, msg) })
+	var fit chan error
+	if v.Data != nil && (expected == 0 || s.isUnsure(key)) {
+		fit = make(chan error, 1)
+		go func() { fit <- s.checkFit(ctx, b, key) }() // received below
+	}
+	ack, err := s.publish(ctx, msg)
+	if fit != nil {
+		err = cmp.Or(err, <-fit)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -142,7 +154,7 @@ func (s *store) Keys(ctx context.Context, prefix string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := s.info(ctx, b, jetstream.WithSubjectFilter(b.subject+">"))
+	info, err := s.info(ctx, b, jetstream.WithSubjectFilter(b.subject+prefix[:strings.LastIndexByte(prefix, '.')+1]+">"))
 	if err != nil {
 		return nil, err
 	}
@@ -153,16 +165,6 @@ func (s *store) Keys(ctx context.Context, prefix string) ([]string, error) {
 		}
 	}
 	return keys, nil
-}
-
-func (s *store) info(ctx context.Context, b *bucket, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
-	return ask(ctx, s, api+"STREAM.INFO."+natsstore.StreamName(s.options.bucket), func(ctx context.Context) (*jetstream.StreamInfo, error) {
-		info, err := b.stream.Info(ctx, opts...)
-		if err == nil && baseOf(info) != b.base {
-			return nil, jetstream.ErrStreamNotFound // there is another one by its name
-		}
-		return info, err
-	})
 }
 
 // Now returns a time that the server's clock has certainly reached. The answer that it
@@ -183,19 +185,6 @@ func (s *store) Now(ctx context.Context, maxAge time.Duration) (time.Time, error
 		now = last.at
 	}
 	return last.server.Add(now.Sub(last.at)), nil
-}
-
-// readClock asks the server for its time.
-func (s *store) readClock(ctx context.Context, b *bucket) (reading, error) {
-	info, err := s.info(ctx, b)
-	if err != nil {
-		return reading{}, err
-	}
-	r := reading{server: info.TimeStamp, at: driverkit.Now()}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.clock = r
-	return r, nil
 }
 
 // Notify sends a notice, which may be lost.

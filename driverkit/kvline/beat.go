@@ -2,6 +2,7 @@ package kvline
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -34,19 +35,23 @@ func (s *session) beat(ctx context.Context, name string, which []int, live []dri
 	}
 	sent := present()
 	l, now, err := s.e.update(ctx, name, trust, func(l *line, _ time.Time) error {
+		var err error = absent{}
 		for _, i := range which {
 			at, token := l.find(live[i].ID), s.token(live[i])
+			if at < 0 || (*l)[at].Try != live[i].Try {
+				continue
+			}
+			err = nil // the line is written, for this one and for all
 			switch {
-			case at < 0 || (*l)[at].Try != live[i].Try:
 			case token != 0 && token != (*l)[at].Token: // entered again by a write that arrived late
 				l.remove(at)
 			default:
 				(*l)[at].Beat = 0
 			}
 		}
-		return nil
+		return err
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, absent{}) {
 		return err
 	}
 	for _, i := range which {

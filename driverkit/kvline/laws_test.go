@@ -42,7 +42,7 @@ func laws(t *testing.T, forgets bool) {
 // A client is an engine's connection to a store, whose next write can be disturbed.
 type client struct {
 	*memory
-	forgets bool       // the revisions of deletions
+	forgets bool       // the revisions of deletions that it need not know
 	mu      sync.Mutex // guards what follows
 	disturb func(write func() (uint64, error)) (uint64, error)
 }
@@ -60,7 +60,7 @@ func (c *client) Put(ctx context.Context, key string, v kvline.Value, keep time.
 
 func (c *client) put(ctx context.Context, key string, v kvline.Value, keep time.Duration) (uint64, error) {
 	revision, err := c.memory.Put(ctx, key, v, keep)
-	if c.forgets && err == nil && v.Data == nil {
+	if c.forgets && err == nil && v.Data == nil && keep == 0 {
 		c.memory.mu.Lock()
 		defer c.memory.mu.Unlock()
 		delete(c.values, key)

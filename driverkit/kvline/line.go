@@ -111,6 +111,9 @@ func (l line) complete() bool {
 
 // keep returns for how long the store must keep the line at least.
 func (l line) keep() time.Duration {
+	if len(l) == 0 {
+		return 0
+	}
 	longest := time.Duration(0)
 	for _, c := range l {
 		longest = max(longest, c.TTL)

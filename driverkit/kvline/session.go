@@ -74,14 +74,15 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing
 	generation, _, _ := s.e.turns.State()
 	p.Waiter.Current(generation)
 	sent := present()
-	trust := before == nil || s.fresh(c)
+	trust, asked := before == nil || s.fresh(c), false
 	s.renewed(c, 0, sent) // until it is answered, what the line has of it is right
 	l, now, err := s.e.update(ctx, c.Name, trust, func(l *line, now time.Time) (err error) {
 		st, err = s.enter(l, c, now)
+		asked = asked || err == nil
 		return err
 	})
 	switch {
-	case errors.Is(err, driver.ErrLimit):
+	case err != nil && (!asked || errors.Is(err, driver.ErrDenied)): // nothing was written
 		s.claims.Refused(p, before)
 		return st, err
 	case err != nil: // it may be there
@@ -164,15 +165,22 @@ func (s *session) TakeGrant(_ context.Context, c driver.Claim) (st driver.Standi
 
 // Look reads how a claim stands, after those that have expired were ended.
 func (s *session) Look(ctx context.Context, c driver.Claim) (driver.Standing, error) {
-	l, now, err := s.e.update(ctx, c.Name, false, func(*line, time.Time) error { return nil })
-	if err != nil {
+	place := func(l line) int {
+		return slices.IndexFunc(l, func(o claim) bool { return o.ID == c.ID && o.Try == c.Try })
+	}
+	l, now, err := s.e.update(ctx, c.Name, false, func(l *line, _ time.Time) error {
+		if place(*l) < 0 {
+			return absent{}
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, absent{}):
+		return driver.Standing{Gone: true}, nil
+	case err != nil:
 		return driver.Standing{}, err
 	}
-	i := l.find(c.ID)
-	if i < 0 || l[i].Try != c.Try {
-		return driver.Standing{Gone: true}, nil
-	}
-	return l.standing(i, c.Name, now), nil
+	return l.standing(place(l), c.Name, now), nil
 }
 
 func (s *session) Leave(ctx context.Context, c driver.Claim) error {
@@ -183,19 +191,32 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 }
 
 func (s *session) leave(ctx context.Context, c driver.Claim) error {
+	_, mayBeThere := s.claims.Current(c.ID)
 	_, _, err := s.e.update(ctx, c.Name, s.fresh(c), func(l *line, _ time.Time) error {
-		i := l.find(c.ID)
-		if i < 0 || (*l)[i].Try > c.Try {
+		switch i := l.find(c.ID); {
+		case i < 0 && mayBeThere:
+			return s.absent()
+		case i < 0 || (*l)[i].Try > c.Try:
 			return driver.ErrGone
+		default:
+			l.remove(i)
+			return nil
 		}
-		l.remove(i)
-		return nil
 	})
+	if errors.Is(err, s.absent()) {
+		err = driver.ErrGone
+	}
 	if err == nil || errors.Is(err, driver.ErrGone) {
 		s.claims.End(c)
 	}
 	return err
 }
+
+// maxLate bounds for how long a write that was given up is taken to be under way.
+const maxLate = time.Minute
+
+// absent is for a claim whose Enter may be under way. The core waits for it as long.
+func (s *session) absent() absent { return absent{min(s.ttl, maxLate)} }
 
 // Close leaves the lines of the claims that are left, each with one write.
 func (s *session) Close(ctx context.Context) error {
@@ -212,19 +233,24 @@ func (s *session) Close(ctx context.Context) error {
 
 func (s *session) leaveAll(ctx context.Context, name string, all []driver.Claim) error {
 	_, _, err := s.e.update(ctx, name, false, func(l *line, _ time.Time) error {
+		var err error
 		for _, c := range all {
-			if i := l.find(c.ID); i >= 0 && (*l)[i].Try <= c.Try {
+			switch i := l.find(c.ID); {
+			case i < 0:
+				err = s.absent()
+			case (*l)[i].Try <= c.Try:
 				l.remove(i)
 			}
 		}
-		return nil
+		return err
 	})
-	if err == nil {
-		for _, c := range all {
-			s.claims.End(c)
-		}
+	if err != nil && !errors.Is(err, s.absent()) {
+		return err
 	}
-	return err
+	for _, c := range all {
+		s.claims.End(c)
+	}
+	return nil
 }
 
 // atOnce is how many writes of a session are under way at a time.

@@ -10,6 +10,15 @@ import (
 	"github.com/pawl-go/pawl/driverkit"
 )
 
+// absent is what a change returns about a claim that is not in the line. The line is then
+// written back as it is. That this succeeds shows that the line was not an old one, and
+// from then on a write that was given up and is still under way is refused.
+type absent struct {
+	until time.Duration // for how long such a write may be under way; 0: there is none
+}
+
+func (absent) Error() string { return "not in the line" }
+
 // update changes the line of a name in one atomic step: change is called with the line,
 // and again where another write came first. It returns the line as it is then, and the
 // time by the store's clock. With trust, a line that was known before is tried first:
@@ -32,24 +41,20 @@ func (e *Engine) update(ctx context.Context, name string, trust bool, change fun
 			l.expire(now)
 			l.grant(now)
 		}
-		if err := change(&l, now); err != nil {
-			if trust {
-				trust = false
-				continue
-			}
-			return nil, now, err
-		}
+		changed := change(&l, now)
+		gone, writeBack := errors.AsType[absent](changed)
 		l.grant(now)
-		if slices.Equal(was, l) || trust && !l.complete() {
-			if trust {
-				trust = false
-				continue
-			}
-			return l, now, nil
+		same := changed != nil || slices.Equal(was, l)
+		if trust && (same || !l.complete()) {
+			trust = false
+			continue
+		}
+		if same && !writeBack {
+			return l, now, changed
 		}
 		trust = false
 		v := Value{Data: l.write(), Revision: revision}
-		v.Revision, err = e.store.Put(ctx, linePrefix+encode(name), v, l.keep())
+		v.Revision, err = e.store.Put(ctx, linePrefix+encode(name), v, max(l.keep(), gone.until))
 		if errors.Is(err, ErrConflict) {
 			continue
 		}
@@ -61,6 +66,6 @@ func (e *Engine) update(ctx context.Context, name string, trust bool, change fun
 		e.known.set(name, kept, v.Revision)
 		l.complement(v.Revision, now.UnixNano())
 		e.tell(name, was, l, v)
-		return l, now, nil
+		return l, now, changed
 	}
 }

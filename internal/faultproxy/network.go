@@ -3,6 +3,7 @@ package faultproxy
 import (
 	"sync"
 	"testing"
+	"time"
 )
 
 // A Network is the network between the members of a cluster, with a proxy for each way
@@ -38,6 +39,20 @@ func (n *Network) Isolate(member int) {
 		}
 		for _, p := range ways {
 			p.BlackHole(Both)
+		}
+	}
+}
+
+// Delay delays everything between a member and all others, each way, by d.
+func (n *Network) Delay(member int, d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for pair, ways := range n.ways {
+		if pair[0] != member && pair[1] != member {
+			continue
+		}
+		for _, p := range ways {
+			p.Delay(Both, d)
 		}
 	}
 }

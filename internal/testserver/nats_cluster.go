@@ -3,6 +3,7 @@ package testserver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 type NATSCluster struct {
 	Members []*Server
 	t       testing.TB
+	name    string
+	ports   []int // of the routes between members
 }
 
 // NATSServers starts a cluster of n members and returns when all of them serve. With a
@@ -28,8 +31,8 @@ func NATSServers(t testing.TB, n int, reach Reach, settings ...string) *NATSClus
 // least two members.
 func NATSNamed(t testing.TB, name string, n int, reach Reach, settings ...string) *NATSCluster {
 	t.Helper()
-	c := &NATSCluster{t: t}
 	ports := make([]int, n)
+	c := &NATSCluster{t: t, name: name, ports: ports}
 	for i := range n {
 		ports[i] = FreePort(t)
 	}
@@ -45,6 +48,24 @@ func NATSNamed(t testing.TB, name string, n int, reach Reach, settings ...string
 	})
 	c.Await()
 	return c
+}
+
+// Join starts a further server of the cluster, which has no JetStream, and returns when
+// the others know it.
+func (c *NATSCluster) Join() *Server {
+	c.t.Helper()
+	ports := append(slices.Clone(c.ports), FreePort(c.t))
+	spec := nats(c.t, memberName(len(c.ports)), []string{clusterConfig(c.name, len(c.ports), ports, nil)})
+	spec.Ready = func(ctx context.Context, s *Server) error {
+		var got struct {
+			Routes []struct{} `json:"routes"`
+		}
+		if err := natsMonitor(ctx, s, "/routez", &got); err != nil || len(got.Routes) < len(c.ports) {
+			return fmt.Errorf("%d routes: %v", len(got.Routes), err)
+		}
+		return nil
+	}
+	return Start(c.t, spec)
 }
 
 func memberName(i int) string { return fmt.Sprintf("member%d", i) }

@@ -62,8 +62,8 @@ func Unfit(c jetstream.StreamConfig, bucket string) string {
 		return "it is a copy of another one: a mirror may be old"
 	case len(c.Subjects) != 1 || !isSubject.MatchString(strings.TrimPrefix(c.Subjects[0], Subjects(bucket))):
 		return "its subjects were changed: they are one, " + Subjects(bucket) + " with a word and .>"
-	case c.AllowDirect || c.MirrorDirect:
-		return "it allows direct reads, which may be old"
+	case c.SubjectTransform != nil:
+		return "it stores messages under other subjects: its subject transform was changed"
 	case c.MaxMsgsPerSubject != 1 || c.MaxAge != 0 || c.Discard != jetstream.DiscardNew || c.Retention != jetstream.LimitsPolicy || !c.AllowMsgTTL || c.Sealed:
 		return "its configuration was changed: it needs one message per subject, no maximal age, discard=new and TTLs of messages"
 	}

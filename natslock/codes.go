@@ -1,0 +1,37 @@
+package natslock
+
+import (
+	"errors"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Codes of the server's errors.
+const (
+	notClustered    = 10074 // it has no room for replicas
+	storeFailed     = 10077 // the bucket is full, or the disk is
+	accountExceeded = 10002
+	memoryExceeded  = 10028
+	diskExceeded    = 10047
+
+	tooManyRequests = 429 // in place of such a code: its queue is full at the moment
+)
+
+// isBusy reports whether the server refused a request because it has too many.
+func isBusy(err error) bool {
+	refusal, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && refusal.Code == tooManyRequests
+}
+
+// isFull reports whether the server refused a write because there is no room for it.
+func isFull(err error) bool {
+	refusal, ok := errors.AsType[*jetstream.APIError](err)
+	if !ok {
+		return false
+	}
+	switch refusal.ErrorCode {
+	case storeFailed, accountExceeded, memoryExceeded, diskExceeded:
+		return true
+	}
+	return false
+}
