@@ -116,7 +116,7 @@ func TestARowThatCameMeanwhileIsNotTakenBesideItsGuard(t *testing.T) {
 			open.Store(true)
 			left := make(chan error, 1)
 			go func() { left <- a.Leave(t.Context(), ca) }() // awaited below
-			if r.name == "postgres" { // elsewhere it waits for the commit
+			if r.name == "postgres" {                        // elsewhere it waits for the commit
 				select {
 				case err := <-left:
 					left <- err

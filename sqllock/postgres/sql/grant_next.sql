@@ -9,7 +9,7 @@
 WITH h AS (
   SELECT name FROM {head} WHERE name = :name AND x_id = '' AND used = 0 AND waiting > 0 FOR UPDATE SKIP LOCKED
 ), f AS (
-  SELECT c.* FROM h, LATERAL (SELECT * FROM {claim} WHERE name = h.name ORDER BY token LIMIT 1 FOR UPDATE) c
+  SELECT c.* FROM h, LATERAL (SELECT * FROM {claim} WHERE name = h.name ORDER BY token LIMIT 1 FOR NO KEY UPDATE) c
 ), d AS (
   DELETE FROM {claim} c USING f
   WHERE c.name = f.name AND c.token = f.token AND f.need >= f.lim AND f.until > {now}
