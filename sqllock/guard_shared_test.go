@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/testserver"
 	"github.com/pawl-go/pawl/sqllock"
 )
 
@@ -79,4 +81,64 @@ func takeAndUnlock(ctx context.Context, take taker) error {
 		return err
 	}
 	return l.Unlock()
+}
+
+// A hold is given back while its guard is open, and the guarded transaction ends later:
+// without a notice, so the next claim has to look for that by itself, also where it is
+// not told of the release and polls, as behind a pooler.
+func TestTheNextClaimIsGrantedSoonAfterAGuardHasEnded(t *testing.T) {
+	r := pushed(t)
+	const ttl = 30 * time.Second
+	reader := func(name string) driver.Claim {
+		c := mutex(name)
+		c.Limit = driver.All
+		return c
+	}
+	leave := func(s driver.Session, c driver.Claim) error { return s.Leave(t.Context(), c) }
+	closed := func(s driver.Session, _ driver.Claim) error { return s.Close(t.Context()) }
+	pooled := r.via(testserver.PgBouncer(t, r.server, "transaction").Addr())
+	for what, way := range map[string]struct {
+		store string
+		claim func(name string) driver.Claim
+		end   func(driver.Session, driver.Claim) error
+	}{
+		"a reader that leaves":                     {r.url, reader, leave},
+		"a reader whose session is closed":         {r.url, reader, closed},
+		"a mutex whose session is closed":          {r.url, mutex, closed},
+		"a reader that leaves, behind a pooler":    {pooled, reader, leave},
+		"a reader that is closed, behind a pooler": {pooled, reader, closed},
+		"a mutex that leaves, behind a pooler":     {pooled, mutex, leave},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name := nameOf(t)
+			holder, waiter := openSession(t, r.engine(t), ttl), openSession(t, openEngine(t, way.store), ttl)
+			h, w := way.claim(name), mutex(name)
+			w.Need, w.Limit = driver.All, driver.All
+			tx := r.begin(t, sql.LevelDefault)
+			if err := sqllock.Guard(t.Context(), tx, &zombie{h, hold(t, holder, h).Token}); err != nil {
+				t.Fatal(err)
+			}
+			got := awaitHeld(t, waiter, w, enter(t, waiter, w))
+			time.Sleep(500 * time.Millisecond) // until it listens or polls, and has looked
+			if err := way.end(holder, h); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-got:
+				t.Fatal("granted beside the open guard")
+			case <-time.After(200 * time.Millisecond):
+			}
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			committed := time.Now()
+			select {
+			case <-got:
+				t.Logf("granted after %v", time.Since(committed))
+			case <-time.After(ttl / 3): // before the first beat
+				t.Errorf("not granted %v after the commit, with nothing held and a TTL of %v", ttl/3, ttl)
+			}
+		})
+	}
 }
