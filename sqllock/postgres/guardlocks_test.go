@@ -94,7 +94,7 @@ func lineStatements(t *testing.T, s *store) (all []*sqlstore.Statement) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		q.Name = name
+		q.Name, q.Text = name, s.text(q)
 		if strings.Contains(q.Text, s.tables.head) || strings.Contains(q.Text, s.tables.claim) {
 			all = append(all, q)
 		}

@@ -19,5 +19,5 @@ UPDATE {head} t
 SET x_id = f.id, x_try = f.try, x_token = f.token, x_session = f.session, x_live = f.live, x_note = f.note,
   x_need = f.need, x_limit = f.lim, x_queue = f.queue, x_since = {now}, x_until = f.until, waiting = t.waiting - 1
 FROM f, d
-WHERE t.name = f.name AND d.token = f.token
+WHERE t.name = f.name AND d.token = f.token AND {durable}
 RETURNING t.x_id

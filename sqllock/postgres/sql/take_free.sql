@@ -19,11 +19,11 @@ FROM (
     ELSE greatest(c.t, (SELECT m.fence + 1 FROM {head} m WHERE m.name = '')) END AS fence
   FROM (SELECT {now} AS t, (SELECT count(*) FROM {head} b WHERE b.name = :name) AS seen) c
 ) n
-WHERE n.seen = 0
+WHERE {durable} AND (n.seen = 0
   OR EXISTS (SELECT 1 FROM {head} b WHERE b.name = :name
     AND ((b.x_until <= n.t AND b.used = 0 AND b.waiting = 0)
       OR (b.x_until > n.t AND b.x_id = :id AND b.x_try = :try))
-    FOR UPDATE SKIP LOCKED)
+    FOR UPDATE SKIP LOCKED))
 ON CONFLICT (name) DO UPDATE SET
   fence     = CASE WHEN h.x_until > excluded.x_since THEN h.fence     ELSE greatest(h.fence + 1, excluded.fence) END,
   x_token   = CASE WHEN h.x_until > excluded.x_since THEN h.x_token   ELSE greatest(h.fence + 1, excluded.fence) END,
