@@ -12,12 +12,6 @@ import (
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
-// What stands in statements for what is known only when the server has answered.
-const (
-	schemaMark  = "\x01" // before a table's name: its schema, so that another search_path does not matter
-	durableMark = "\x02" // a condition that is true: the commit waits for the disk
-)
-
 // settings are what is read of server and connections once.
 type settings struct {
 	begin  string // begins a transaction where the default isolation level would not do; "": it does

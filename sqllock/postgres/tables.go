@@ -14,6 +14,12 @@ var schemaSQL string
 
 const schemaVersion = 1
 
+// What stands in statements for what is known only when the server has answered.
+const (
+	schemaMark  = "\x01" // before a table's name: its schema, so that another search_path does not matter
+	durableMark = "\x02" // a condition that is true: the commit waits for the disk
+)
+
 // tables are their names.
 type tables struct {
 	shown                     string // for messages
