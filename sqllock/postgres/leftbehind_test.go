@@ -156,3 +156,41 @@ func TestALockStaysInItsSchemaWhateverTheSearchPath(t *testing.T) {
 		}
 	}
 }
+
+// Another application sets synchronous_commit through the same pooler, which leaves it on
+// the server's connection that pawl is given next.
+func TestAGrantIsNotLazyBecauseOfAnotherUserOfThePooler(t *testing.T) {
+	t.Parallel()
+	serverPool(t)
+	server := testserver.PostgreSQL(t, "-c", "wal_writer_delay=10s", "-c", "wal_writer_flush_after=100GB", "-c", "checkpoint_timeout=1h")
+	e, direct := ownEngine(t, urlOf(server.Addr()))
+	_ = e.Close() // it made the tables
+	pooled := urlOf(testserver.PgBouncer(t, server, "transaction").Addr())
+	s, err := openStore(t, pooled).Open(t.Context(), driver.SessionOptions{ID: "s", TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds = 5
+	lazy := 0
+	for i := range rounds {
+		other, err := pgx.Connect(t.Context(), pooled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Exec(t.Context(), "SET synchronous_commit = off", pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+		_ = other.Close(t.Context())
+		before := writtenLog(t, direct)
+		c := driver.Claim{ID: strings.Repeat("a", 31) + string('a'+rune(i)), Try: 1, Name: string('a' + rune(i)), Need: 1, Limit: 1, Queue: true}
+		if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+		if after := writtenLog(t, direct); after.flushed <= before.inserted {
+			lazy++
+		}
+	}
+	if lazy > 0 {
+		t.Errorf("%d of %d grants were acknowledged before they were on disk", lazy, rounds)
+	}
+}
