@@ -26,6 +26,10 @@ var ErrLocked = sqlstore.ErrLocked
 // first statement of the transaction: Guard makes sure that the transaction does not
 // read a snapshot older than the lease, and refuses it if it does.
 //
+// ROLLBACK TO a savepoint from before Guard ends the guard, and nothing reports it: the
+// database drops the row's lock with all else that is undone. Guard again after it, or
+// set savepoints only behind Guard.
+//
 // A lease that was passed on inside the process, released, lost or evicted is refused:
 // with its own error if it has one, else with driver.ErrGone.
 //

@@ -21,14 +21,16 @@ const micros = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
 
 func dialect(s *store) sqlline.Dialect {
 	t := &s.tables
+	head := t.qualified(t.head)
 	return sqlline.Dialect{
 		Name: "postgres",
 		Syntax: sqlstore.Syntax{
 			Macros: map[string]string{
-				"head": t.head, "claim": t.claim, "record": t.record,
+				"head": head, "claim": t.qualified(t.claim), "record": t.qualified(t.record),
 				"now": micros, "wall": micros, "mint": micros,
 				"max":       "greatest",
-				"unguarded": "EXISTS (SELECT 1 FROM " + t.head + " g WHERE g.name = :name FOR UPDATE SKIP LOCKED)",
+				"durable":   durableMark,
+				"unguarded": "EXISTS (SELECT 1 FROM " + head + " g WHERE g.name = :name FOR UPDATE SKIP LOCKED)",
 			},
 			Placeholder: "$",
 			Numbered:    true,
@@ -46,6 +48,7 @@ func dialect(s *store) sqlline.Dialect {
 		Notify:  s.notifyClaims,
 		OneConn: s.oneConn,
 		UserTx: &sqlstore.UserTx{
+			Text:          s.text,
 			Query:         queryTx,
 			KeepsSnapshot: "SELECT 1 WHERE current_setting('transaction_isolation') <> 'read committed'",
 			IsStale:       func(err error) bool { return isCode(err, serializationFailed) },

@@ -27,6 +27,7 @@ const (
 	typeMismatch        = "42804"
 	insufficientRights  = "42501"
 	noSuchDatabase      = "3D000"
+	untranslatable      = "22P05"
 )
 
 // isRefused reports that the server rolled a batch back because of concurrent
@@ -63,6 +64,9 @@ func (s *store) classify(err error) error {
 		return fmt.Errorf("%w: the server takes no writes: it is a read replica, was a primary until now, or default_transaction_read_only is on: %w", driver.ErrUnreachable, err)
 	case isCode(err, insufficientRights, noSuchDatabase), strings.HasPrefix(pg.Code, "28"):
 		return fmt.Errorf("%w: %w", driver.ErrDenied, err)
+	case isCode(err, untranslatable):
+		return fmt.Errorf("%w: postgres: the encoding of the database does not have all characters of the name: use a database whose encoding is UTF8: %w",
+			driver.ErrUnsupported, err)
 	case isCode(err, lockNotAvailable):
 		return fmt.Errorf("%w: an open transaction holds the row: %w", driver.ErrUnreachable, err)
 	case isRefused(err), strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"), strings.HasPrefix(pg.Code, "58"):

@@ -129,9 +129,9 @@ func TestAGrantIsWrittenDownThoughCommitsAreLazy(t *testing.T) {
 	t.Parallel()
 	serverPool(t)
 	e := openStore(t, urlOf(shared.server.Addr())+"&options="+url.QueryEscape("-c synchronous_commit=off"))
-	before, err := e.store.envelope(t.Context())
-	if err != nil || len(before) != 2 {
-		t.Fatalf("%+v, %v", before, err)
+	read, err := e.store.settings(t.Context())
+	if err != nil || read.commit != durable("on") {
+		t.Fatalf("%+v, %v", read, err)
 	}
 	l, err := pawl.New(e).Mutex(t.Name()).Lock(t.Context())
 	if err == nil {

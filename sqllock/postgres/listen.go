@@ -78,6 +78,7 @@ func (s *store) listener(ctx context.Context) (*pgx.Conn, error) {
 		return nil, err
 	}
 	cfg.OnNotification = nil // notices are for the engine here, not for the user
+	cfg.RuntimeParams["client_encoding"] = "UTF8"
 	c, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,8 @@
 // connections per transaction, where LISTEN cannot work, waiters poll instead, every 2
 // to 50 milliseconds; nothing else changes.
 //
+// Connections whose client_encoding is not UTF8 are refused with driver.ErrUnsupported.
+//
 // The tables are made by [Engine.Migrate] or "pawl migrate". An engine keeps up to four
 // connections of its own beside a pgx pool: three for beats, so that they never queue
 // behind the user's own work, and one that listens while there are waiters. Of a *sql.DB

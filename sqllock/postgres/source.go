@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
@@ -44,7 +46,21 @@ func (p *poolSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
 	}
 	defer c.Release()
 	defer closeCancelled(ctx, c.Conn())
+	if err := checkEncoding(c.Conn()); err != nil {
+		return err
+	}
 	return fn(c.Conn())
+}
+
+// checkEncoding refuses a connection on which names would not arrive as they are: the
+// server converts them from client_encoding, so that the same name would be another lock.
+// It needs no round trip, since the server reports every change of the setting.
+func checkEncoding(c *pgx.Conn) error {
+	if has := c.PgConn().ParameterStatus("client_encoding"); has != "UTF8" && !c.IsClosed() {
+		return fmt.Errorf("%w: postgres: client_encoding of the connection is %q and must be UTF8, since in another encoding the same name would be another lock: "+
+			"configure it for the pool, and change it nowhere else", driver.ErrUnsupported, has)
+	}
+	return nil
 }
 
 // keep makes a pool of our own, with all hooks of the user's.

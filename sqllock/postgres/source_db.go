@@ -35,6 +35,9 @@ func onConn(ctx context.Context, c *sql.Conn, fn func(*pgx.Conn) error) (usable 
 	var failed error // not returned from Raw, which gives some errors a meaning of its own
 	err = c.Raw(func(dc any) error {
 		conn, err := pgxConn(dc)
+		if err == nil {
+			err = checkEncoding(conn)
+		}
 		if err != nil {
 			failed = err
 			return nil

@@ -11,14 +11,14 @@ import (
 )
 
 // store runs batches: one statement by itself, several as a pgx.Batch, which PostgreSQL
-// executes as one transaction. Where the connections' defaults would not do, the batch
-// is put between BEGIN and COMMIT.
+// executes as one transaction. Where the connections' isolation level would not do, the
+// batch is put between BEGIN and COMMIT.
 type store struct {
 	from   source
 	beats  source // connections that do not queue behind the user's work
 	tables tables
 
-	before  atomic.Pointer[[]string] // what envelope returns; nil: not read yet
+	read    atomic.Pointer[settings] // nil: not read yet
 	checked atomic.Bool              // the tables were found to be of this version
 	retries atomic.Int64             // batches that the server refused and that were sent again
 }
@@ -28,7 +28,7 @@ var _ sqlstore.Store = (*store)(nil)
 // Run executes a batch. A batch that the server refused because of concurrent
 // transactions is sent again until ctx ends.
 func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
-	before, err := s.envelope(ctx)
+	read, err := s.settings(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,9 +38,12 @@ func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
 	}
 	return s.withCtxErr(ctx, b.Repeat(ctx, func() (got []sqlstore.Rows, err error) {
 		err = s.with(ctx, with, func(c *pgx.Conn) (err error) {
-			got, err = send(ctx, c, b, before)
+			got, err = send(ctx, c, b, read)
 			return err
 		})
+		if isCode(err, undefinedTable) {
+			s.read.Store(nil) // the tables may have moved to another schema
+		}
 		return got, err
 	}, func(err error) bool {
 		if isRefused(err) {
@@ -78,14 +81,11 @@ func (s *store) close() error {
 	return nil
 }
 
-// send sends a batch in one go and returns its rows. If statements have to go before it,
-// it is in a transaction that they begin.
-func send(ctx context.Context, c *pgx.Conn, b *sqlstore.Batch, before []string) ([]sqlstore.Rows, error) {
-	if b.ReadOnly {
-		before = nil
-	}
+// send sends a batch in one go and returns its rows.
+func send(ctx context.Context, c *pgx.Conn, b *sqlstore.Batch, read *settings) ([]sqlstore.Rows, error) {
+	before := read.before(b)
 	if len(b.Steps) == 1 && len(before) == 0 {
-		r, err := c.Query(ctx, b.Steps[0].Statement.Text, args(&b.Steps[0])...)
+		r, err := c.Query(ctx, read.text(b.Steps[0].Statement), args(&b.Steps[0])...)
 		if err != nil {
 			return nil, err
 		}
@@ -97,21 +97,22 @@ func send(ctx context.Context, c *pgx.Conn, b *sqlstore.Batch, before []string) 
 		batch.Queue(text)
 	}
 	for i := range b.Steps {
-		batch.Queue(b.Steps[i].Statement.Text, args(&b.Steps[i])...)
+		batch.Queue(read.text(b.Steps[i].Statement), args(&b.Steps[i])...)
 	}
-	if len(before) > 0 {
+	begun := len(before) > 0 && before[0] == read.begin
+	if begun {
 		batch.Queue("COMMIT")
 	}
 	res := c.SendBatch(ctx, batch)
-	got, err := collectAll(res, b, len(before))
+	got, err := collectAll(res, b, len(before), begun)
 	err = driver.Join(err, res.Close())
-	if err != nil && len(before) > 0 && !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
+	if err != nil && begun && !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
 		_, _ = c.Exec(ctx, "ROLLBACK") // if that fails too, the connection is not used again
 	}
 	return got, err
 }
 
-func collectAll(res pgx.BatchResults, b *sqlstore.Batch, before int) ([]sqlstore.Rows, error) {
+func collectAll(res pgx.BatchResults, b *sqlstore.Batch, before int, begun bool) ([]sqlstore.Rows, error) {
 	for range before {
 		if _, err := res.Exec(); err != nil {
 			return nil, err
@@ -128,7 +129,7 @@ func collectAll(res pgx.BatchResults, b *sqlstore.Batch, before int) ([]sqlstore
 			return got, err
 		}
 	}
-	if before > 0 {
+	if begun {
 		if _, err := res.Exec(); err != nil {
 			return nil, err
 		}

@@ -14,7 +14,13 @@ var schemaSQL string
 
 const schemaVersion = 1
 
-// tables are their names, as they stand in statements.
+// What stands in statements for what is known only when the server has answered.
+const (
+	schemaMark  = "\x01" // before a table's name: its schema, so that another search_path does not matter
+	durableMark = "\x02" // a condition that is true: the commit waits for the disk
+)
+
+// tables are their names.
 type tables struct {
 	shown                     string // for messages
 	meta, head, claim, record string
@@ -37,6 +43,14 @@ func tablesOf(prefix string) (tables, error) {
 		meta:  prefix + "meta", head: prefix + "head", claim: prefix + "claim", record: prefix + "record",
 		channel: strings.ReplaceAll(prefix[max(0, len(prefix)-48):], ".", "_") + "turn",
 	}, nil
+}
+
+// qualified is a table's name as it stands in statements.
+func (t *tables) qualified(table string) string {
+	if strings.Contains(table, ".") {
+		return table
+	}
+	return schemaMark + table
 }
 
 // missingSchema says what to do where there is no schema for the tables.

@@ -50,6 +50,8 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 			q.Del(key)
 		case !slices.Contains(known, key):
 			return nil, driver.BadURL("postgres: unknown %s (known: prefix, table_prefix, %s)", driver.ShowParameter(u, key), strings.Join(known, ", "))
+		case key == "client_encoding" && !isUTF8(value):
+			return nil, driver.BadURL("postgres: client_encoding must be UTF8: in another encoding the same name would be another lock")
 		case !isShowable(key, value):
 			return nil, driver.BadURL("postgres: parameter %s makes no sense", key)
 		}
@@ -61,6 +63,7 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 	if err != nil {
 		return nil, driver.BadURL("postgres: %s", reason(u, q))
 	}
+	cfg.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // else it is the database's
 	if d := driver.DialerOf(ctx); d != nil {
 		cfg.ConnConfig.DialFunc = pgconn.DialFunc(d)
 		cfg.ConnConfig.LookupFunc = func(_ context.Context, host string) ([]string, error) {
@@ -107,6 +110,11 @@ func reason(u *url.URL, q url.Values) string {
 		}
 	}
 	return "the URL makes no sense: it is not of the form " + form
+}
+
+// isUTF8 reports whether an encoding is UTF-8, in the spellings that the server knows.
+func isUTF8(encoding string) bool {
+	return slices.Contains([]string{"utf8", "unicode"}, strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(encoding)))
 }
 
 // isShowable reports whether a parameter may be shown in errors: pgx and the server

@@ -15,12 +15,7 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
-	guarded := s.stateOf(c).guard != nil
-	err := s.leave(ctx, c)
-	if err == nil && guarded {
-		s.e.notifyFirst(ctx, c.Name)
-	}
-	return err
+	return s.leave(ctx, c)
 }
 
 // leave ends a claim wherever it is.
@@ -60,9 +55,13 @@ func (s *session) leaveOnConn(ctx context.Context, c driver.Claim, a *sqlstore.A
 	if err != nil {
 		return err
 	}
+	guarded := s.stateOf(c).guard != nil
 	s.claims.End(c)
 	if !ended {
 		return driver.ErrGone
+	}
+	if guarded {
+		s.e.notifyFirst(ctx, c.Name)
 	}
 	return nil
 }
@@ -81,9 +80,13 @@ func (s *session) releaseStep(a *sqlstore.Args, released func(waiting int64)) sq
 
 // released grants a name that c has just released to the next claim.
 func (s *session) released(ctx context.Context, c driver.Claim, waiting int64) {
+	guarded := s.stateOf(c).guard != nil
 	s.claims.End(c)
 	if waiting > 0 {
 		_ = s.e.handOver(ctx, s.e.key(c.Name)) // the name is released; waiters look for themselves, only later
+		if guarded {
+			s.e.notifyFirst(ctx, c.Name)
+		}
 	} else {
 		s.e.pollSoon(c.Name) // for watchers
 	}

@@ -129,7 +129,9 @@ func (e *Engine) readHeadStates(ctx context.Context, names []string) ([]headStat
 
 // polled compares the state of a name with the last one and wakes waiters and watchers.
 // The state is stored only after that. A line found twice without a holder is advanced:
-// the process that should have done so died, or its call was cancelled.
+// the process that should have done so died, or its call was cancelled. If a claim that
+// was not exclusive has departed, the first that waits looks as well: the departed claim
+// may stay in the line until a guarded transaction has ended, of which nothing tells.
 func (e *Engine) polled(ctx context.Context, name string, h headState, turns bool) error {
 	e.mu.Lock()
 	p := e.polls[name]
@@ -150,6 +152,9 @@ func (e *Engine) polled(ctx context.Context, name string, h headState, turns boo
 		waiting, err := e.readTexts(ctx, e.q.LineWaiting, e.named(name))
 		if err != nil {
 			return err
+		}
+		if h.exclusive == 0 && len(waiting) > 0 {
+			e.waiters.Wake(waiting[0])
 		}
 		e.wakeUnlisted(ids, waiting)
 	}

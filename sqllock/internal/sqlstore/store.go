@@ -108,8 +108,13 @@ func WithCtxErr(ctx context.Context, err error) error {
 }
 
 // backoff sleeps before attempt n+1 of a batch that the server refused, longer with
-// each attempt and with jitter. It reports false if ctx ended first.
+// each attempt and with jitter. A batch that was refused so often that it is not other
+// callers who are in its way, but a transaction that stays open, is sent a few times a
+// second. It reports false if ctx ended first.
 func backoff(ctx context.Context, n int) bool {
 	most := min(time.Duration(n+1)*time.Millisecond, 20*time.Millisecond)
+	if n >= 30 {
+		most = 500 * time.Millisecond
+	}
 	return driverkit.Pause(ctx, rand.N(most)+100*time.Microsecond)
 }

@@ -11,6 +11,9 @@ import (
 // A UserTx runs statements in transactions of the user's, and says what a dialect does
 // differently there.
 type UserTx struct {
+	// Text returns a statement as it is sent. Nil: its Text.
+	Text func(*Statement) string
+
 	// Query runs a statement in a transaction of a client other than database/sql,
 	// reports whether it had a row, and reads that row's one column into value unless
 	// value is nil. known is false where tx is not a transaction of that client. Nil:
@@ -62,7 +65,11 @@ func (u *UserTx) Run(ctx context.Context, tx any, s *Statement, a *Args, value *
 	for i, p := range s.Params {
 		args[i] = a.Arg(p)
 	}
-	return u.query(ctx, tx, s.Text, args, value)
+	text := s.Text
+	if u.Text != nil {
+		text = u.Text(s)
+	}
+	return u.query(ctx, tx, text, args, value)
 }
 
 // SnapshotKept reports whether tx keeps the snapshot it began with.

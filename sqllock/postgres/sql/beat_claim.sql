@@ -5,5 +5,5 @@
 UPDATE {claim} c SET until = greatest(c.until, {now} + :ttl)
 FROM (SELECT token FROM {claim} WHERE name = :name AND token = :token AND id = :id AND try = :try
   AND until > {now} FOR NO KEY UPDATE SKIP LOCKED) f
-WHERE c.name = :name AND c.token = f.token
+WHERE c.name = :name AND c.token = f.token AND {durable}
 RETURNING c.held

@@ -5,5 +5,5 @@
 UPDATE {head} h SET x_until = greatest(h.x_until, {now} + :ttl)
 FROM (SELECT name FROM {head} WHERE name = :name AND x_id = :id AND x_try = :try
   AND x_until > {now} FOR NO KEY UPDATE SKIP LOCKED) f
-WHERE h.name = f.name
+WHERE h.name = f.name AND {durable}
 RETURNING h.x_token

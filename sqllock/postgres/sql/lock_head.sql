@@ -3,4 +3,4 @@
 -- granting does. It fails on purpose if there is no row.
 --
 -- :name -> no result
-SELECT 1 / count(*) FROM (SELECT 1 FROM {head} WHERE name = :name FOR NO KEY UPDATE) h
+SELECT 1 / count(*) FROM (SELECT 1 FROM {head} WHERE name = :name FOR NO KEY UPDATE) h WHERE {durable}
