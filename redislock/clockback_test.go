@@ -25,7 +25,7 @@ redis.call('HSET', side, '#used', '0', '#count', '0', '#limit', '')`
 // two clocks in that script, and the hold must outlive both.
 func TestTheClockIsSetBackWhileAScriptRuns(t *testing.T) {
 	t.Parallel()
-	const ttl = steady
+	const ttl = 30 * time.Second // the scripts of this test are long
 	clock := testserver.NewClock(t)
 	s := testserver.RedisOn(t, clock)
 	at := newConsole(t, s.Addr())
