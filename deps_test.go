@@ -60,13 +60,14 @@ var rows = map[string]row{
 	"zklock/zkdoctor":     {ours: "doctor driver driverkit zklock/internal/zkpath zklock/internal/zkstore"},
 	"natslock/natsdoctor": {ours: "doctor driver driverkit natslock/internal/natsstore"},
 
-	"redislock/goredis": {ours: "redislock redislock/internal/redisengine redislock/internal/redisclient driver driverkit", engine: true},
-	"redislock/rueidis": {ours: "redislock redislock/internal/redisengine redislock/internal/redisclient redislock/internal/redisurl driver driverkit", engine: true},
+	"redislock/goredis": {ours: "redislock redislock/internal/redisengine redislock/internal/redisclient driver driverkit", engine: true, tests: "redislock/internal/adaptertest"},
+	"redislock/rueidis": {ours: "redislock redislock/internal/redisengine redislock/internal/redisclient redislock/internal/redisurl driver driverkit", engine: true, tests: "redislock/internal/adaptertest"},
 
 	// The URL is read in one place, for the engine and for its examiner.
-	"redislock/internal/redisurl": {ours: "redislock redislock/internal/redisengine driver driverkit"},
-	"redislock/redisdoctor":       {ours: "redislock/internal/redisurl redislock/internal/redisclient redislock/internal/keyspace doctor driver"},
-	"redlock/redlockdoctor":       {ours: "redlock/internal/redlockurl redislock/redisdoctor quorum doctor driver"},
+	"redislock/internal/adaptertest": {ours: "redislock driver drivertest pawl internal/faultproxy internal/stalltest internal/testserver"}, // the suite of both adapters
+	"redislock/internal/redisurl":    {ours: "redislock redislock/internal/redisengine driver driverkit"},
+	"redislock/redisdoctor":          {ours: "redislock/internal/redisurl redislock/internal/redisclient redislock/internal/keyspace doctor driver"},
+	"redlock/redlockdoctor":          {ours: "redlock/internal/redlockurl redislock/redisdoctor quorum doctor driver"},
 
 	// The client's package knows no claims; the lines above it know no socket.
 	"redislock/internal/redisclient": {ours: "driver", stdOnly: true, engine: true},

@@ -18,8 +18,9 @@ import (
 // while are sent anyway. Every pipeline uses a connection of the client's pool, as any
 // other command does.
 type batcher struct {
-	c    redis.UniversalClient
-	pool *driverkit.Pool
+	c      redis.UniversalClient
+	pool   *driverkit.Pool
+	prober *prober
 
 	mu       sync.Mutex // guards what follows
 	inflight int        // pipelines under way
@@ -40,7 +41,7 @@ const (
 func (b *batcher) do(ctx context.Context, c redisclient.Call) (redisclient.Reply, error) {
 	p := redisclient.NewPendingCall(c)
 	b.start(b.add(ctx, p))
-	if err := await(ctx, p.Done, b.flush); err != nil {
+	if err := await(ctx, p.Done, b.flush, silentAfter, b.prober); err != nil {
 		return redisclient.Reply{}, err // the pipeline frees the pending call
 	}
 	a, _ := p.Result() // a pipeline sends every call

@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"time"
 
 	redis "github.com/redis/go-redis/v9"
 
@@ -13,7 +14,8 @@ import (
 type client struct {
 	c       redis.UniversalClient
 	pool    *driverkit.Pool // of calls, which may go on after their ctx has ended
-	batcher *batcher        // nil: calls are for more than one server
+	prober  *prober
+	batcher *batcher // nil: calls are for more than one server
 }
 
 // idleWorkers is the number of goroutines kept for calls.
@@ -21,8 +23,9 @@ const idleWorkers = 128
 
 func newClient(c redis.UniversalClient) *client {
 	cl := &client{c: c, pool: driverkit.NewPool(idleWorkers)}
+	cl.prober = &prober{c: c, pool: cl.pool}
 	if _, one := c.(*redis.Client); one {
-		cl.batcher = &batcher{c: c, pool: cl.pool}
+		cl.batcher = &batcher{c: c, pool: cl.pool, prober: cl.prober}
 	}
 	return cl
 }
@@ -43,19 +46,24 @@ func (c *client) Do(ctx context.Context, call redisclient.Call) (redisclient.Rep
 		return c.batcher.do(ctx, call)
 	}
 	cmd := encode(ctx, &call)
-	if !c.within(ctx, func() { _ = c.c.Process(withoutDone{ctx}, cmd) }) {
-		return redisclient.Reply{}, ctx.Err()
+	if err := c.within(ctx, silentAfter, func() { _ = c.c.Process(withoutDone{ctx}, cmd) }); err != nil {
+		return redisclient.Reply{}, err
 	}
 	return result(cmd)
 }
 
 func (c *client) DoMany(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer) {
-	c.pipeline(ctx, c.c, calls, out)
+	c.pipeline(ctx, c.c, calls, out, 0) // it may take the server long
 }
 
-// DoManyFresh is DoMany: go-redis drops a connection that failed, so the next call has
-// another.
+// DoManyFresh is DoMany after idle connections were probed, or while they are: those in
+// use by a probe are not lent.
 func (c *client) DoManyFresh(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer) {
+	limit := probeTimeout / 4
+	if at, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(at)/4)
+	}
+	c.prober.begin().await(ctx, limit)
 	c.DoMany(ctx, calls, out)
 }
 
@@ -65,15 +73,24 @@ func (c *client) DoManyFresh(ctx context.Context, calls []redisclient.Call, out 
 func (c *client) Pipeline(ctx context.Context, calls []redisclient.Call) ([]redisclient.Answer, error) {
 	cluster, clustered := c.c.(*redis.ClusterClient)
 	if !clustered {
-		return c.pipelineOn(ctx, c.c, calls)
+		return c.pipelineOn(ctx, patient(c.c.(*redis.Client), calls), calls)
 	}
 	return redisclient.FollowMove(ctx, c, calls, func() ([]redisclient.Answer, error) {
 		node, err := cluster.MasterForKey(ctx, calls[0].Keys[0])
 		if err != nil {
-			return nil, err
+			return nil, serverError(err)
 		}
-		return c.pipelineOn(ctx, node, calls)
+		return c.pipelineOn(ctx, patient(node, calls), calls)
 	})
+}
+
+// patient returns c with a read timeout that allows for a last call that blocks.
+func patient(c *redis.Client, calls []redisclient.Call) pipeliner {
+	timeout := c.Options().ReadTimeout
+	if blocks := calls[len(calls)-1].Blocks; blocks > 0 && timeout > 0 {
+		return c.WithTimeout(timeout + blocks)
+	}
+	return c
 }
 
 // A pipeliner is a client, or one node of a cluster.
@@ -82,7 +99,7 @@ type pipeliner interface{ Pipeline() redis.Pipeliner }
 // pipelineOn sends a pipeline, and fails unless every call has a reply.
 func (c *client) pipelineOn(ctx context.Context, on pipeliner, calls []redisclient.Call) ([]redisclient.Answer, error) {
 	out := make([]redisclient.Answer, len(calls))
-	c.pipeline(ctx, on, calls, out)
+	c.pipeline(ctx, on, calls, out, silentAfter+calls[len(calls)-1].Blocks)
 	for _, a := range out {
 		if a.Err != nil && redisclient.Code(a.Err) == "" {
 			return nil, a.Err
@@ -91,12 +108,13 @@ func (c *client) pipelineOn(ctx context.Context, on pipeliner, calls []redisclie
 	return out, nil
 }
 
-// pipeline sends calls in one pipeline and answers each.
-func (c *client) pipeline(ctx context.Context, on pipeliner, calls []redisclient.Call, out []redisclient.Answer) {
+// pipeline sends calls in one pipeline and answers each. From silent on, if that is not 0,
+// other connections are probed.
+func (c *client) pipeline(ctx context.Context, on pipeliner, calls []redisclient.Call, out []redisclient.Answer, silent time.Duration) {
 	p, cmds := queue(ctx, on, calls)
-	if !c.within(ctx, func() { _, _ = p.Exec(withoutDone{ctx}) }) {
+	if err := c.within(ctx, silent, func() { _, _ = p.Exec(withoutDone{ctx}) }); err != nil {
 		for i := range out {
-			out[i].Err = ctx.Err()
+			out[i].Err = err
 		}
 		return
 	}
@@ -104,12 +122,12 @@ func (c *client) pipeline(ctx context.Context, on pipeliner, calls []redisclient
 }
 
 // within runs call and returns when ctx ends, which go-redis by itself does not notice
-// while it reads. It reports whether call has ended.
-func (c *client) within(ctx context.Context, call func()) bool {
+// while it reads; see await. An error says that call goes on.
+func (c *client) within(ctx context.Context, silent time.Duration, call func()) error {
 	done := make(chan struct{})
 	c.pool.Do(func() { // ends by the client's timeouts; Close waits for it
 		defer close(done)
 		call()
 	})
-	return await(ctx, done, func() {}) == nil
+	return await(ctx, done, func() {}, silent, c.prober)
 }

@@ -77,8 +77,11 @@ func reply(v any) (r redisclient.Reply) {
 	return r
 }
 
-// serverError turns an error reply into redisclient's.
+// serverError turns an error reply, and the error of a closed client, into redisclient's.
 func serverError(err error) error {
+	if errors.Is(err, redis.ErrClosed) {
+		return redisclient.ErrClosed
+	}
 	var served redis.Error
 	if errors.As(err, &served) && !errors.Is(err, redis.Nil) {
 		return redisclient.ServerError(served.Error())

@@ -12,8 +12,9 @@ const slowCall = 5 * time.Millisecond
 var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
 
 // await waits until done, or ctx ends. Selecting on ctx.Done can cost as much as a call,
-// and calls are short: so that begins only after slow was called.
-func await(ctx context.Context, done <-chan struct{}, slow func()) error {
+// and calls are short: so that begins only after slow was called. From silent on, if that
+// is not 0, connections are probed, and if others are answered await returns errSilent.
+func await(ctx context.Context, done <-chan struct{}, slow func(), silent time.Duration, p *prober) error {
 	t := timers.Get().(*time.Timer)
 	t.Reset(slowCall)
 	defer timers.Put(t)
@@ -24,11 +25,30 @@ func await(ctx context.Context, done <-chan struct{}, slow func()) error {
 	case <-t.C:
 		slow()
 	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	if silent > 0 {
+		t.Reset(silent)
+	}
+	alive := false
+	for now := (&probe{}); ; {
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+			if alive {
+				return errSilent
+			}
+			now = p.begin()
+		case <-now.done:
+			// A call that was sent before the PING should have been answered before: if
+			// this process stood still, neither reply was read.
+			if alive = now.alive; alive {
+				silent = silentGrace
+			}
+			now = &probe{}
+			t.Reset(silent)
+		}
 	}
 }
 

@@ -16,21 +16,21 @@ import (
 func (c *client) EachMaster(ctx context.Context, f func(do redisclient.Send) error) error {
 	cluster, ok := c.c.(*redis.ClusterClient)
 	if !ok {
-		return f(c.sender(ctx, c.c))
+		return f(c.sender(c.c))
 	}
 	var mu sync.Mutex // ForEachMaster calls concurrently
-	return cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+	return serverError(cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()
-		return f(c.sender(ctx, node))
-	})
+		return f(c.sender(node))
+	}))
 }
 
 // sender sends single calls to a node.
-func (c *client) sender(ctx context.Context, node pipeliner) redisclient.Send {
-	return func(call redisclient.Call) (redisclient.Reply, error) {
+func (c *client) sender(node pipeliner) redisclient.Send {
+	return func(ctx context.Context, call redisclient.Call) (redisclient.Reply, error) {
 		out := make([]redisclient.Answer, 1)
-		c.pipeline(ctx, node, []redisclient.Call{call}, out)
+		c.pipeline(ctx, node, []redisclient.Call{call}, out, silentAfter)
 		return out[0].Reply, out[0].Err
 	}
 }

@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -17,17 +18,67 @@ type client struct {
 	owned     bool        // closed with the engine
 	pipelines []*pipeline // none where there is more than one server
 	dedicated dedicatedPool
+	prober    *prober       // nil: a cluster, which has no connection that spans its nodes
+	live      chan struct{} // has room for those that use doLive
 
 	tasks *sync.WaitGroup // calls that went on after their ctx had ended, and the pipelines'; Close waits for them
 }
 
 func newClient(c redis.Client, owned bool) *client {
-	cl := &client{c: c, owned: owned, tasks: &sync.WaitGroup{}}
+	cl := &client{c: c, owned: owned, tasks: &sync.WaitGroup{}, live: make(chan struct{}, maxLive)}
 	cl.dedicated.c, cl.dedicated.tasks = c, cl.tasks
+	if c.Mode() != redis.ClientModeCluster {
+		cl.prober = &prober{tasks: cl.tasks, ask: cl.answers}
+	}
 	if c.Mode() == redis.ClientModeStandalone {
-		cl.pipelines = []*pipeline{newPipeline(c, cl.tasks), newPipeline(c, cl.tasks)}
+		cl.pipelines = []*pipeline{newPipeline(cl.keep, cl.prober, cl.tasks), newPipeline(cl.keep, cl.prober, cl.tasks)}
 	}
 	return cl
+}
+
+// keep returns a connection that a pipeline may keep. If the client is the program's, at
+// least one more must be left to it: for its own blocking calls its pool may have been made
+// small.
+func (c *client) keep() (dedicated, error) {
+	if !c.owned && !c.spare() {
+		return dedicated{}, errNoSpare
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	d, err := c.dedicated.live(ctx)
+	if err == nil && !c.owned && !c.spare() {
+		d.release()
+		return dedicated{}, errNoSpare
+	}
+	return d, err
+}
+
+// spare reports whether the client's pool lends a connection at once, or can make one.
+func (c *client) spare() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), spareTimeout)
+	defer cancel()
+	return c.c.Do(ctx, c.c.B().Arbitrary("PING").Blocking()).NonRedisError() == nil
+}
+
+const (
+	spareTimeout = time.Second
+	maxLive      = 16 // calls that have a connection each
+)
+
+// answers is called when a connection is silent, and reports whether another is not. Then
+// those that are kept may be dead too, and until that is known calls are sent on connections
+// that answer.
+func (c *client) answers(ctx context.Context) bool {
+	d, err := c.dedicated.live(ctx)
+	if err != nil {
+		return false
+	}
+	d.release()
+	c.dedicated.used(errSilent)
+	for _, p := range c.pipelines {
+		p.drop()
+	}
+	return true
 }
 
 func (c *client) Clustered() bool { return c.c.Mode() == redis.ClientModeCluster }
@@ -44,8 +95,11 @@ func (c *client) Close() error {
 }
 
 func (c *client) Do(ctx context.Context, call redisclient.Call) (redisclient.Reply, error) {
-	if a, sent := doPipelined(ctx, c.pipelines, call); sent {
+	if a, sent := doPipelined(ctx, c.pipelines, c.prober, call); sent {
 		return a.Reply, a.Err
+	}
+	if c.prober != nil && c.dedicated.suspected() {
+		return c.doLive(ctx, call)
 	}
 	return c.send(ctx, c.c, &call)
 }
@@ -55,16 +109,30 @@ func (c *client) Do(ctx context.Context, call redisclient.Call) (redisclient.Rep
 func (c *client) send(ctx context.Context, to redis.Client, call *redisclient.Call) (redisclient.Reply, error) {
 	for began := time.Now(); ; {
 		cmd := build(to.B(), call)
-		res, err := within(ctx, c.tasks, func() redis.RedisResult { return to.Do(withoutDeadline(ctx), cmd) })
+		res, err := within(ctx, c.tasks, c.prober, func() redis.RedisResult { return to.Do(withoutDeadline(ctx), cmd) })
 		if err != nil {
 			return redisclient.Reply{}, err
 		}
 		r, err := result(res)
-		again, err := unsent(ctx, began, err)
+		again, err := unsent(ctx, began, c.closed(err))
 		if !again {
 			return r, err
 		}
 	}
+}
+
+// doLive sends a call on a connection that has just answered, few at a time: each has one
+// to itself.
+func (c *client) doLive(ctx context.Context, call redisclient.Call) (redisclient.Reply, error) {
+	select {
+	case c.live <- struct{}{}:
+		defer func() { <-c.live }()
+	case <-ctx.Done():
+		return redisclient.Reply{}, ctx.Err()
+	}
+	out := make([]redisclient.Answer, 1)
+	c.fresh(ctx, []redisclient.Call{call}, out, true)
+	return out[0].Reply, out[0].Err
 }
 
 func (c *client) DoMany(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer) {
@@ -76,7 +144,7 @@ func (c *client) DoMany(ctx context.Context, calls []redisclient.Call, out []red
 		var more []redisclient.Call
 		var moreAt []int
 		cmds := buildAll(c.c.B(), calls)
-		all, err := within(ctx, c.tasks, func() []redis.RedisResult { return c.c.DoMulti(withoutDeadline(ctx), cmds...) })
+		all, err := within(ctx, c.tasks, nil, func() []redis.RedisResult { return c.c.DoMulti(withoutDeadline(ctx), cmds...) })
 		if err != nil {
 			for _, i := range at {
 				out[i].Err = err
@@ -85,7 +153,7 @@ func (c *client) DoMany(ctx context.Context, calls []redisclient.Call, out []red
 		}
 		for i, res := range all {
 			r, err := result(res)
-			again, err := unsent(ctx, began, err)
+			again, err := unsent(ctx, began, c.closed(err))
 			out[at[i]] = redisclient.Answer{Reply: r, Err: err}
 			if again {
 				more, moreAt = append(more, calls[i]), append(moreAt, at[i])
@@ -103,8 +171,14 @@ func (c *client) DoManyFresh(ctx context.Context, calls []redisclient.Call, out 
 		c.DoMany(ctx, calls, out)
 		return
 	}
+	c.fresh(ctx, calls, out, false)
+}
+
+// fresh sends calls on a connection that has just answered, which returns to the pool if it
+// is to be kept.
+func (c *client) fresh(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer, keep bool) {
 	answers := make([]redisclient.Answer, len(calls))
-	ended, err := c.dedicated.use(ctx, c.dedicated.live, false, func(d redis.DedicatedClient) (failed error) {
+	ended, err := c.dedicated.use(ctx, c.dedicated.live, keep, func(d redis.DedicatedClient) (failed error) {
 		for i, r := range d.DoMulti(withoutDeadline(ctx), buildAll(d.B(), calls)...) {
 			answers[i].Reply, answers[i].Err = result(r)
 			failed = driver.Join(failed, r.NonRedisError())
@@ -124,22 +198,21 @@ func (c *client) DoManyFresh(ctx context.Context, calls []redisclient.Call, out 
 func (c *client) Pipeline(ctx context.Context, calls []redisclient.Call) ([]redisclient.Answer, error) {
 	if c.Clustered() {
 		return redisclient.FollowMove(ctx, c, calls, func() ([]redisclient.Answer, error) {
-			return c.pipelineOn(ctx, c.dedicated.any, func(b redis.Builder) []redis.Completed { return buildAll(b, calls) })
+			return c.pipelineOn(ctx, c.dedicated.any, calls)
 		})
 	}
-	out, err := c.pipelineOn(ctx, c.dedicated.pick, func(b redis.Builder) []redis.Completed {
-		last := len(calls) - 1
-		return append(buildAll(b, calls[:last]), encode(b, &calls[last], true))
-	})
+	out, err := c.pipelineOn(ctx, c.dedicated.pick, calls)
 	c.dedicated.used(err)
 	return out, err
 }
 
-// pipelineOn sends commands on one connection, and fails unless all have a reply.
-func (c *client) pipelineOn(ctx context.Context, take func(context.Context) (dedicated, error), commands func(redis.Builder) []redis.Completed) ([]redisclient.Answer, error) {
+// pipelineOn sends calls on one connection, and fails unless all have a reply.
+func (c *client) pipelineOn(ctx context.Context, take func(context.Context) (dedicated, error), calls []redisclient.Call) ([]redisclient.Answer, error) {
 	var out []redisclient.Answer // may still be written to if use fails
 	_, err := c.dedicated.use(ctx, take, true, func(d redis.DedicatedClient) error {
-		for _, r := range d.DoMulti(withoutDeadline(ctx), commands(d.B())...) {
+		last := len(calls) - 1
+		cmds := append(buildAll(d.B(), calls[:last]), encode(d.B(), &calls[last], true))
+		for _, r := range d.DoMulti(withoutDeadline(ctx), cmds...) {
 			if err := r.NonRedisError(); err != nil {
 				return err
 			}
@@ -153,4 +226,18 @@ func (c *client) pipelineOn(ctx context.Context, take func(context.Context) (ded
 		return nil, err
 	}
 	return out, nil
+}
+
+// closed returns err, or redisclient's if the program has closed the client: a client that
+// changes servers also closes connections.
+func (c *client) closed(err error) error {
+	if !errors.Is(err, redis.ErrClosing) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	if errors.Is(c.c.Do(ctx, c.c.B().Ping().Build()).Error(), redis.ErrClosing) {
+		return redisclient.ErrClosed
+	}
+	return err
 }

@@ -37,19 +37,15 @@ func (e callerError) Unwrap() error { return e.error }
 
 // within calls f and returns when ctx ends, even if f does not: rueidis looks at no ctx
 // during the handshake with a server, nor while it waits for another caller's
-// connection. Then f goes on among tasks, until the client's own timeouts.
-func within[T any](ctx context.Context, tasks *sync.WaitGroup, f func() T) (t T, err error) {
-	if ctx.Done() == nil {
+// connection. Then f goes on among tasks, until the client's own timeouts; also if its
+// connection is silent and p finds another that is not.
+func within[T any](ctx context.Context, tasks *sync.WaitGroup, p *prober, f func() T) (t T, err error) {
+	if ctx.Done() == nil && p == nil {
 		return f(), nil
 	}
 	done := make(chan T, 1)
 	tasks.Go(func() { done <- f() })
-	select {
-	case t = <-done:
-		return t, nil
-	case <-ctx.Done():
-		return t, ctx.Err()
-	}
+	return await(ctx, done, p)
 }
 
 // unsent reports whether a command was not sent because another caller gave up.

@@ -41,7 +41,7 @@ func (p *dedicatedPool) use(ctx context.Context, take func(context.Context) (ded
 		called bool
 		err    error
 	}
-	r, err := within(ctx, p.tasks, func() outcome {
+	r, err := within(ctx, p.tasks, nil, func() outcome {
 		d, err := take(ctx)
 		if err != nil {
 			return outcome{false, err}
@@ -68,6 +68,12 @@ func (p *dedicatedPool) used(err error) {
 	} else {
 		p.suspect.Store(now.Add(suspectTime).UnixNano())
 	}
+}
+
+// suspected reports whether connections that are not probed may be silent.
+func (p *dedicatedPool) suspected() bool {
+	until := p.suspect.Load()
+	return until != 0 && time.Now().UnixNano() < until
 }
 
 // pick returns any connection if one was used recently, else one that answers.

@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	redis "github.com/redis/rueidis"
@@ -45,6 +46,9 @@ func (p *pipeline) doDirect(ctx context.Context, conn redis.DedicatedClient, c *
 		if err := ctx.Err(); err != nil {
 			return redisclient.Reply{}, err
 		}
+		if errors.Is(res.NonRedisError(), redis.ErrClosing) { // by watchDirectLocked, or with the client
+			return redisclient.Reply{}, errSilent
+		}
 	}
 	return result(res)
 }
@@ -77,10 +81,8 @@ func (p *pipeline) watchDirectLocked() {
 	conn, done := p.conn, make(chan struct{})
 	p.direct.done = done
 	go func() { // ends with the call, which ends with the connection
-		select {
-		case <-done:
+		if _, err := await(ctx, done, p.prober); err == nil {
 			return
-		case <-ctx.Done():
 		}
 		p.mu.Lock()
 		abort := p.direct.done == done

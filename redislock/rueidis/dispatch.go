@@ -9,7 +9,7 @@ import (
 
 // doPipelined sends a call on an idle pipeline, or together with others on the one that
 // is expected to return first. If sent is false, no pipeline could be used.
-func doPipelined(ctx context.Context, pipelines []*pipeline, c redisclient.Call) (a redisclient.Answer, sent bool) {
+func doPipelined(ctx context.Context, pipelines []*pipeline, probe *prober, c redisclient.Call) (a redisclient.Answer, sent bool) {
 	for _, p := range pipelines {
 		if conn := p.takeIdle(ctx); conn != nil {
 			a.Reply, a.Err = p.doDirect(ctx, conn, &c)
@@ -25,7 +25,7 @@ func doPipelined(ctx context.Context, pipelines []*pipeline, c redisclient.Call)
 		call.Result()
 		return a, false
 	}
-	if a.Err = wait(ctx, call.Done, slow); a.Err != nil {
+	if a.Err = wait(ctx, call.Done, slow, probe); a.Err != nil {
 		return a, true // the pipeline frees the call
 	}
 	return call.Result()
@@ -58,16 +58,12 @@ func enqueue(pipelines []*pipeline, call *redisclient.PendingCall) (slow <-chan 
 
 // wait waits for a call. Selecting on ctx.Done can cost more than all the rest of the
 // call, and trips are short: so that begins only once slow is closed.
-func wait(ctx context.Context, done, slow <-chan struct{}) error {
+func wait(ctx context.Context, done, slow <-chan struct{}, probe *prober) error {
 	select {
 	case <-done:
 		return nil
 	case <-slow:
 	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	_, err := await(ctx, done, probe)
+	return err
 }

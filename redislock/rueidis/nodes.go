@@ -3,7 +3,9 @@ package rueidis
 import (
 	"context"
 	"errors"
-	"strings"
+	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	redis "github.com/redis/rueidis"
@@ -16,37 +18,85 @@ func (c *client) EachMaster(ctx context.Context, f func(do redisclient.Send) err
 	if err != nil {
 		return err
 	}
-	for _, n := range nodes {
-		if err := f(func(call redisclient.Call) (redisclient.Reply, error) { return c.send(ctx, n, &call) }); err != nil {
+	for addr, n := range nodes {
+		down := c.down(ctx, addr, n)
+		err := f(func(ctx context.Context, call redisclient.Call) (redisclient.Reply, error) {
+			if down != nil {
+				return redisclient.Reply{}, down
+			}
+			return c.send(ctx, n, &call)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// masters returns the nodes that accept writes.
-func (c *client) masters(ctx context.Context) ([]redis.Client, error) {
+// down returns why a node of a cluster does not answer. The client would repeat a call that
+// only reads until ctx ends.
+func (c *client) down(ctx context.Context, addr string, n redis.Client) error {
+	switch {
+	case n == nil:
+		return fmt.Errorf("rueidis: node %s of the cluster is down, or not known yet", addr)
+	case !c.Clustered():
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
+	defer cancel()
+	if _, err := c.send(ctx, n, &redisclient.Call{Name: "PING"}); err != nil && redisclient.Code(err) == "" {
+		return fmt.Errorf("rueidis: node %s of the cluster does not answer: %v", addr, err) // it may be the end of this ctx
+	}
+	return nil
+}
+
+// masters returns the nodes that serve slots by their addresses, as a node that answers
+// knows them; nil for one that the client has dropped because it is down.
+func (c *client) masters(ctx context.Context) (map[string]redis.Client, error) {
 	if !c.Clustered() {
-		return []redis.Client{c.c}, nil
+		return map[string]redis.Client{"": c.c}, nil
 	}
-	var all []redis.Client
-	last := errors.New("rueidis: no node of the cluster is a master")
-	for _, n := range c.c.Nodes() {
-		info, err := c.send(ctx, n, &redisclient.Call{Name: "INFO", Args: []string{"replication"}})
+	last := errors.New("rueidis: no node of the cluster is known")
+	nodes := c.c.Nodes()
+	for addr, n := range nodes {
+		limited, cancel := context.WithTimeout(ctx, nodeTimeout)
+		r, err := c.send(limited, n, &redisclient.Call{Name: "CLUSTER", Args: []string{"SLOTS"}})
+		cancel()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if errors.Is(err, redisclient.ErrClosed) {
+			return nil, err
+		}
 		if err != nil {
-			if last = err; ctx.Err() != nil {
-				return nil, ctx.Err()
+			last = errors.New(err.Error()) // it may be the end of limited
+			continue
+		}
+		all := map[string]redis.Client{}
+		for _, slots := range r.Array {
+			if len(slots.Array) > 2 && len(slots.Array[2].Array) > 1 {
+				master := endpoint(addr, slots.Array[2].Array)
+				all[master] = nodes[master]
 			}
-			continue // another node serves its slots by now, or none
 		}
-		if strings.Contains(info.Text, "role:master") {
-			all = append(all, n)
+		if len(all) > 0 {
+			return all, nil
 		}
 	}
-	if len(all) == 0 {
-		return nil, last
+	return nil, last
+}
+
+// nodeTimeout is how long a node may take to answer a question about the cluster.
+const nodeTimeout = 2 * time.Second
+
+// endpoint returns the address of a node as the client has it: a node without a name of its
+// own is reached where the one that was asked is.
+func endpoint(asked string, node []redisclient.Reply) string {
+	host := node[0].Text
+	if host == "" {
+		host, _, _ = net.SplitHostPort(asked)
 	}
-	return all, nil
+	return net.JoinHostPort(host, strconv.FormatInt(node[1].Int, 10))
 }
 
 const unsubscribeTimeout = time.Second

@@ -2,6 +2,7 @@ package rueidis
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -24,7 +25,8 @@ import (
 // servers, and would not move these connections. A call that cannot use one, because it
 // is not connected or its trip takes long, uses the client's own connections.
 type pipeline struct {
-	c      redis.Client
+	dial   func() (dedicated, error) // a connection to keep, that answers; errNoSpare: there is none to spare
+	prober *prober
 	tasks  *sync.WaitGroup // of the client
 	resume chan struct{}   // buffered by one: a direct call has ended, the goroutine takes over
 	stop   chan struct{}   // closed by end
@@ -32,6 +34,7 @@ type pipeline struct {
 	mu         sync.Mutex            // guards what follows
 	conn       redis.DedicatedClient // nil: not connected
 	connecting bool
+	notBefore  time.Time // when to connect at the earliest
 	ended      bool
 	busy       bool      // a trip is under way, or about to begin
 	lost       bool      // the connection, in a direct call
@@ -51,11 +54,16 @@ const (
 	longTrip   = 50 * time.Millisecond // a call does not wait for the end of a longer trip
 	slowCall   = 5 * time.Millisecond  // a caller that has waited longer also selects on ctx.Done
 	maxWaiting = 256
+
+	spareRecheck = time.Minute // when to ask again for a connection that the program can spare
 )
 
-func newPipeline(c redis.Client, tasks *sync.WaitGroup) *pipeline {
+// errNoSpare says that the program would have no connection left.
+var errNoSpare = errors.New("rueidis: the client's pool lends no further connection")
+
+func newPipeline(dial func() (dedicated, error), probe *prober, tasks *sync.WaitGroup) *pipeline {
 	p := &pipeline{
-		c: c, tasks: tasks, resume: make(chan struct{}, 1), stop: make(chan struct{}),
+		dial: dial, prober: probe, tasks: tasks, resume: make(chan struct{}, 1), stop: make(chan struct{}),
 		slow: make(chan struct{}), slower: make(chan struct{}),
 	}
 	p.deadline.Context = context.Background()
@@ -111,24 +119,28 @@ func (p *pipeline) tick() {
 // connectLocked connects in the background: that may take long, and until then there
 // are other connections.
 func (p *pipeline) connectLocked() {
-	if p.connecting || p.ended {
+	if p.connecting || p.ended || time.Now().Before(p.notBefore) {
 		return
 	}
 	p.connecting = true
 	p.tasks.Go(func() { // ends with the pipeline, or by the client's dial timeout; Close waits for it
-		conn, release := p.c.Dedicate()
-		// The client does not report whether it has connected.
-		err := conn.Do(context.Background(), conn.B().Ping().Build()).NonRedisError()
+		d, err := p.dial()
 		p.mu.Lock()
-		p.connecting = false
-		if err != nil || p.ended {
-			p.mu.Unlock()
-			conn.Close()
-			return
+		if p.connecting = false; err == errNoSpare { // every attempt is at the program's expense
+			p.notBefore = time.Now().Add(spareRecheck)
 		}
-		p.conn = conn
+		ended := p.ended
+		if err == nil && !ended {
+			p.conn = d.DedicatedClient
+		}
 		p.mu.Unlock()
-		p.run(conn, release)
+		switch {
+		case err != nil:
+		case ended:
+			d.release()
+		default:
+			p.run(d.DedicatedClient, d.release)
+		}
 	})
 }
 
@@ -190,6 +202,23 @@ func (p *pipeline) take(last []*redisclient.PendingCall) (calls []*redisclient.P
 	calls, p.waiting = p.waiting, last[:0]
 	p.busy, p.sentAt = len(calls) > 0, time.Now()
 	return calls
+}
+
+// drop gives up a connection that is idle, or whose trip has been without an answer for
+// long: it may be dead.
+func (p *pipeline) drop() {
+	p.mu.Lock()
+	conn, silent := p.conn, p.busy && time.Since(p.sentAt) > silentAfter/2
+	idle := conn != nil && !p.busy
+	if idle {
+		p.busy, p.lost = true, true
+	}
+	p.mu.Unlock()
+	if idle {
+		p.resume <- struct{}{} // there is room: no direct call is under way
+	} else if conn != nil && silent {
+		p.tasks.Go(conn.Close) // which takes long on a silent one
+	}
 }
 
 // disconnect ends the use of the connection; the waiting calls are sent another way.

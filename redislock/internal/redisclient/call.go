@@ -17,7 +17,8 @@ type Call struct {
 	Args   []string
 	Merge  *Merge // how several such calls become one; nil: not at all
 
-	ReadOnly bool // the client library may repeat it, as it is configured
+	ReadOnly bool          // the client library may repeat it, as it is configured
+	Blocks   time.Duration // how long the server may wait before it replies
 
 	sendText bool // the server does not know the script
 }

@@ -25,11 +25,12 @@ type Client interface {
 	DoManyFresh(ctx context.Context, calls []Call, out []Answer)
 
 	// Pipeline sends calls in one packet on one connection, which no other caller
-	// uses at the same time, to the node of the first call.
+	// uses at the same time, to the node of the first call. The last one may block.
 	Pipeline(ctx context.Context, calls []Call) ([]Answer, error)
 
-	// EachMaster calls f for every node that accepts writes, one at a time; do sends a
-	// call to that node. It returns an error of f, or why the nodes are not known.
+	// EachMaster calls f for every node that serves slots, one at a time; do sends a
+	// call to that node, and fails if the node is down. It returns an error of f, or why
+	// the nodes are not known.
 	EachMaster(ctx context.Context, f func(do Send) error) error
 
 	// Subscribe subscribes to a channel, in a cluster to a sharded one, and calls
@@ -46,7 +47,7 @@ type Client interface {
 }
 
 // A Send sends one call to one node.
-type Send func(Call) (Reply, error)
+type Send func(context.Context, Call) (Reply, error)
 
 // A Reply is a reply of Redis, as far as pawl's calls need it.
 type Reply struct {

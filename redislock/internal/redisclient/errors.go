@@ -15,6 +15,9 @@ type ServerError string
 // Error returns the reply.
 func (e ServerError) Error() string { return string(e) }
 
+// ErrClosed says that the program has closed the client: no call will succeed.
+var ErrClosed = errors.New("the client is closed")
+
 // A ReplicationError says that too few replicas confirmed a write. The connection is
 // healthy.
 type ReplicationError struct{ Err error }
@@ -61,11 +64,24 @@ func interrupted(err error) bool {
 		(strings.Contains(string(s), "access a non local key") || strings.Contains(string(s), "while the cluster is down"))
 }
 
+// denied reports whether the user lacks a right, of the call or of a command in its
+// script. Servers have no code for the latter.
+func denied(err error) bool {
+	switch Code(err) {
+	case "NOAUTH", "WRONGPASS", "NOPERM":
+		return true
+	case "ERR":
+		text := err.Error()
+		return strings.Contains(text, "The user executing the script can't") || strings.Contains(text, "ACL failure in script")
+	}
+	return false
+}
+
 // Temporary reports whether a server refuses for the time being: it starts, fails over,
-// or does not serve the key.
+// or does not serve the key; or it has ended a call that waited.
 func Temporary(err error) bool {
 	switch Code(err) {
-	case "READONLY", "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MOVED", "ASK":
+	case "READONLY", "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MOVED", "ASK", "UNBLOCKED":
 		return true
 	}
 	return interrupted(err)
@@ -81,8 +97,12 @@ func Wrap(err error) error {
 		return fmt.Errorf("redislock: %w", few.Err)
 	}
 	switch code := Code(err); {
-	case code == "NOAUTH" || code == "WRONGPASS" || code == "NOPERM":
+	case errors.Is(err, ErrClosed):
+		return fmt.Errorf("redislock: %w", err)
+	case denied(err):
 		return fmt.Errorf("redislock: %w: %w", driver.ErrDenied, err)
+	case code == "CROSSSLOT":
+		return fmt.Errorf("redislock: %w: the server is a node of a cluster: open redis-cluster://, or use a client for clusters: %w", driver.ErrUnsupported, err)
 	case code == "" || Temporary(err):
 		return fmt.Errorf("redislock: %w: %w", driver.ErrUnreachable, err)
 	}

@@ -2,6 +2,7 @@ package redisclient
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,7 @@ const (
 	evictionRecheck = time.Minute     // how often the server's eviction policy is read again
 	refusedRecheck  = time.Second     // how often while it is refused
 	evictionTimeout = 5 * time.Second // of a check in the background
+	nodeTimeout     = 2 * time.Second // for the answer of one node of a cluster
 )
 
 // An EvictionCheck knows whether the server may evict keys. An operator can change
@@ -91,23 +93,42 @@ func (e *EvictionCheck) check(ctx context.Context, age time.Duration) error {
 	return nil
 }
 
-// read asks all masters. A server that does not permit INFO is trusted.
+// read asks all masters. A server that does not permit INFO is trusted, and one that does
+// not answer grants nothing: if another master answers, the check does not fail for it.
 func (e *EvictionCheck) read(ctx context.Context) (refusal *evicting, err error) {
+	var silent error
+	answers := 0
 	err = e.c.EachMaster(ctx, func(do Send) error {
-		r, err := do(Call{Name: "INFO", Args: []string{"memory"}})
-		if Code(err) == "NOPERM" {
+		limited := ctx
+		if e.c.Clustered() { // a node that is silent must not take the others' time
+			var cancel context.CancelFunc
+			limited, cancel = context.WithTimeout(ctx, nodeTimeout)
+			defer cancel()
+		}
+		r, err := do(limited, Call{Name: "INFO", Args: []string{"memory"}})
+		switch policy, limit := InfoField(r.Text, "maxmemory_policy"), InfoField(r.Text, "maxmemory"); {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case Code(err) == "NOPERM":
+		case err != nil && Code(err) == "":
+			if silent = err; limited.Err() != nil {
+				silent = errors.New(err.Error()) // not the end of the caller's ctx
+			}
 			return nil
-		}
-		policy, limit := InfoField(r.Text, "maxmemory_policy"), InfoField(r.Text, "maxmemory")
-		if err != nil || e.allowed || policy == "" || policy == "noeviction" || limit == "0" {
+		case err != nil:
 			return err
+		case !e.allowed && policy != "" && policy != "noeviction" && limit != "0":
+			text := evicting(fmt.Sprintf("redislock: the server may evict locks (maxmemory-policy is %s): set it to noeviction, or accept that (WithEvictionAllowed, ?allow-eviction=yes)", policy))
+			refusal = &text
 		}
-		text := evicting(fmt.Sprintf("redislock: the server may evict locks (maxmemory-policy is %s): set it to noeviction, or accept that (WithEvictionAllowed, ?allow-eviction=yes)", policy))
-		refusal = &text
+		answers++
 		return nil
 	})
-	if refusal != nil {
+	switch {
+	case refusal != nil:
 		return refusal, nil
+	case err == nil && answers == 0:
+		err = silent
 	}
 	return nil, Wrap(err)
 }

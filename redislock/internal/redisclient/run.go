@@ -49,7 +49,7 @@ func RunMany(ctx context.Context, send func(context.Context, []Call, []Answer), 
 // counts only the writes of its own connection. It returns the number of replicas
 // that have confirmed within a time.
 func RunAndWait(ctx context.Context, c Client, call Call, replicas int, within time.Duration) (r Reply, confirmed int, err error) {
-	wait := Call{Name: "WAIT", Args: []string{
+	wait := Call{Name: "WAIT", Blocks: within, Args: []string{
 		strconv.Itoa(replicas), strconv.FormatInt(max(within.Milliseconds(), 1), 10), // 0 would wait for ever
 	}}
 	out, err := c.Pipeline(ctx, []Call{call, wait})
@@ -73,7 +73,7 @@ const scanCount = "2000"
 func Scan(ctx context.Context, c Client, pattern string, found func(key string)) error {
 	return c.EachMaster(ctx, func(do Send) error {
 		for cursor := "0"; ; {
-			r, err := do(Call{Name: "SCAN", Args: []string{cursor, "MATCH", pattern, "COUNT", scanCount}, ReadOnly: true})
+			r, err := do(ctx, Call{Name: "SCAN", Args: []string{cursor, "MATCH", pattern, "COUNT", scanCount}, ReadOnly: true})
 			if err != nil {
 				return err
 			}

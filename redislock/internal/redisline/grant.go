@@ -61,6 +61,9 @@ func (s *session) undo(ctx context.Context, c *driver.Claim, cause error) error 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.ttl, time.Second))
 	defer cancel()
 	err := s.leave(ctx, *c)
+	if redisclient.Temporary(cause) { // WAIT was ended, by an operator or a failover: the same call may be repeated
+		return errors.New(cause.Error()) // without the server's code, which would be a refusal
+	}
 	if err == nil || errors.Is(err, driver.ErrGone) {
 		if redisclient.Code(cause) == "NOPERM" {
 			return cause

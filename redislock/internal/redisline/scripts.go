@@ -27,6 +27,7 @@ var (
 	listScript   = script("line", "list")
 	watchScript  = script("line", "watch")
 	recordScript = script("record")
+	rightsScript = script("rights")
 
 	moveRenewScript = script("move_renew")
 	moveLeaveScript = script("move_leave")

@@ -44,6 +44,9 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	if err := s.store.Eviction.Err(ctx); err != nil {
 		return driver.Standing{}, err
 	}
+	if err := s.store.rights.err(ctx, s.store, &c); err != nil {
+		return driver.Standing{}, err
+	}
 	channel := s.store.Keys.Channel(c.Name)
 	state := claimState{keys: s.store.Keys.Of(c.Name), prefix: keyspace.HoldPrefix(&c)}
 	p, before, err := s.claims.Add(ctx, c, state)

@@ -14,6 +14,7 @@ type store struct {
 	sessions      *driverkit.Sessions[*session]
 	subscriptions *driverkit.Subscriptions
 	notify        func(message string) // called with every message for the engine's claims
+	rights        rights
 }
 
 // listen receives the messages of a channel. A refusal by the server that is not temporary
@@ -31,7 +32,10 @@ func (s *store) Ready(ctx context.Context) error {
 	if err := cmp.Or(ctx.Err(), s.Refuse); err != nil {
 		return err
 	}
-	return s.Eviction.Err(ctx)
+	if err := s.Eviction.Err(ctx); err != nil || s.rights.checked.Load() {
+		return err
+	}
+	return s.rights.check(ctx, s)
 }
 
 // run runs a script.
