@@ -3,7 +3,8 @@
 // It uses the connections of the client it is given, as the client's options say, with
 // two exceptions, however the client is configured: it repeats no command whose outcome
 // is unknown, and a call returns when its ctx ends. The calls of many goroutines are sent
-// in few pipelines; hooks of the client see those.
+// in few pipelines; hooks of the client see those. While a call has no reply for long, the
+// client's idle connections are sent a PING, and those that do not answer leave its pool.
 package goredis
 
 import (

@@ -15,7 +15,9 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/redisengine"
 )
 
-// New returns an engine on a client the program already has, which stays open.
+// New returns an engine on a client the program already has, which stays open. On a single
+// server it keeps up to two connections of the client's pool (BlockingPoolSize), and leaves
+// at least one.
 // However the client is configured, it does not repeat the engine's commands.
 func New(c redis.Client, opts ...redislock.Option) driver.Engine {
 	return redisengine.New(newClient(c, false), redisengine.Apply(opts))
