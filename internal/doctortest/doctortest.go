@@ -87,6 +87,28 @@ func Clean(t testing.TB, found []doctor.Finding, but ...string) {
 	}
 }
 
+// Mended compares examinations before and after a mend was applied: the finding that it was
+// for is no fault any more, and no other one but the given checks is worse. What was measured
+// may be anything.
+func Mended(t testing.TB, before, after []doctor.Finding, check, node string, but ...string) {
+	t.Helper()
+	type key struct{ check, node string }
+	was := map[key]doctor.Level{}
+	for _, f := range before {
+		k := key{f.Check, f.Node}
+		was[k] = max(was[k], f.Level)
+	}
+	if was[key{check, node}] == doctor.OK {
+		t.Errorf("%q %s was no fault before it was mended:\n%s", check, node, Text(before...))
+	}
+	was[key{check, node}] = doctor.OK
+	for _, f := range after {
+		if !isMeasured(f) && !slices.Contains(but, f.Check) && f.Level > was[key{f.Check, f.Node}] {
+			t.Errorf("after %q %s was mended: %s", check, node, Text(f))
+		}
+	}
+}
+
 // measured are the checks of times, which a busy machine fails rightly, with what they say
 // when they have measured something.
 var measured = map[string]string{"round trip": "the median of", "disk": "writes took longer than"}

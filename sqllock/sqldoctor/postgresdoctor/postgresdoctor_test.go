@@ -102,9 +102,19 @@ func (p *place) connect(database string) *pgx.Conn {
 // mended applies a mend and expects that the check then finds no fault.
 func (p *place) mended(store, check, mend string) {
 	p.t.Helper()
+	before := doctortest.Examine(p.t, store)
 	p.exec(examtest.Statements(mend)...)
 	p.awaitNoClient()
-	examtest.Expect(p.t, store, check, doctor.OK, "", "")
+	doctortest.Mended(p.t, before, doctortest.Examine(p.t, store), check, "")
+}
+
+// mendedSoon is mended, for what the server does a moment after it was told.
+func (p *place) mendedSoon(check, mend string) {
+	p.t.Helper()
+	before := doctortest.Examine(p.t, p.store())
+	p.exec(examtest.Statements(mend)...)
+	examtest.Until(p.t, p.store(), check, doctor.OK)
+	doctortest.Mended(p.t, before, doctortest.Examine(p.t, p.store()), check, "")
 }
 
 // awaitNoClient waits until the server has ended all closed connections to the database,
