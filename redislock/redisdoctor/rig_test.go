@@ -2,6 +2,7 @@ package redisdoctor_test
 
 import (
 	"context"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -75,6 +76,29 @@ func (c *console) mend(f doctor.Finding, store string) string {
 	if u, ok := strings.CutPrefix(f.Mend, "-s '"); ok {
 		return strings.TrimSuffix(u, "'")
 	}
+	if strings.HasPrefix(f.Mend, "redis-cli ") {
+		shell(c.t, f.Mend)
+		return store
+	}
 	c.do(strings.Fields(f.Mend)...)
 	return store
+}
+
+// shell runs a line that must succeed.
+func shell(t *testing.T, line string) {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", line).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "ERR") || strings.Contains(string(out), "NOPERM") {
+		t.Fatalf("%s: %v %s", line, err, out)
+	}
+}
+
+// mended does what a finding says, and fails unless that is gone and nothing is worse but
+// the given checks.
+func (c *console) mended(store string, w want, but ...string) (mended string) {
+	c.t.Helper()
+	before := doctortest.Examine(c.t, store)
+	mended = c.mend(see(c.t, before, w), store)
+	doctortest.Mended(c.t, before, doctortest.Examine(c.t, mended), w.check, w.node, but...)
+	return mended
 }
