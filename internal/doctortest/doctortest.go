@@ -19,13 +19,13 @@ import (
 const Limit = 150 * time.Second
 
 // Main runs tests, more of them in parallel than there are processors: most wait for
-// servers to start.
-func Main(m *testing.M) {
+// servers to start. Then it fails if a mend was not applied, see Unapplied.
+func Main(m *testing.M, because map[string]string) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "3"); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	os.Exit(Unapplied(m.Run(), because))
 }
 
 // Examine returns the findings about a store that can be examined.
@@ -47,6 +47,9 @@ func WellFormed(t testing.TB, found []doctor.Finding) {
 	t.Helper()
 	for _, f := range found {
 		bad := f.Level != doctor.OK
+		if bad && measured[f.Check] == "" {
+			faults.note(f.Check, false)
+		}
 		if f.Check == "" || f.Found == "" || bad != (f.Meaning != "") || bad != (f.Mend != "") || strings.ContainsAny(f.Found+f.Meaning+f.Mend, "\n\r") {
 			t.Errorf("malformed: %+v", f)
 		}
@@ -98,6 +101,7 @@ func Mended(t testing.TB, before, after []doctor.Finding, check, node string, bu
 		k := key{f.Check, f.Node}
 		was[k] = max(was[k], f.Level)
 	}
+	faults.note(check, true)
 	if was[key{check, node}] == doctor.OK {
 		t.Errorf("%q %s was no fault before it was mended:\n%s", check, node, Text(before...))
 	}

@@ -142,6 +142,7 @@ func TestSettingsOfTheBucketAreJudged(t *testing.T) {
 		doctortest.Expect(t, found, test.check, "", test.level, test.words...)
 		doctortest.CleanButTimes(t, found, test.check, "cluster", "sync interval")
 		changed(t, js, test.mend)
+		doctortest.Applied(test.check) // by the API: the command nats is not there
 		doctortest.Expect(t, examined(t, x, store), test.check, "", doctor.OK)
 	}
 }
@@ -187,6 +188,7 @@ func TestABucketInMemoryWithoutProtectionIsFound(t *testing.T) {
 	found = examined(t, x, store)
 	doctortest.Expect(t, found, "persistence", "", doctor.OK)
 	doctortest.Expect(t, found, "protection", "", doctor.OK)
+	doctortest.Applied("persistence", "protection")
 }
 
 func TestOneReplicaInAClusterAndServersThatAreDownAreFound(t *testing.T) {
@@ -200,6 +202,7 @@ func TestOneReplicaInAClusterAndServersThatAreDownAreFound(t *testing.T) {
 	c.Leader("KV_team")
 	c.Await()
 	doctortest.Expect(t, examined(t, x, store), "replicas", "", doctor.OK)
+	doctortest.Applied("replicas")
 	doctortest.Expect(t, examined(t, x, storeOf(c.Addrs()[0])), "endpoints", "", doctor.Warning, "names 1 server", "PAWL_STORE=nats://"+c.Addrs()[0])
 
 	down := c.Except(c.Leader("KV_team"))[0]

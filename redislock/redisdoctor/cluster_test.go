@@ -29,7 +29,7 @@ func TestAMasterOfAClusterWithoutReplicasIsFound(t *testing.T) {
 	f := see(t, doctortest.Examine(t, store), alone)
 	before := doctortest.Examine(t, store+"?wait=1")
 	see(t, before, want{"replicas", addr, doctor.Broken, "0 of 0 online, wait=1", "and fails", alone.mend})
-	added := testserver.Redis(t, append(slices.Clone(durable), "--cluster-enabled", "yes")...)
+	added := testserver.RedisNode(t, durable...)
 	shell(t, strings.Replace(f.Mend, "HOST:6379", added.Addr(), 1))
 	doctortest.Eventually(t, "a replica", func() bool {
 		return doctortest.Find(t, doctortest.Examine(t, store+"?wait=1"), "replicas", addr).Level == doctor.OK

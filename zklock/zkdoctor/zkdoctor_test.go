@@ -191,6 +191,7 @@ func TestAnEvenNumberOfServersAndAURLWithOneOfThemAreWarnedOf(t *testing.T) {
 	doctortest.Expect(t, found, "endpoints", "", doctor.Warning, "1 of 2 servers", "PAWL_STORE=zk://")
 	doctortest.CleanButTimes(t, found, "servers", "endpoints")
 	doctortest.Expect(t, doctortest.Examine(t, storeOf(e.Addrs()...)), "endpoints", "", doctor.OK)
+	doctortest.Applied("endpoints")
 }
 
 func TestTwoEnsemblesInOneURLAreFound(t *testing.T) {
@@ -198,6 +199,7 @@ func TestTwoEnsemblesInOneURLAreFound(t *testing.T) {
 	one, two := testserver.ZooKeeper(t), testserver.ZooKeeper(t)
 	f := doctortest.Expect(t, doctortest.Examine(t, storeOf(one.Addr(), two.Addr())), "ensemble", "", doctor.Broken, "2 of 2 servers are standalone", "two clients can hold")
 	doctortest.Expect(t, doctortest.Examine(t, strings.TrimPrefix(f.Mend, "PAWL_STORE=")), "ensemble", "", doctor.OK)
+	doctortest.Applied("ensemble")
 }
 
 // Two followers of different leaders can only be told by their nodes.
@@ -258,6 +260,7 @@ func TestEachMissingRightIsNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			doctortest.CleanButTimes(t, doctortest.Examine(t, store), "servers", "forcesync")
+			doctortest.Applied("right to " + right)
 		}
 	}
 }

@@ -84,6 +84,7 @@ func missingRights(p *place, _ string) {
 			mend := examtest.Expect(p.t, p.store(), "rights", doctor.Broken, "'app'@'%' has no "+right+" on "+table, "denied")
 			p.exec(examtest.Statements(mend)...)
 			examtest.Expect(p.t, p.store(), "rights", doctor.OK, "may read and change", "")
+			doctortest.Applied("rights")
 		}
 	}
 }

@@ -15,6 +15,10 @@ import (
 	"github.com/pawl-go/pawl/sqllock/sqldoctor/internal/examtest"
 )
 
+func TestMain(m *testing.M) {
+	os.Exit(doctortest.Unapplied(m.Run(), map[string]string{"clock": "the clock of a machine is to be set"}))
+}
+
 // starts are the servers on which everything is tried.
 var starts = map[string]func(testing.TB, ...string) *testserver.Server{"mariadb": testserver.MariaDB, "mysql": testserver.MySQL}
 

@@ -129,6 +129,7 @@ func TestAPoolerPerTransactionIsAWarning(t *testing.T) {
 	examtest.Clean(t, p.url("postgres", ""), "pooler")
 	p.addr = testserver.PgBouncer(t, shared.server, "session").Addr()
 	examtest.Clean(t, p.url("postgres", ""))
+	doctortest.Applied("pooler")
 	p.addr = direct
 	examtest.Expect(t, p.url("postgres", ""), "pooler", doctor.OK, "none", "")
 }
@@ -178,6 +179,7 @@ func TestSettingsThatLoseDataInACrashAreFound(t *testing.T) {
 	doctortest.Eventually(t, "mended", func() bool { // but for fsync, which its command line has
 		return examtest.One(t, p.store(), "crash safety").Found == "fsync is off"
 	})
+	doctortest.Applied("crash safety")
 	p.exec("ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")
 	examtest.Until(t, p.store(), "dead rows", doctor.Warning)
 	p.mendedSoon("dead rows", examtest.Expect(t, p.store(), "dead rows", doctor.Warning, "autovacuum is off", ""))
@@ -240,5 +242,6 @@ func TestASubscriptionThatWritesIntoTheTablesIsFound(t *testing.T) {
 	other.exec("ALTER PUBLICATION locks DROP TABLE pawl_head, pawl_claim")
 	p.exec("ALTER SUBSCRIPTION both_ways REFRESH PUBLICATION")
 	examtest.Expect(t, p.store(), "multi-primary", doctor.OK, "", "")
+	doctortest.Applied("multi-primary")
 	examtest.Until(t, other.store(), "replicas", doctor.OK) // a subscriber is none, once the connections of its first copy have ended
 }
