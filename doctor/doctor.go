@@ -6,6 +6,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,9 +59,11 @@ func Examine(ctx context.Context, store string) ([]Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store URL: %w", err)
 	}
-	if err := takeTTL(u); err != nil {
+	ttl, err := takeTTL(u)
+	if err != nil {
 		return nil, fmt.Errorf("store URL: %w", err)
 	}
+	ctx = context.WithValue(ctx, ttlKey{}, ttl)
 	shown := driver.ShowURL(u)
 	examine, err := lookup(u.Scheme, shown)
 	if err != nil {
@@ -97,20 +100,35 @@ func lookup(scheme, shown string) (Examiner, error) {
 	return nil, driver.BadURL("store URL: %s, known are %s", unknown, known)
 }
 
+type ttlKey struct{}
+
+// The TTLs of those who name none.
+const (
+	LibraryTTL = 10 * time.Second // of pawl.Open
+	RunTTL     = 30 * time.Second // of pawl run
+)
+
+// TTL returns the ttl parameter of the URL that is examined, or other if it has none.
+// Examiners find it only here.
+func TTL(ctx context.Context, other time.Duration) time.Duration {
+	ttl, _ := ctx.Value(ttlKey{}).(time.Duration)
+	return cmp.Or(ttl, other)
+}
+
 // takeTTL takes the ttl parameter out of u, which is for the core: examiners see only
-// those of their engine.
-func takeTTL(u *url.URL) error {
+// those of their engine. It returns 0 if there is none.
+func takeTTL(u *url.URL) (ttl time.Duration, err error) {
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil { // its text repeats the parameter
-		return driver.BadURL("malformed parameters: write %%25 for %% and %%3B for ;")
+		return 0, driver.BadURL("malformed parameters: write %%25 for %% and %%3B for ;")
 	}
 	if !q.Has("ttl") {
-		return nil
+		return 0, nil
 	}
-	if _, err := time.ParseDuration(q.Get("ttl")); err != nil {
-		return driver.BadURL("ttl is not a duration, such as 30s")
+	if ttl, err = time.ParseDuration(q.Get("ttl")); err != nil {
+		return 0, driver.BadURL("ttl is not a duration, such as 30s")
 	}
 	q.Del("ttl")
 	u.RawQuery = q.Encode()
-	return nil
+	return ttl, nil
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,6 +72,88 @@ func verifyWithOutage(t *testing.T, store, as string, outage func()) {
 	}
 	if j.Counts.Faults["store away"] == 0 || j.Counts.Grants == 0 {
 		t.Errorf("%+v", j.Counts)
+	}
+}
+
+// A worker that was killed while the store is away is started until the store is back.
+func TestVerifyReplacesAWorkerWhileTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	redis := testserver.Redis(t)
+	proxy := faultproxy.New(t, redis.Addr())
+	env := newTestEnv(t).with("PAWL_STORE=redis://" + proxy.Addr())
+	cmd := env.command("pawl", "verify", "--json", "--for", "15s", "--ttl", "1s", "--workers", "2", "--faults", "kill")
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	ended := env.startAndWait(cmd)
+	waitForSessions(t, "redis://"+redis.Addr(), 2)
+	first := env.workersOf(cmd.Process.Pid, 2)
+	proxy.Refuse()
+	proxy.Reset()
+	started := map[int]bool{}
+	eventually(func() bool { // or verify has ended
+		for _, pid := range descendantsOf(cmd.Process.Pid, nil) {
+			if !slices.Contains(first, pid) {
+				started[pid] = true
+			}
+		}
+		return len(started) >= 3 || syscall.Kill(cmd.Process.Pid, 0) != nil
+	})
+	proxy.Heal()
+	if code := <-ended; code != 0 || said.Len() > 0 {
+		t.Fatalf("exit %d after %d workers were started: %s%s", code, len(started), out.String(), said.String())
+	}
+	var j verifyJSON
+	if err := json.Unmarshal([]byte(out.String()), &j); err != nil {
+		t.Fatal(err)
+	}
+	if j.Counts.Faults["store away"] == 0 || j.Counts.Workers < 2+3 {
+		t.Errorf("%+v", j.Counts)
+	}
+}
+
+// An upgrade removes the file of the program, or puts another one in its place.
+func TestVerifyGoesOnWhenItsProgramIsReplaced(t *testing.T) {
+	t.Parallel()
+	for what, replace := range map[string]func(path string) error{
+		"removed":  os.Remove,
+		"upgraded": func(path string) error { return os.WriteFile(path+".new", []byte("#!/bin/sh\nexit 1\n"), 0o700) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			env := newTestEnv(t)
+			cmd := env.command("pawl", "verify", "--json", "--for", "6s", "--ttl", "1s", "--workers", "2", "--faults", "kill")
+			own := env.path("pawl")
+			program, err := os.ReadFile(cmd.Path)
+			if err == nil {
+				err = os.WriteFile(own, program, 0o700)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Path = own
+			var out, said strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &said
+			ended := env.startAndWait(cmd)
+			first := env.workersOf(cmd.Process.Pid, 2)
+			if err := replace(own); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(own + ".new"); err == nil {
+				if err := os.Rename(own+".new", own); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if code := <-ended; code != 0 || said.Len() > 0 {
+				t.Fatalf("exit %d: %s%s", code, out.String(), said.String())
+			}
+			var j verifyJSON
+			if err := json.Unmarshal([]byte(out.String()), &j); err != nil {
+				t.Fatal(err)
+			}
+			if j.Counts.Workers <= len(first) {
+				t.Errorf("no worker was replaced: %+v", j.Counts)
+			}
+		})
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 // verifyJSON is what verify --json prints.
 type verifyJSON struct {
 	Store      string          `json:"store"`
-	Kind       string          `json:"kind"` // of store
-	Seconds    float64         `json:"seconds"`
+	Kind       string          `json:"kind"`        // of store
+	Seconds    float64         `json:"seconds"`     // how long the workers worked, also if the run ended early
 	TTL        float64         `json:"ttl_seconds"` // what the store made of --ttl
 	Seed       uint64          `json:"seed,string"`
 	Kept       bool            `json:"kept"`          // all promises
@@ -53,7 +53,7 @@ func (v *verification) showResult(r *verify.Result) error {
 		return v.printJSON(v.asJSON(r))
 	}
 	_ = v.print("%s, %d processes with %d goroutines for %s, TTL %s, seed %s\n", v.store.shown, v.config.Workers, v.config.Lanes,
-		v.config.Length, r.History.TTL.Round(time.Millisecond), strconv.FormatUint(v.config.Seed, 10))
+		v.lengthOf(r), r.History.TTL.Round(time.Millisecond), strconv.FormatUint(v.config.Seed, 10))
 	c := r.Counts
 	_ = v.print("%s operations: %s grants, %s refused, %s cancelled, %s failed, %s writes, of which %s stale\n",
 		thousands(c.Operations), thousands(c.Grants), thousands(c.Refused), thousands(c.Cancelled), thousands(c.Failed), thousands(c.Writes), thousands(c.StaleWrites))
@@ -77,8 +77,8 @@ func (v *verification) showResult(r *verify.Result) error {
 	if err := v.printTable(rows); err != nil {
 		return err
 	}
-	if first := r.Report.First(); first != nil {
-		_ = v.print("\nfirst violation, after %s, on %q: %s:\n  %s\n", first.At, first.Name, string(first.Rule), first.Text)
+	if worst := r.Report.Gravest(); worst != nil {
+		_ = v.print("\ngravest violation, after %s, on %q: %s:\n  %s\n", worst.At, worst.Name, string(worst.Rule), worst.Text)
 		if limit := verify.Limits(r.Store); limit != "" {
 			_ = v.print("\nnot promised in this store: %s\n", limit)
 		}
@@ -86,9 +86,25 @@ func (v *verification) showResult(r *verify.Result) error {
 	return nil
 }
 
+// lengthOf returns how long the workers worked, and of which time if the run ended early.
+func (v *verification) lengthOf(r *verify.Result) string {
+	if r.Length < v.config.Length {
+		return fmt.Sprintf("%v of %v", r.Length.Round(100*time.Millisecond), v.config.Length)
+	}
+	return v.config.Length.String()
+}
+
+// cutInWords returns why a run did not last as long as asked, or "".
+func cutInWords(asked time.Duration, r *verify.Result) string {
+	if r.Cut == nil {
+		return ""
+	}
+	return fmt.Sprintf("The run ended early, after %v of %v: %v", r.Length.Round(100*time.Millisecond), asked, r.Cut)
+}
+
 func (v *verification) asJSON(r *verify.Result) verifyJSON {
 	j := verifyJSON{
-		Store: v.store.shown, Kind: r.Store, Seconds: v.config.Length.Seconds(), TTL: r.History.TTL.Seconds(), Seed: v.config.Seed,
+		Store: v.store.shown, Kind: r.Store, Seconds: r.Length.Round(time.Millisecond).Seconds(), TTL: r.History.TTL.Seconds(), Seed: v.config.Seed,
 		Kept: r.Report.Holds(), Counts: r.Counts, Violations: []violationJSON{}, Limits: verify.Limits(r.Store),
 	}
 	if r.Cut != nil {
@@ -158,7 +174,7 @@ func (f *reportFile) write(v *verification, begun time.Time, r *verify.Result) e
 	}
 	c := r.Counts
 	err := verifyreport.Write(f.file, verifyreport.Run{
-		Store: v.store.shown, Version: ourVersion(), Begun: begun, Length: v.config.Length, Faults: v.config.Faults,
+		Store: v.store.shown, Version: ourVersion(), Begun: begun, Length: r.Length, Cut: cutInWords(v.config.Length, r), Faults: v.config.Faults,
 		Counts: []verifyreport.Count{
 			{Label: "operations", N: c.Operations}, {Label: "grants", N: c.Grants}, {Label: "refused", N: c.Refused},
 			{Label: "cancelled", N: c.Cancelled}, {Label: "failed", N: c.Failed}, {Label: "leases lost", N: c.Losses},

@@ -167,7 +167,7 @@ func TestReportWithoutScripts(t *testing.T) {
 		return err
 	}))
 	b.do(chromedp.Navigate(r.write(t)))
-	b.awaitShown(r.Report.First().Text)
+	b.awaitShown(r.Report.Gravest().Text)
 	b.awaitShown("Violated: 3 of 10 rules were broken.")
 	b.awaitShown("The timelines need JavaScript.")
 }

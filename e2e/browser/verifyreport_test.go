@@ -128,14 +128,14 @@ func (b *tab) tip() string {
 	return eval[string](b, `document.getElementById("tip").hidden ? "" : document.getElementById("tip").innerText`)
 }
 
-// firstViolation returns the first violation, and the selector of its name's timeline.
+// firstViolation returns the gravest violation, and the selector of its name's timeline.
 func (r *report) firstViolation(b *tab) (*history.Violation, string) {
-	first := r.Report.First()
+	first := r.Report.Gravest()
 	n := eval[int](b, `JSON.parse(document.getElementById("data").textContent).violations[0].name`)
 	return first, fmt.Sprintf(".lanes[data-name='%d']", n)
 }
 
-// The first violation is seen without scrolling, on a screen and on a telephone, and in
+// The gravest violation is seen without scrolling, on a screen and on a telephone, and in
 // its name's timeline once that is reached.
 func TestReportShowsTheFirstViolation(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,10 @@ func majority(ctx context.Context, c *cluster) doctor.Finding {
 		"systemctl start etcd # on the members that do not answer")
 }
 
+// oneMore adds a member without a vote. One with a vote counts for the majority before it
+// runs: beside a single member it takes the majority away.
+const oneMore = "etcdctl member add NAME --learner --peer-urls=http://HOST:2380 # start it, then etcdctl member promote ID; then examine again before the next one"
+
 // memberCount checks how many members may fail.
 func memberCount(_ context.Context, c *cluster) doctor.Finding {
 	const check = "members"
@@ -71,10 +75,9 @@ func memberCount(_ context.Context, c *cluster) doctor.Finding {
 	switch {
 	case n == 1:
 		return doctor.Warn(check, found, "While this member is down no lock can be taken, renewed or released, and with its disk all locks and tokens are lost.",
-			"etcdctl member add NAME --peer-urls=http://HOST:2380 # twice, for three members")
+			oneMore)
 	case n%2 == 0:
-		return doctor.Warn(check, found, fmt.Sprintf("No more of them may fail than of %d, and one more can.", n-1),
-			"etcdctl member add NAME --peer-urls=http://HOST:2380")
+		return doctor.Warn(check, found, fmt.Sprintf("No more of them may fail than of %d, and one more can.", n-1), oneMore)
 	}
 	return doctor.Good(check, found)
 }

@@ -79,6 +79,7 @@ func TestEachMissingRightIsNamed(t *testing.T) {
 			check(rightsWere(no, yes, yes, yes))
 			grant("team/", clientv3.PermissionType(clientv3.PermReadWrite)) // what the mend says
 			check(rightsWere(yes, yes, yes, yes))
+			doctortest.Applied("right to read lines", "right to write lines", "right to read records", "right to write records")
 		})
 	}
 }

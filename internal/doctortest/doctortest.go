@@ -19,13 +19,13 @@ import (
 const Limit = 150 * time.Second
 
 // Main runs tests, more of them in parallel than there are processors: most wait for
-// servers to start.
-func Main(m *testing.M) {
+// servers to start. Then it fails if a mend was not applied, see Unapplied.
+func Main(m *testing.M, because map[string]string) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "3"); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	os.Exit(Unapplied(m.Run(), because))
 }
 
 // Examine returns the findings about a store that can be examined.
@@ -47,6 +47,9 @@ func WellFormed(t testing.TB, found []doctor.Finding) {
 	t.Helper()
 	for _, f := range found {
 		bad := f.Level != doctor.OK
+		if bad && measured[f.Check] == "" {
+			faults.note(f.Check, false)
+		}
 		if f.Check == "" || f.Found == "" || bad != (f.Meaning != "") || bad != (f.Mend != "") || strings.ContainsAny(f.Found+f.Meaning+f.Mend, "\n\r") {
 			t.Errorf("malformed: %+v", f)
 		}
@@ -83,6 +86,29 @@ func Clean(t testing.TB, found []doctor.Finding, but ...string) {
 	for _, f := range found {
 		if f.Level != doctor.OK && !slices.Contains(but, f.Check) {
 			t.Errorf("not ok: %s", Text(f))
+		}
+	}
+}
+
+// Mended compares examinations before and after a mend was applied: the finding that it was
+// for is no fault any more, and no other one but the given checks is worse. What was measured
+// may be anything.
+func Mended(t testing.TB, before, after []doctor.Finding, check, node string, but ...string) {
+	t.Helper()
+	type key struct{ check, node string }
+	was := map[key]doctor.Level{}
+	for _, f := range before {
+		k := key{f.Check, f.Node}
+		was[k] = max(was[k], f.Level)
+	}
+	faults.note(check, true)
+	if was[key{check, node}] == doctor.OK {
+		t.Errorf("%q %s was no fault before it was mended:\n%s", check, node, Text(before...))
+	}
+	was[key{check, node}] = doctor.OK
+	for _, f := range after {
+		if !isMeasured(f) && !slices.Contains(but, f.Check) && f.Level > was[key{f.Check, f.Node}] {
+			t.Errorf("after %q %s was mended: %s", check, node, Text(f))
 		}
 	}
 }

@@ -25,6 +25,9 @@ func Check(h *History, p Promise) *Report {
 		apply(StaleWrites, "writes", staleWrites)
 	}
 	apply(LossInTime, "losses", d.lossInTime)
+	if p.Kept {
+		apply(Kept, "claims", func(j *judge, name string, attempts []int) { d.kept(j, name, attempts, p.Order) })
+	}
 	if p.Order {
 		apply(ArrivalOrder, "waits", d.arrivalOrder)
 	}
@@ -87,12 +90,16 @@ type disturbances struct {
 	latest   map[int][]Time // the latest end of the faults up to each of byClient
 	longest  time.Duration
 	answers  map[int][]Time // when each client had an answer, in order
+	began    map[int]Time   // when each client first asked
 }
 
 func newDisturbances(h *History) *disturbances {
-	d := &disturbances{h: h, byClient: map[int][]Fault{}, latest: map[int][]Time{}, answers: map[int][]Time{}}
+	d := &disturbances{h: h, byClient: map[int][]Fault{}, latest: map[int][]Time{}, answers: map[int][]Time{}, began: map[int]Time{}}
 	for i := range h.Attempts {
 		a := &h.Attempts[i]
+		if at, known := d.began[a.Client]; !known || a.Called < at {
+			d.began[a.Client] = a.Called
+		}
 		if a.Result == Held {
 			d.answers[a.Client] = append(d.answers[a.Client], a.Returned)
 		}

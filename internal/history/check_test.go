@@ -3,9 +3,13 @@ package history
 import (
 	"math/rand"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
+
+// promised is everything that a store can promise.
+var promised = Promise{Order: true, Fencing: true, Kept: true}
 
 const (
 	ms  = Time(time.Millisecond)
@@ -37,7 +41,7 @@ func sound() *History {
 }
 
 func TestASoundHistoryKeepsAllRules(t *testing.T) {
-	r := Check(sound(), Promise{Order: true, Fencing: true})
+	r := Check(sound(), promised)
 	for _, v := range r.Verdicts {
 		if v.Checked == 0 && v.Rule != LossInTime {
 			t.Errorf("%s: nothing was checked", v.Rule)
@@ -121,6 +125,12 @@ func TestEachRuleIsBroken(t *testing.T) {
 			h.Attempts = append(h.Attempts, Attempt{Client: 5, Name: "n", Need: 1, Limit: 1, Called: 41 * ms, Cancelled: 12_000 * ms, Returned: 12_001 * ms, Result: Failed})
 			h.End = 12_002 * ms
 		}},
+		{"a client fails at once, for ever", []Rule{Progress}, func(h *History) { failFast(h); h.Attempts = append(h.Attempts, hold(2, 9000*ms, 9001*ms, 9002*ms, 9)) }},
+		{"a lease that was held for a moment is forgotten", []Rule{Kept}, func(h *History) {
+			a := &h.Attempts[0]
+			a.End, a.Early = Lost, true
+		}},
+		{"a place in line is forgotten", []Rule{Kept}, func(h *History) { h.Attempts[1].Queued, h.Attempts[1].Forgotten = 6*ms, 6*ms }},
 		{"told too late, and Unlock says that it was held", []Rule{LossInTime}, func(h *History) { h.Attempts[0].Told = 62 * ms }},
 		{"refused on a free name", []Rule{TrueRefusals}, func(h *History) { h.Attempts[3].Called, h.Attempts[3].Returned = 31*ms, 32*ms }},
 		{"something is left", []Rule{NothingLeft}, func(h *History) { h.Left = []string{"n: client 1"} }},
@@ -128,7 +138,7 @@ func TestEachRuleIsBroken(t *testing.T) {
 		t.Run(test.what, func(t *testing.T) {
 			h := sound()
 			test.spoil(h)
-			r := Check(h, Promise{Order: true, Fencing: true})
+			r := Check(h, promised)
 			var broken []Rule
 			for _, v := range r.Verdicts {
 				if !v.Holds() {
@@ -142,10 +152,40 @@ func TestEachRuleIsBroken(t *testing.T) {
 			}
 			for _, rule := range broken {
 				if !slices.Contains(test.rules, rule) {
-					t.Errorf("%q is reported too: %s", rule, r.First().Text)
+					t.Errorf("%q is reported too: %s", rule, r.Gravest().Text)
 				}
 			}
 		})
+	}
+}
+
+// failFast adds a client that fails at once, again and again.
+func failFast(h *History) {
+	for at := 41 * ms; at < 10_000*ms; at += 20 * ms {
+		h.Attempts = append(h.Attempts, Attempt{Client: 5, Name: "n", Need: 1, Limit: 1, Called: at, Returned: at + 1, Result: Failed, Err: "refused"})
+	}
+	h.End = 10_001 * ms
+}
+
+// One that lasts is shown, not the first consequence of it that was noticed.
+func TestTheGravestViolationIsShown(t *testing.T) {
+	h := sound()
+	h.Attempts[3].Called, h.Attempts[3].Returned = 31*ms, 32*ms // refused on a free name
+	h.Attempts = append(h.Attempts, hold(2, 41*ms, 42*ms, 50*ms, 5), hold(3, 43*ms, 48*ms, 60*ms, 6))
+	v := Check(h, promised).Gravest()
+	if v == nil || v.Rule != Exclusion || v.At != 48*ms {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestALossThatWasNeverToldIsNotToldAtTheBeginning(t *testing.T) {
+	h := sound()
+	a := &h.Attempts[0]
+	a.End, a.Alive, a.Told = Lost, 12*ms, 0
+	for _, v := range Check(h, promised).Verdicts {
+		if v.Rule == LossInTime && (len(v.Violations) != 1 || !strings.Contains(v.Violations[0].Text, "and never told of the loss; client 2")) {
+			t.Errorf("%+v", v.Violations)
+		}
 	}
 }
 
@@ -156,8 +196,8 @@ func TestALossFoundAfterAPauseIsInTime(t *testing.T) {
 	a := &h.Attempts[0]
 	a.End, a.Unlock, a.Unlocked, a.Alive, a.Told = Lost, 0, 0, 9*ms, 62*ms
 	h.Faults = []Fault{{1, Pause, 9 * ms, 12*ms - 1}}
-	if r := Check(h, Promise{Order: true, Fencing: true}); !r.Holds() {
-		t.Error(r.First().Text)
+	if r := Check(h, promised); !r.Holds() {
+		t.Error(r.Gravest().Text)
 	}
 }
 
@@ -167,8 +207,8 @@ func TestADisturbedWaiterMayBeOvertaken(t *testing.T) {
 	h.Attempts[2].Called, h.Attempts[2].Queued = 3*ms+10, 3*ms+11
 	h.Attempts[1].Called, h.Attempts[1].Queued = 5*ms, 5*ms+1
 	h.Faults = []Fault{{3, "cut", 4 * ms, 5 * ms}}
-	if r := Check(h, Promise{Order: true, Fencing: true}); !r.Holds() {
-		t.Error(r.First().Text)
+	if r := Check(h, promised); !r.Holds() {
+		t.Error(r.Gravest().Text)
 	}
 }
 
@@ -182,6 +222,24 @@ func TestASoundHistoryWithGapsKeepsAllRules(t *testing.T) {
 		"a waiter was cancelled after it had failed": func(h *History) {
 			a := &h.Attempts[1]
 			*a = Attempt{Client: 2, Name: "n", Need: 1, Limit: 1, Fair: true, Called: 3 * ms, Queued: 3*ms + 1, Returned: 20 * ms, Cancelled: 22 * ms, Result: Failed}
+		},
+		"nobody is served, and a client fails at once": failFast,
+		"a client that was cut off fails at once, and is served again": func(h *History) {
+			failFast(h)
+			h.Faults = []Fault{{5, "cut", 50 * ms, 4 * s}}
+			h.Attempts = append(h.Attempts, hold(2, 9000*ms, 9001*ms, 9002*ms, 9))
+		},
+		"the store forgot a client that was cut off": func(h *History) {
+			a := &h.Attempts[0]
+			a.End, a.Early = Lost, true
+			h.Faults = []Fault{{1, "cut", 3 * ms, 4 * ms}}
+		},
+		"the store forgot a client that hardly ran": func(h *History) {
+			h.Attempts = []Attempt{hold(1, 7*s, 7*s+1, 7*s+2, 1)}
+			h.Attempts[0].End, h.Attempts[0].Early = Lost, true
+			for at := 3 * s; at < 7*s; at += 800 * ms {
+				h.Faults = append(h.Faults, Fault{1, Stall, at, at + 600*ms})
+			}
 		},
 		"a client was killed that had no answer yet": func(h *History) {
 			h.Attempts = append(h.Attempts, Attempt{Client: 5, Name: "n", Need: 1, Limit: 1, Called: 41 * ms})
@@ -216,8 +274,8 @@ func TestASoundHistoryWithGapsKeepsAllRules(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			h := sound()
 			change(h)
-			if r := Check(h, Promise{Order: true, Fencing: true}); !r.Holds() {
-				t.Error(r.First().Rule, r.First().Text)
+			if r := Check(h, promised); !r.Holds() {
+				t.Error(r.Gravest().Rule, r.Gravest().Text)
 			}
 		})
 	}
@@ -249,12 +307,12 @@ func TestALongHistoryIsCheckedSoon(t *testing.T) {
 	}
 	h.End = now
 	begun := time.Now()
-	if r := Check(h, Promise{Order: true, Fencing: true}); !r.Holds() {
-		t.Error(r.First())
+	if r := Check(h, promised); !r.Holds() {
+		t.Error(r.Gravest())
 	}
 	t.Logf("%d attempts in %v", len(h.Attempts), time.Since(begun))
 	h.Attempts[20_000].Token--
-	if r := Check(h, Promise{Order: true, Fencing: true}); r.Holds() {
+	if r := Check(h, promised); r.Holds() {
 		t.Error("a repeated token among many is not found")
 	}
 }
@@ -262,9 +320,9 @@ func TestALongHistoryIsCheckedSoon(t *testing.T) {
 // What a run could not show is not called kept: it was applied to nothing.
 func TestWhatCannotFailIsNotChecked(t *testing.T) {
 	h := sound()
-	h.End = Time(idle(h.TTL))
+	h.End = Time(Idle(h.TTL))
 	h.LeftUnknown = true
-	for _, v := range Check(h, Promise{Order: true, Fencing: true}).Verdicts {
+	for _, v := range Check(h, promised).Verdicts {
 		if (v.Rule == Progress || v.Rule == NothingLeft) && v.Checked > 0 {
 			t.Errorf("%s was checked on %d %s", v.Rule, v.Checked, v.Of)
 		}

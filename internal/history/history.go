@@ -52,6 +52,7 @@ type Attempt struct {
 
 	Called    Time // just before the call
 	Queued    Time // it was in line at this moment, if not before
+	Forgotten Time // it was in line before, and had to come into it again at this moment
 	Cancelled Time // its context was ended just after this moment
 	Returned  Time // just after the call
 	Result    Result
@@ -60,6 +61,7 @@ type Attempt struct {
 
 	Alive    Time // the last moment, read before the lease was asked, at which it was held
 	Told     Time // just after its context had been seen to end by a loss
+	Early    bool // the store ended it: it was lost before its own deadline
 	Unlock   Time // just before Unlock
 	Unlocked Time // just after it
 	End      End

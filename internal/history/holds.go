@@ -53,10 +53,42 @@ func (d *disturbances) lossInTime(j *judge, name string, attempts []int) {
 				continue
 			}
 			if b.Returned < a.Alive || !d.stoodStill(a.Client, a.Alive, a.Told) {
-				j.violated(name, b.Returned, fmt.Sprintf("%s was held until %v by what its lease said, and told of the loss at %v; %s held at %v",
-					j.describe(i), a.Alive, a.Told, j.describe(grants[k]), b.Returned), i, grants[k])
+				told := "never told of the loss"
+				if a.Told != 0 {
+					told = fmt.Sprintf("told of the loss at %v", a.Told)
+				}
+				j.violated(name, b.Returned, fmt.Sprintf("%s was held until %v by what its lease said, and %s; %s held at %v",
+					j.describe(i), a.Alive, told, j.describe(grants[k]), b.Returned), i, grants[k])
 			}
 			break
 		}
 	}
+}
+
+// kept checks that a claim of a client to which nothing was done stays in the store: a hold
+// until it is given back or its deadline passes, and a place in a line that has an order.
+// Where a hold lasted for moments, no rival may have been seen beside it.
+func (d *disturbances) kept(j *judge, name string, attempts []int, order bool) {
+	for _, i := range attempts {
+		a := &j.h.Attempts[i]
+		if over := max(a.Told, a.Unlocked); a.Result == Held && a.End != Open && !d.disturbed(a.Client, a.Called, over) {
+			j.v.Checked++
+			if a.Early && d.renewed(a.Client, over) {
+				j.violated(name, over, fmt.Sprintf("%s had lost its lease at %v, before its deadline; nothing was done to it", j.describe(i), over), i)
+			}
+		}
+		if at := max(a.Queued, a.Forgotten); order && at != 0 && a.Fair && !d.disturbed(a.Client, a.Called, at) {
+			j.v.Checked++
+			if a.Forgotten != 0 && d.renewed(a.Client, at) {
+				j.violated(name, at, fmt.Sprintf("client %d was in line, and had lost its place at %v; nothing was done to it", a.Client, at), i)
+			}
+		}
+	}
+}
+
+// renewed reports whether a client ran enough until a moment to renew its claims: many
+// short stalls may keep it from that.
+func (d *disturbances) renewed(client int, until Time) bool {
+	const span = 2
+	return d.ran(client, until-Time(span*d.h.TTL), until) > span*d.h.TTL-d.h.TTL/3
 }

@@ -139,7 +139,7 @@ func (d *disturbances) killedOrEnd(a *Attempt) Time {
 // which something was done to the client, the part counts that came so long after it that the
 // client was in line again. A history that is too short for such a wait shows nothing.
 func (d *disturbances) progress(j *judge, name string, attempts []int) {
-	if time.Duration(j.h.End) <= idle(j.h.TTL) {
+	if time.Duration(j.h.End) <= Idle(j.h.TTL) {
 		return
 	}
 	occupied := d.occupied(attempts)
@@ -152,21 +152,46 @@ func (d *disturbances) progress(j *judge, name string, attempts []int) {
 		if a.Result == Failed && a.Cancelled != 0 {
 			until = min(until, a.Cancelled)
 		}
+		if a.Queued == 0 && a.Result == Failed && a.Cancelled == 0 {
+			d.servedAgain(j, name, i)
+			continue
+		}
 		from := max(a.Called, a.Queued, d.settled(a.Client, until))
 		if until <= from {
 			continue
 		}
 		j.v.Checked++
 		if a.Queued == 0 {
-			if from = max(from, d.lastAnswer(a.Client, until)); from < until && d.ran(a.Client, from, until) > idle(j.h.TTL) {
+			if from = max(from, d.lastAnswer(a.Client, until)); from < until && d.ran(a.Client, from, until) > Idle(j.h.TTL) {
 				j.violated(name, until, fmt.Sprintf("client %d asked at %v and had no answer at %v; nothing was granted to it since %v, and nothing done to it",
 					a.Client, a.Called, until, from), i)
 			}
 			continue
 		}
-		if gap := longestGap(occupied, from, until, func(from, to Time) time.Duration { return d.ran(a.Client, from, to) }); gap.length > idle(j.h.TTL) {
+		if gap := longestGap(occupied, from, until, func(from, to Time) time.Duration { return d.ran(a.Client, from, to) }); gap.length > Idle(j.h.TTL) {
 			j.violated(name, gap.to, fmt.Sprintf("client %d waited from %v to %v; the name was free from %v to %v",
 				a.Client, a.Queued, until, gap.from, gap.to), i)
+		}
+	}
+}
+
+// servedAgain checks an acquire that failed by itself, which may take no time: its client is
+// served again soon after what was done to it, as the others are.
+func (d *disturbances) servedAgain(j *judge, name string, i int) {
+	a := &j.h.Attempts[i]
+	from := max(d.began[a.Client], d.settled(a.Client, a.Returned), d.lastAnswer(a.Client, a.Returned))
+	if a.Returned <= from {
+		return
+	}
+	j.v.Checked++
+	if d.ran(a.Client, from, a.Returned) <= Idle(j.h.TTL) {
+		return
+	}
+	for other := range d.answers {
+		if other != a.Client && d.lastAnswer(other, a.Returned) > a.Returned-Time(Idle(j.h.TTL)) {
+			j.violated(name, a.Returned, fmt.Sprintf("client %d failed again at %v: %s; nothing was granted to it since %v, nothing done to it, and others were served",
+				a.Client, a.Returned, a.Err, from), i)
+			return
 		}
 	}
 }
@@ -181,9 +206,9 @@ func (d *disturbances) lastAnswer(client int, until Time) Time {
 	return 0
 }
 
-// idle is how long a name may stay free while somebody waits. Every engine looks at the
+// Idle is how long a name may stay free while somebody waits. Every engine looks at the
 // line again within one TTL even if no notification reaches it.
-func idle(ttl time.Duration) time.Duration { return 2*ttl + 2*time.Second }
+func Idle(ttl time.Duration) time.Duration { return 2*ttl + 2*time.Second }
 
 // ran returns the time in an interval, less what the process stood still.
 func (d *disturbances) ran(client int, from, to Time) time.Duration {

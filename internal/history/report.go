@@ -1,7 +1,9 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -14,6 +16,7 @@ const (
 	UniqueTokens Rule = "a token is never given twice"
 	TokenOrder   Rule = "tokens grow in the order of holding"
 	LossInTime   Rule = "a loss is told before a rival holds"
+	Kept         Rule = "the store forgets no claim"
 	StaleWrites  Rule = "stale writes are refused, current ones accepted"
 	ArrivalOrder Rule = "first come, first served"
 	Progress     Rule = "a free name is granted to a waiter"
@@ -47,6 +50,7 @@ func (v *Verdict) Holds() bool { return len(v.Violations) == 0 }
 type Promise struct {
 	Order   bool // first come, first served
 	Fencing bool // it gives tokens
+	Kept    bool // the record says what the store has forgotten
 }
 
 // A Report is the result of all rules that apply.
@@ -55,21 +59,28 @@ type Report struct {
 }
 
 // Holds reports whether no rule was broken.
-func (r *Report) Holds() bool { return r.First() == nil }
+func (r *Report) Holds() bool { return r.Gravest() == nil }
 
-// First returns the earliest violation; nil if there is none. One of linearizability says
-// less about what happened than any other.
-func (r *Report) First() *Violation {
-	var first *Violation
+// byGravity are the rules, the gravest first. Linearizability covers those before it, and
+// says less about what happened.
+var byGravity = []Rule{Exclusion, UniqueTokens, TokenOrder, StaleWrites, LossInTime, Linearizable, Kept, ArrivalOrder, Progress, TrueRefusals, NothingLeft}
+
+// Gravest returns the violation of the gravest rule that was broken, the earliest of
+// several; nil if there is none.
+func (r *Report) Gravest() *Violation {
+	var gravest *Violation
 	for i := range r.Verdicts {
 		for j := range r.Verdicts[i].Violations {
-			v := &r.Verdicts[i].Violations[j]
-			if first == nil || first.Rule == Linearizable && v.Rule != Linearizable || v.At < first.At && v.Rule != Linearizable {
-				first = v
+			if v := &r.Verdicts[i].Violations[j]; gravest == nil || v.before(gravest) {
+				gravest = v
 			}
 		}
 	}
-	return first
+	return gravest
+}
+
+func (v *Violation) before(o *Violation) bool {
+	return cmp.Or(cmp.Compare(slices.Index(byGravity, v.Rule), slices.Index(byGravity, o.Rule)), cmp.Compare(v.At, o.At)) < 0
 }
 
 // most is how many violations of one rule are kept; more say nothing new.

@@ -48,7 +48,7 @@ func TestInventedViolationIsFound(t *testing.T) {
 			broken[v.Rule] = true
 		}
 	}
-	if first := r.First(); first == nil || first.Rule != history.Exclusion || !broken[history.UniqueTokens] {
+	if first := r.Gravest(); first == nil || first.Rule != history.Exclusion || !broken[history.UniqueTokens] {
 		t.Errorf("the first violation is %+v", first)
 	}
 }

@@ -20,6 +20,14 @@ func (c *EtcdCluster) AddLearner() *Server {
 	if err != nil {
 		c.t.Fatalf("add a learner: %v", err)
 	}
+	return c.StartAdded(port)
+}
+
+// StartAdded starts a member that was added with the peer URL http://127.0.0.1:port, and
+// returns it when it serves. It is not one of c.Members.
+func (c *EtcdCluster) StartAdded(port int) *Server {
+	c.t.Helper()
+	peer := fmt.Sprintf("http://127.0.0.1:%d", port)
 	spec := newEtcd(c.t)
 	spec.Ports = 1
 	spec.Ready = func(ctx context.Context, s *Server) error {
@@ -29,8 +37,9 @@ func (c *EtcdCluster) AddLearner() *Server {
 		}
 		return err
 	}
-	spec.Args = clusterArgs(len(c.urls), port, append(slices.Clone(c.urls), peer), []string{"--initial-cluster-state=existing"})
-	learner := Start(c.t, spec)
-	c.t.Cleanup(learner.Kill) // before the members, whom a promoted one would ask for leave
-	return learner
+	c.urls = append(c.urls, peer)
+	spec.Args = clusterArgs(len(c.urls)-1, port, slices.Clone(c.urls), []string{"--initial-cluster-state=existing"})
+	added := Start(c.t, spec)
+	c.t.Cleanup(added.Kill) // before the members, whom a promoted one would ask for leave
+	return added
 }

@@ -95,6 +95,12 @@ func (c *Cluster) AddReplicas() {
 	c.AwaitOK()
 }
 
+// RedisNode starts a Redis for a cluster, like those of [RedisCluster], that is in none yet.
+func RedisNode(t testing.TB, args ...string) *Server {
+	t.Helper()
+	return Start(t, clusterNode(args...))
+}
+
 func clusterNode(args ...string) Spec {
 	spec := redis(args...)
 	settings := spec.Args

@@ -142,6 +142,7 @@ func TestSettingsOfTheBucketAreJudged(t *testing.T) {
 		doctortest.Expect(t, found, test.check, "", test.level, test.words...)
 		doctortest.CleanButTimes(t, found, test.check, "cluster", "sync interval")
 		changed(t, js, test.mend)
+		doctortest.Applied(test.check) // by the API: the command nats is not there
 		doctortest.Expect(t, examined(t, x, store), test.check, "", doctor.OK)
 	}
 }
@@ -187,6 +188,7 @@ func TestABucketInMemoryWithoutProtectionIsFound(t *testing.T) {
 	found = examined(t, x, store)
 	doctortest.Expect(t, found, "persistence", "", doctor.OK)
 	doctortest.Expect(t, found, "protection", "", doctor.OK)
+	doctortest.Applied("persistence", "protection")
 }
 
 func TestOneReplicaInAClusterAndServersThatAreDownAreFound(t *testing.T) {
@@ -200,6 +202,7 @@ func TestOneReplicaInAClusterAndServersThatAreDownAreFound(t *testing.T) {
 	c.Leader("KV_team")
 	c.Await()
 	doctortest.Expect(t, examined(t, x, store), "replicas", "", doctor.OK)
+	doctortest.Applied("replicas")
 	doctortest.Expect(t, examined(t, x, storeOf(c.Addrs()[0])), "endpoints", "", doctor.Warning, "names 1 server", "PAWL_STORE=nats://"+c.Addrs()[0])
 
 	down := c.Except(c.Leader("KV_team"))[0]
@@ -234,21 +237,43 @@ func TestTwoServersWithoutAClusterInOneURLAreFound(t *testing.T) {
 	x, store := monitored(one, two), storeOf(one.Addr(), two.Addr())
 	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "are not in a cluster", "Two clients can hold", "PAWL_STORE=nats://"+one.Addr()+"/team")
 	held(t, storeOf(two.Addr()))
-	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "only one of", "Two clients can hold")
+	mended := strings.TrimPrefix(doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "only one of", "Two clients can hold", "PAWL_STORE=nats://"+two.Addr()+"/team").Mend, "PAWL_STORE=")
+	doctortest.Mended(t, examined(t, x, store), examined(t, x, mended), "cluster", "", "cluster") // a single server, still
+	doctortest.Expect(t, examined(t, x, mended), "bucket", "", doctor.OK, "team has the settings")
 	held(t, storeOf(one.Addr()))
-	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "different buckets team")
+	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "different buckets team", "PAWL_STORE=nats://"+two.Addr()+"/team") // the older one
 }
 
-// Their names may be those of one store, which gateways connect; without a bucket nobody
-// can tell.
+// Two clusters may have one name, and before there is a bucket only a message tells.
 func TestServersOfTwoClustersInOneURLAreFound(t *testing.T) {
 	t.Parallel()
-	left, right := testserver.NATSNamed(t, "left", 2, nil), testserver.NATSNamed(t, "right", 2, nil)
-	one, two := left.Members[0], right.Members[0]
-	x, store := monitored(one, two), storeOf(one.Addr(), two.Addr())
-	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Warning, "is in cluster left and", "in cluster right", "Unless they share one JetStream", "PAWL_STORE=nats://"+one.Addr()+"/team")
-	held(t, storeOf(two.Addr())+"?replicas=1")
-	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "only one of", "Two clients can hold")
+	for _, name := range []string{"right", "left"} {
+		left, right := testserver.NATSNamed(t, "left", 2, nil), testserver.NATSNamed(t, name, 2, nil)
+		one, two := left.Members[0], right.Members[0]
+		x, store := monitored(one, two), storeOf(one.Addr(), two.Addr())
+		doctortest.Expect(t, examined(t, x, storeOf(left.Addrs()...)), "cluster", "", doctor.OK)
+		doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, one.Addr()+", in cluster left, and", "in cluster "+name+", are not connected", "Two clients can hold", "PAWL_STORE=nats://"+one.Addr()+"/team")
+		twoHolders(t, store)
+		held(t, storeOf(two.Addr())+"?replicas=1")
+		doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "Two clients can hold")
+	}
+}
+
+// twoHolders shows what the meaning of the finding says: clients connect to any server of
+// the URL.
+func twoHolders(t *testing.T, store string) {
+	t.Helper()
+	hosts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(store, "nats://"), "/team"), ",")
+	for _, host := range hosts {
+		c, err := pawl.Open(t.Context(), storeOf(host)+"?replicas=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Mutex("both").TryLock(t.Context()); err != nil {
+			t.Errorf("at %s: %v", host, err)
+		}
+	}
 }
 
 func TestAServerThatDoesNotTellItsBucketIsWarnedOf(t *testing.T) {

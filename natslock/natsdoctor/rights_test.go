@@ -66,6 +66,7 @@ func TestEachMissingRightIsNamed(t *testing.T) {
 		if after := content(t, admin); after != before {
 			t.Errorf("the examination changed the store:\n%s\n%s", before, after)
 		}
+		doctortest.Applied("right to publish", "right to subscribe")
 		mended := restricted(t, mend)
 		store = "nats://ana:hidden-word@" + mended.Addr() + "/team"
 		doctortest.CleanButTimes(t, examined(t, monitored(mended), store), "cluster", "sync interval")

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/doctor"
@@ -19,19 +21,23 @@ import (
 func oneStore(ctx context.Context, s *store) doctor.Finding {
 	const check = "cluster"
 	first := s.first()
-	mend, unsure, names := s.storeURL(s.settings.Bucket, first.address), "", []string{first.conn.ConnectedClusterName()}
+	unsure, names := "", []string{first.conn.ConnectedClusterName()}
 	for _, other := range s.servers {
 		if other.conn == nil || other == first {
 			continue
 		}
-		different, unknown := s.compare(other, other.askJetStream(ctx, s.settings.Bucket))
+		theirs := other.askJetStream(ctx, s.settings.Bucket)
+		different, unknown := s.compare(other, theirs)
+		if different == "" && unknown == "" && s.js.info == nil {
+			different, unknown = s.apart(ctx, other)
+		}
 		if different != "" {
-			return doctor.Break(check, different, "Two clients can hold the same lock, each at another server.", mend)
+			return doctor.Break(check, different, "Two clients can hold the same lock, each at another server.", s.storeURL(s.settings.Bucket, s.inUse(other, theirs).address))
 		}
 		unsure, names = cmp.Or(unsure, unknown), append(names, other.conn.ConnectedClusterName())
 	}
 	if unsure != "" {
-		return doctor.Warn(check, unsure, "Unless they share one JetStream, two clients can hold the same lock, each at another server.", mend)
+		return doctor.Warn(check, unsure, "Unless they share one JetStream, two clients can hold the same lock, each at another server.", s.storeURL(s.settings.Bucket, first.address))
 	}
 	slices.Sort(names)
 	name := strings.Join(slices.Compact(names), " and ")
@@ -43,8 +49,7 @@ func oneStore(ctx context.Context, s *store) doctor.Finding {
 }
 
 // compare says how a server's JetStream differs from that of the first one, or why that is
-// not known. Clusters of two names may be one store, which gateways connect: its bucket is
-// seen everywhere then.
+// not known. If neither has the bucket, it is for apart to say.
 func (s *store) compare(other *server, theirs jetStream) (different, unknown string) {
 	first := s.first()
 	ours, name := first.conn.ConnectedClusterName(), other.conn.ConnectedClusterName()
@@ -61,10 +66,62 @@ func (s *store) compare(other *server, theirs jetStream) (different, unknown str
 		unknown = fmt.Sprintf("cannot ask %s for its bucket: %v", first.address, s.js.err)
 	case !theirs.missing():
 		unknown = fmt.Sprintf("cannot ask %s for its bucket: %v", other.address, theirs.err)
-	case ours != name:
-		unknown = fmt.Sprintf("%s is in cluster %s and %s in cluster %s, and neither has a bucket %s yet", first.address, ours, other.address, name, s.settings.Bucket)
 	}
 	return different, unknown
+}
+
+// inUse returns the one of two servers whose bucket has the locks: the only one, or the
+// older one.
+func (s *store) inUse(other *server, theirs jetStream) *server {
+	if theirs.info != nil && (s.js.info == nil || theirs.info.Created.Before(s.js.info.Created)) {
+		return other
+	}
+	return s.first()
+}
+
+// apart says whether a message that is sent at one server does not reach the other: then
+// they are in two clusters, whatever their names. Gateways make one store of clusters with
+// different names.
+func (s *store) apart(ctx context.Context, other *server) (different, unknown string) {
+	first := s.first()
+	both := fmt.Sprintf("%s, in cluster %s, and %s, in cluster %s", first.address, first.conn.ConnectedClusterName(), other.address, other.conn.ConnectedClusterName())
+	reached, err := reaches(ctx, other.conn, first.conn, fmt.Sprintf("pawl.%s.turn.%s", s.settings.Bucket, nats.NewInbox()[len(nats.InboxPrefix):]))
+	switch {
+	case err != nil:
+		return "", fmt.Sprintf("cannot find out whether %s are connected: %v", both, err)
+	case !reached:
+		return both + ", are not connected", ""
+	}
+	return "", ""
+}
+
+// reaches sends a notice for nobody at one server until it arrives at another: servers of a
+// cluster learn of a subscription a moment later.
+func reaches(ctx context.Context, from, to *nats.Conn, subject string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	sub, err := to.SubscribeSync(subject)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := to.FlushWithContext(ctx); err != nil {
+		return false, err
+	}
+	for ctx.Err() == nil {
+		if err := from.Publish(subject, nil); err != nil {
+			return false, err
+		}
+		if _, err := sub.NextMsg(50 * time.Millisecond); err == nil {
+			return true, nil
+		}
+		for _, c := range []*nats.Conn{from, to} {
+			if err := c.LastError(); errors.Is(err, nats.ErrPermissionViolation) {
+				return false, err
+			}
+		}
+	}
+	return false, nil
 }
 
 // endpoints checks that the URL names more than one server of a cluster.

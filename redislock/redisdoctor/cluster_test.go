@@ -11,11 +11,37 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
+// cleanCluster fails on every finding that is not ok, but that the masters have no replicas.
+func cleanCluster(t *testing.T, store string) []doctor.Finding {
+	t.Helper()
+	found := doctortest.Examine(t, store)
+	doctortest.Clean(t, found, "replicas")
+	return found
+}
+
+// Nobody takes over from a master without replicas.
+func TestAMasterOfAClusterWithoutReplicasIsFound(t *testing.T) {
+	t.Parallel()
+	c := testserver.RedisCluster(t, append(slices.Clone(durable), "--cluster-require-full-coverage", "no")...)
+	store := "redis-cluster://" + strings.Join(c.Addrs(), ",")
+	addr := c.Nodes[1].Addr()
+	alone := want{"replicas", addr, doctor.Warning, "0 of 0 online, wait=0", "No server takes over", "redis-cli --cluster add-node HOST:6379 " + addr + " --cluster-slave --cluster-master-id "}
+	f := see(t, doctortest.Examine(t, store), alone)
+	before := doctortest.Examine(t, store+"?wait=1")
+	see(t, before, want{"replicas", addr, doctor.Broken, "0 of 0 online, wait=1", "and fails", alone.mend})
+	added := testserver.RedisNode(t, durable...)
+	shell(t, strings.Replace(f.Mend, "HOST:6379", added.Addr(), 1))
+	doctortest.Eventually(t, "a replica", func() bool {
+		return doctortest.Find(t, doctortest.Examine(t, store+"?wait=1"), "replicas", addr).Level == doctor.OK
+	})
+	doctortest.Mended(t, before, doctortest.Examine(t, store+"?wait=1"), "replicas", addr, "min-replicas-to-write") // which now can be asked for
+}
+
 func TestAClusterThatIsSetUpWrongIsFound(t *testing.T) {
 	t.Parallel()
 	c := testserver.RedisCluster(t, append(slices.Clone(durable), "--cluster-require-full-coverage", "no")...)
 	store := "redis-cluster://" + strings.Join(c.Addrs(), ",")
-	found := clean(t, store)
+	found := cleanCluster(t, store)
 	for _, n := range c.Nodes {
 		for _, check := range []string{"eviction policy", "persistence", "rights", "clock"} {
 			doctortest.Find(t, found, check, n.Addr())
@@ -45,7 +71,7 @@ func TestAClusterThatIsSetUpWrongIsFound(t *testing.T) {
 	moving := "redis-cluster://" + c.Owner(slot).Addr() // a node tells only of its own moves
 	see(t, doctortest.Examine(t, moving), want{"moving slots", "", doctor.Warning, fmt.Sprintf("slot %d is being moved", slot), "wait for the end", "--cluster fix"})
 	m.Finish()
-	clean(t, store)
+	cleanCluster(t, store)
 	first.do("CLUSTER", "DELSLOTS", "0", "1", "2")
 	see(t, doctortest.Examine(t, store), want{"slots", "", doctor.Broken, "3 of 16384 slots have no master", "cannot be taken", "redis-cli --cluster fix "})
 }

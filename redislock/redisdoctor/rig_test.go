@@ -2,8 +2,11 @@ package redisdoctor_test
 
 import (
 	"context"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	redis "github.com/redis/rueidis"
 
@@ -11,6 +14,15 @@ import (
 	"github.com/pawl-go/pawl/internal/doctortest"
 	_ "github.com/pawl-go/pawl/redislock/redisdoctor"
 )
+
+func TestMain(m *testing.M) { os.Exit(doctortest.Unapplied(m.Run(), notApplied)) }
+
+// notApplied are the checks whose mends no test applies, and why.
+var notApplied = map[string]string{
+	"clock": "the clock of a machine is to be set", "master state": "servers are to be started", "nodes": "it names a node that the user chooses",
+	"slots": "redis-cli asks before it changes a cluster", "moving slots": "redis-cli asks before it changes a cluster",
+	"scripts": "the file of the server is to be changed", "watched by sentinels": "it names hosts that the user knows",
+}
 
 // durable are the settings under which no warning is due.
 var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
@@ -50,7 +62,7 @@ type console struct {
 
 func newConsole(t *testing.T, addr string) *console {
 	t.Helper()
-	c, err := redis.NewClient(redis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true})
+	c, err := redis.NewClient(redis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, ConnWriteTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +84,33 @@ func (c *console) do(words ...string) string {
 // mend does what a finding says, and returns the store's URL from then on.
 func (c *console) mend(f doctor.Finding, store string) string {
 	c.t.Helper()
+	doctortest.Applied(f.Check) // its callers look again
 	if u, ok := strings.CutPrefix(f.Mend, "-s '"); ok {
 		return strings.TrimSuffix(u, "'")
 	}
+	if strings.HasPrefix(f.Mend, "redis-cli ") {
+		shell(c.t, f.Mend)
+		return store
+	}
 	c.do(strings.Fields(f.Mend)...)
 	return store
+}
+
+// shell runs a line that must succeed.
+func shell(t *testing.T, line string) {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", line).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "ERR") || strings.Contains(string(out), "NOPERM") {
+		t.Fatalf("%s: %v %s", line, err, out)
+	}
+}
+
+// mended does what a finding says, and fails unless that is gone and nothing is worse but
+// the given checks.
+func (c *console) mended(store string, w want, but ...string) (mended string) {
+	c.t.Helper()
+	before := doctortest.Examine(c.t, store)
+	mended = c.mend(see(c.t, before, w), store)
+	doctortest.Mended(c.t, before, doctortest.Examine(c.t, mended), w.check, w.node, but...)
+	return mended
 }

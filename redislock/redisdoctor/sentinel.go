@@ -179,10 +179,30 @@ func (w *watcher) unasked(err error, right, command string) string {
 // sentinelFindings judges what the sentinels say.
 func (t *store) sentinelFindings(all []watcher, first *watcher) []doctor.Finding {
 	name := t.Client.Sentinel.MasterSet
-	return []doctor.Finding{
-		agreement(all), masterUp(first), sentinelCount(first, name), sentinelQuorum(first, name),
-		failover(all, name), downAfter(first, name),
+	found := []doctor.Finding{agreement(all), masterUp(first), sentinelCount(first, name)}
+	found = append(found, ofEach(all, name, sentinelQuorum)...)
+	found = append(found, failover(all, name))
+	return append(found, ofEach(all, name, downAfter)...)
+}
+
+// ofEach makes a check at every sentinel that answers: each has settings of its own. It
+// returns what is wrong, or the finding of the first one.
+func ofEach(all []watcher, name string, check func(*watcher, string) doctor.Finding) (found []doctor.Finding) {
+	good := doctor.Finding{}
+	for i := range all {
+		if w := &all[i]; w.err == nil {
+			switch f := check(w, name); {
+			case f.Level != doctor.OK:
+				found = append(found, f.At(w.addr))
+			case good.Check == "":
+				good = f
+			}
+		}
 	}
+	if len(found) == 0 {
+		found = append(found, good)
+	}
+	return found
 }
 
 // agreement says whether the sentinels name the same master.
@@ -205,7 +225,7 @@ func agreement(all []watcher) doctor.Finding {
 func masterUp(w *watcher) doctor.Finding {
 	flags := w.master["flags"]
 	if strings.Contains(flags, "down") || strings.Contains(flags, "disconnected") {
-		return doctor.Break("master state", "the sentinel says "+flags, "No lock can be taken until the master is back or replaced.", "SENTINEL FAILOVER "+w.master["name"])
+		return doctor.Break("master state", "the sentinel says "+flags, "No lock can be taken until the master is back or replaced.", w.cli("SENTINEL FAILOVER "+w.master["name"]))
 	}
 	return doctor.Good("master state", flags)
 }
@@ -225,7 +245,7 @@ func sentinelCount(w *watcher, name string) doctor.Finding {
 func sentinelQuorum(w *watcher, name string) doctor.Finding {
 	quorum, n := number(w.master["quorum"]), number(w.master["num-other-sentinels"])+1
 	found := fmt.Sprintf("quorum %d of %d sentinels", quorum, n)
-	mend := fmt.Sprintf("SENTINEL SET %s quorum %d", name, n/2+1)
+	mend := w.cli(fmt.Sprintf("SENTINEL SET %s quorum %d", name, n/2+1))
 	switch {
 	case quorum > n:
 		return doctor.Break("quorum", found, "The master is never replaced: a failure ends all locks until it is back.", mend)
@@ -259,7 +279,7 @@ func downAfter(w *watcher, name string) doctor.Finding {
 	const check = "down-after"
 	after := milliseconds(w.master["down-after-milliseconds"])
 	found := "down-after-milliseconds is " + w.master["down-after-milliseconds"]
-	mend := "SENTINEL SET " + name + " down-after-milliseconds 5000"
+	mend := w.cli("SENTINEL SET " + name + " down-after-milliseconds 5000")
 	switch {
 	case after < shortestDown:
 		return doctor.Warn(check, found, "A short stall of the master starts a failover, and each may lose grants.", mend)

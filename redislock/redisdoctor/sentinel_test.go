@@ -12,7 +12,7 @@ import (
 )
 
 // safe are the settings of a master with replicas under which no warning is due.
-var safe = append(slices.Clone(durable), "--min-replicas-to-write", "1")
+var safe = append(slices.Clone(durable), "--min-replicas-to-write", "1", "--min-replicas-max-lag", "3")
 
 // sentinels starts a master with two replicas and three sentinels, and returns its URL.
 func sentinels(t *testing.T) (*testserver.Sentinel, string) {
@@ -32,19 +32,21 @@ func TestSentinelsThatAreSetUpWrongAreFound(t *testing.T) {
 	for _, n := range c.Nodes { // the replicas too
 		doctortest.Find(t, found, "eviction policy", n.Addr())
 	}
-	first := newConsole(t, c.Sentinels[0].Addr())
-	for _, test := range []struct {
-		option, value string
-		want
-	}{
-		{"quorum", "4", want{"quorum", "", doctor.Broken, "quorum 4 of 3 sentinels", "never replaced", "SENTINEL SET pawl quorum 2"}},
-		{"quorum", "1", want{"quorum", "", doctor.Warning, "quorum 1 of 3 sentinels", "start a failover", "SENTINEL SET pawl quorum 2"}},
-		{"down-after-milliseconds", "60000", want{"down-after", "", doctor.Warning, "down-after-milliseconds is 60000", "do not outlive", "SENTINEL SET pawl down-after-milliseconds 5000"}},
-	} {
-		first.do("SENTINEL", "SET", testserver.SentinelName, test.option, test.value)
-		first.mend(see(t, doctortest.Examine(t, store), test.want), store)
-		clean(t, store)
+	for i, s := range c.Sentinels { // each has its own settings
+		at := newConsole(t, s.Addr())
+		for _, test := range []struct {
+			option, value string
+			want
+		}{
+			{"quorum", "4", want{"quorum", s.Addr(), doctor.Broken, "quorum 4 of 3 sentinels", "never replaced", "SENTINEL SET pawl quorum 2"}},
+			{"quorum", "1", want{"quorum", s.Addr(), doctor.Warning, "quorum 1 of 3 sentinels", "start a failover", "SENTINEL SET pawl quorum 2"}},
+			{"down-after-milliseconds", "60000", want{"down-after", s.Addr(), doctor.Warning, "down-after-milliseconds is 60000", "do not outlive", "SENTINEL SET pawl down-after-milliseconds 5000"}},
+		}[i%2:] {
+			at.do("SENTINEL", "SET", testserver.SentinelName, test.option, test.value)
+			at.mended(store, test.want)
+		}
 	}
+	clean(t, store)
 	replica := newConsole(t, c.Nodes[2].Addr())
 	replica.do("CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lfu")
 	f := see(t, doctortest.Examine(t, store), want{"eviction policy", c.Nodes[2].Addr(), doctor.Broken, "allkeys-lfu", "pawl refuses", "noeviction"})

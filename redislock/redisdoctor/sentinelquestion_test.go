@@ -37,6 +37,7 @@ func TestWhatASentinelDoesNotTellIsAWarning(t *testing.T) {
 		_, command, _ := strings.Cut(f.Mend, " ACL ") // after redis-cli and the address
 		at.do(append([]string{"ACL"}, strings.Fields(command)...)...)
 		clean(t, login)
+		doctortest.Applied(f.Check)
 	}
 }
 

@@ -106,6 +106,10 @@ func TestAServerThatIsSetUpWrongIsFound(t *testing.T) {
 				at.do(words...)
 			}
 			store := "redis://" + s.Addr() + test.query
+			if test.stays == doctor.OK {
+				at.mended(store, test.want)
+				return
+			}
 			f := see(t, doctortest.Examine(t, store), test.want)
 			again := doctortest.Find(t, doctortest.Examine(t, at.mend(f, store)), test.check, "")
 			if again.Level != test.stays {
@@ -159,7 +163,7 @@ func TestReplicasThatGrantsDoNotWaitForAreFound(t *testing.T) {
 	doctortest.Eventually(t, "online", func() bool { return strings.Contains(at.do("INFO", "replication"), "state=online") })
 	found := doctortest.Examine(t, store)
 	waits := see(t, found, want{"replicas", "", doctor.Warning, "1 of 1 online, wait=0", "frees a lock that is held", "?wait=1'"})
-	least := see(t, found, want{"min-replicas-to-write", "", doctor.Warning, "is 0, with 1 replicas", "next master grants too", "CONFIG SET min-replicas-to-write 1"})
+	least := see(t, found, want{"min-replicas-to-write", "", doctor.Warning, "is 0, with 1 replicas", "next master grants too", "CONFIG SET min-replicas-to-write 1 min-replicas-max-lag 3"})
 	more := see(t, doctortest.Examine(t, store+"?wait=2"), want{"replicas", "", doctor.Broken, "1 of 1 online, wait=2", "and fails", "?wait=1'"})
 	if at.mend(more, store) != at.mend(waits, store) {
 		t.Errorf("%q, %q", more.Mend, waits.Mend)
@@ -177,9 +181,38 @@ func TestAMinimumOfReplicasWithoutAMaximalLagIsNone(t *testing.T) {
 	clean(t, store)
 	testserver.RedisReplica(t, s.Addr(), durable...)
 	doctortest.Eventually(t, "online", func() bool { return strings.Contains(at.do("INFO", "replication"), "state=online") })
-	f := see(t, doctortest.Examine(t, store), want{"min-replicas-to-write", "", doctor.Warning, "is 1, without effect: min-replicas-max-lag is 0", "next master grants too", "CONFIG SET min-replicas-max-lag 10"})
+	f := see(t, doctortest.Examine(t, store), want{"min-replicas-to-write", "", doctor.Warning, "is 1, without effect: min-replicas-max-lag is 0", "next master grants too", "CONFIG SET min-replicas-max-lag 3"})
 	at.mend(f, store)
 	clean(t, store+"?wait=1")
+}
+
+// A master that is cut off grants and renews for as long as it believes in its replicas.
+func TestALagOfReplicasIsBelowTheTTL(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, append(slices.Clone(durable), "--min-replicas-to-write", "1")...) // its lag is 10 without a setting
+	testserver.RedisReplica(t, s.Addr(), durable...)
+	at, store := newConsole(t, s.Addr()), "redis://"+s.Addr()+"?wait=1"
+	doctortest.Eventually(t, "online", func() bool { return strings.Contains(at.do("INFO", "replication"), "state=online") })
+	clean(t, store+"&ttl=30s")
+	at.mended(store, want{"min-replicas-to-write", "", doctor.Warning, "min-replicas-max-lag is 10 s, and leases last 10s", "and the next master grants the same locks", "CONFIG SET min-replicas-max-lag 3"})
+	at.mended(store+"&ttl=3s", want{"min-replicas-to-write", "", doctor.Warning, "is 3 s, and leases last 3s", "and renewing for that long", "CONFIG SET min-replicas-max-lag 1"})
+}
+
+// With a replica that has fallen silent, the setting would stop all writes.
+func TestAMinimumOfReplicasIsNotAskedForWhileNoneIsThere(t *testing.T) {
+	t.Parallel()
+	s := testserver.Redis(t, durable...)
+	r := testserver.RedisReplica(t, s.Addr(), durable...)
+	at, store := newConsole(t, s.Addr()), "redis://"+s.Addr()+"?wait=1"
+	doctortest.Eventually(t, "online", func() bool { return strings.Contains(at.do("INFO", "replication"), "state=online") })
+	r.Pause()
+	doctortest.Eventually(t, "silent", func() bool {
+		return strings.Contains(doctortest.Find(t, doctortest.Examine(t, store), "min-replicas-to-write", "").Found, "0 of 1 replicas are online")
+	})
+	f := see(t, doctortest.Examine(t, store), want{"min-replicas-to-write", "", doctor.Warning, "is 0 with min-replicas-max-lag 10", "would stop all writes", "INFO replication"})
+	r.Resume()
+	shell(t, f.Mend)
+	at.do("SET", "other", "value")
 }
 
 func TestANodeOfAClusterAskedAsASingleServerIsFound(t *testing.T) {

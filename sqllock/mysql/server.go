@@ -51,7 +51,7 @@ func (s *store) server(ctx context.Context) (*server, error) {
 func (s *store) inspect(ctx context.Context, c *sql.Conn) error {
 	vars := map[string]string{}
 	r, err := c.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN
-		('read_only', 'autocommit', 'wsrep_on', 'group_replication_single_primary_mode')`)
+		('read_only', 'autocommit', 'wsrep_on', 'wsrep_provider', 'group_replication_single_primary_mode')`)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (s *store) inspect(ctx context.Context, c *sql.Conn) error {
 		return fmt.Errorf("%w: mysql: autocommit is off on these connections, and a lock that is not committed excludes no other holder", driver.ErrUnsupported)
 	case s.multiPrimary:
 		return nil
-	case on("wsrep_on"):
+	case on("wsrep_on") && vars["wsrep_provider"] != "none": // without a provider it is a server of its own
 		return fmt.Errorf("%w: mysql: the server is one of a Galera cluster, where a row that is locked on one node is not locked on the others; "+
 			"if all clients use the same node, say so (multi_primary=allow)", driver.ErrUnsupported)
 	case vars["group_replication_single_primary_mode"] == "OFF":

@@ -175,9 +175,8 @@ func (e *ensemble) storeURL(servers []*server) string {
 	return fmt.Sprintf("zk://%s%s%s", login, strings.Join(hosts, ","), e.settings.Path)
 }
 
-// The TTL of pawl without an option, and timeouts beyond what servers usually negotiate.
+// Timeouts beyond what servers usually negotiate.
 const (
-	defaultTTL   = 10 * time.Second
 	shortTimeout = 500 * time.Millisecond // a shorter one would end the handshake of a slow server
 	longTimeout  = 24 * time.Hour
 )
@@ -196,11 +195,11 @@ func sessionLimits(ctx context.Context, e *ensemble) doctor.Finding {
 	if least == shortTimeout {
 		found = fmt.Sprintf("sessions of up to %v, so TTLs of up to %v", most, to)
 	}
-	switch {
-	case to < defaultTTL:
-		return doctor.Break(check, found, fmt.Sprintf("Longer TTLs are refused, also the default of %v.", defaultTTL), "maxSessionTimeout=40000")
-	case from > defaultTTL:
-		return doctor.Warn(check, found, "Shorter TTLs are raised: locks of dead clients are freed later.", "minSessionTimeout=4000")
+	switch long, short := doctor.TTL(ctx, doctor.RunTTL), doctor.TTL(ctx, doctor.LibraryTTL); {
+	case to < long:
+		return doctor.Break(check, found, fmt.Sprintf("Longer TTLs are refused, also the %v that this URL or pawl run asks for.", long), fmt.Sprintf("maxSessionTimeout=%d", (long*4/3).Milliseconds()))
+	case from > short:
+		return doctor.Warn(check, found, "Shorter TTLs are raised: locks of dead clients are freed later.", fmt.Sprintf("minSessionTimeout=%d", min(4000, (short*4/3).Milliseconds())))
 	}
 	return doctor.Good(check, found)
 }

@@ -62,7 +62,7 @@ func (s *server) setting(key string) (int, bool) {
 
 // tick checks the unit of the servers' times: TTLs under two and a quarter ticks are not
 // safe where a client and its server are cut off together, see docs/zookeeper.md.
-func tick(_ context.Context, s *server) doctor.Finding {
+func tick(ctx context.Context, s *server) doctor.Finding {
 	const check = "tick"
 	millis, ok := s.setting("tickTime")
 	if !ok {
@@ -71,8 +71,9 @@ func tick(_ context.Context, s *server) doctor.Finding {
 	length := time.Duration(millis) * time.Millisecond
 	safe := length * 9 / 4
 	found := fmt.Sprintf("%v: TTLs from %v are safe", length, safe)
-	if safe > defaultTTL {
-		return doctor.Warn(check, found, "A holder that is cut off with its server may be told after another client can hold, also with the default TTL.", "tickTime=2000")
+	if ttl := doctor.TTL(ctx, doctor.LibraryTTL); safe > ttl {
+		return doctor.Warn(check, found, fmt.Sprintf("A holder that is cut off with its server may be told after another client can hold, also with a TTL of %v.", ttl),
+			fmt.Sprintf("tickTime=%d", min(2000, (ttl*4/9).Milliseconds())))
 	}
 	return doctor.Good(check, found)
 }

@@ -3,6 +3,8 @@ package zkdoctor
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +75,7 @@ func TestSessionLimitsAreJudgedByTheTTLsThatTheyAllow(t *testing.T) {
 	t.Parallel()
 	low := testserver.ZooKeeper(t, "maxSessionTimeout=5000", "forceSync=yes")
 	found := doctortest.Examine(t, storeOf(low.Addr()))
-	doctortest.Expect(t, found, "session limits", "", doctor.Broken, "TTLs of up to 3.75s", "default of 10s", "maxSessionTimeout=40000")
+	doctortest.Expect(t, found, "session limits", "", doctor.Broken, "TTLs of up to 3.75s", "also the 30s", "maxSessionTimeout=40000")
 	locks, err := pawl.Open(t.Context(), storeOf(low.Addr()))
 	if err != nil {
 		t.Fatal(err)
@@ -84,10 +86,49 @@ func TestSessionLimitsAreJudgedByTheTTLsThatTheyAllow(t *testing.T) {
 	}
 	doctortest.CleanButTimes(t, found, "session limits", "servers")
 
-	slow := testserver.ZooKeeper(t, "tickTime=10000", "forceSync=yes")
-	found = doctortest.Examine(t, storeOf(slow.Addr()))
-	doctortest.Expect(t, found, "session limits", "", doctor.Warning, "sessions of 20s to 1m0s", "TTLs of 15s", "are raised", "minSessionTimeout=4000")
-	doctortest.Expect(t, found, "tick", slow.Addr(), doctor.Warning, "10s: TTLs from 22.5s are safe", "tickTime=2000")
+	found = doctortest.Examine(t, storeOf(low.Addr())+"?ttl=3s")
+	doctortest.Expect(t, found, "session limits", "", doctor.OK, "TTLs of up to 3.75s")
+}
+
+// A server is started again with each line that doctor prints for its file, and is good then.
+func TestLinesForTheFileOfAServerMend(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		wrong []string
+		found map[string]string // by check
+	}{
+		"limits": {[]string{"maxSessionTimeout=20000", "maxClientCnxns=8", "forceSync=no"}, map[string]string{
+			"session limits": "TTLs of up to 15s", "client limit": "8 connections", "forcesync": "does not wait"}},
+		"ticks": {[]string{"tickTime=10000", "4lw.commands.whitelist=srvr,conf", "forceSync=yes"}, map[string]string{
+			"session limits": "sessions of 20s to 1m0s", "tick": "10s: TTLs from 22.5s are safe", "forcesync": "does not answer mntr"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := testserver.ZooKeeper(t, test.wrong...)
+			before := doctortest.Examine(t, storeOf(server.Addr()))
+			lines := test.wrong
+			for check, words := range test.found {
+				f := doctortest.Find(t, before, check, "")
+				if f.Level == doctor.OK || !strings.Contains(f.Found, words) {
+					t.Errorf("%s, not %q", doctortest.Text(f), words)
+				}
+				lines = append(lines, f.Mend) // the last of a setting counts
+			}
+			again := testserver.ZooKeeper(t, lines...)
+			after := doctortest.Examine(t, storeOf(again.Addr()))
+			for i := range after {
+				if after[i].Node == again.Addr() {
+					after[i].Node = server.Addr()
+				}
+			}
+			for check := range test.found {
+				doctortest.Mended(t, before, after, check, doctortest.Find(t, before, check, "").Node, slices.Collect(maps.Keys(test.found))...)
+				if f := doctortest.Find(t, after, check, ""); f.Level != doctor.OK {
+					t.Errorf("after %q: %s", lines, doctortest.Text(f))
+				}
+			}
+		})
+	}
 }
 
 func TestAServerThatTellsNothingIsWarnedOf(t *testing.T) {
@@ -150,6 +191,7 @@ func TestAnEvenNumberOfServersAndAURLWithOneOfThemAreWarnedOf(t *testing.T) {
 	doctortest.Expect(t, found, "endpoints", "", doctor.Warning, "1 of 2 servers", "PAWL_STORE=zk://")
 	doctortest.CleanButTimes(t, found, "servers", "endpoints")
 	doctortest.Expect(t, doctortest.Examine(t, storeOf(e.Addrs()...)), "endpoints", "", doctor.OK)
+	doctortest.Applied("endpoints")
 }
 
 func TestTwoEnsemblesInOneURLAreFound(t *testing.T) {
@@ -157,6 +199,7 @@ func TestTwoEnsemblesInOneURLAreFound(t *testing.T) {
 	one, two := testserver.ZooKeeper(t), testserver.ZooKeeper(t)
 	f := doctortest.Expect(t, doctortest.Examine(t, storeOf(one.Addr(), two.Addr())), "ensemble", "", doctor.Broken, "2 of 2 servers are standalone", "two clients can hold")
 	doctortest.Expect(t, doctortest.Examine(t, strings.TrimPrefix(f.Mend, "PAWL_STORE=")), "ensemble", "", doctor.OK)
+	doctortest.Applied("ensemble")
 }
 
 // Two followers of different leaders can only be told by their nodes.
@@ -217,6 +260,7 @@ func TestEachMissingRightIsNamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			doctortest.CleanButTimes(t, doctortest.Examine(t, store), "servers", "forcesync")
+			doctortest.Applied("right to " + right)
 		}
 	}
 }

@@ -21,6 +21,9 @@ func crashSafety(_ context.Context, s *server) (doctor.Finding, error) {
 	case "2":
 		f.Add(doctor.Warning, "innodb_flush_log_at_trx_commit is 2", "A power failure forgets the grants of the last second.", s.set("innodb_flush_log_at_trx_commit", "1"))
 	}
+	if strings.EqualFold(s.status["innodb_redo_log_enabled"], "OFF") { // ALTER INSTANCE: no variable tells it
+		f.Add(doctor.Broken, "the redo log is disabled", "A crash of the server makes all its data unusable, grants and tokens included.", "ALTER INSTANCE ENABLE INNODB REDO_LOG;")
+	}
 	if method := s.global["innodb_flush_method"]; strings.EqualFold(method, "nosync") || strings.EqualFold(method, "littlesync") {
 		f.Add(doctor.Broken, "innodb_flush_method is "+method, "A power failure can corrupt the tables.", "innodb_flush_method = fsync")
 	}
@@ -39,7 +42,7 @@ func binaryLog(_ context.Context, s *server) (doctor.Finding, error) {
 	case !on(s.global["log_bin"]):
 		return doctor.Good("", "it is off"), nil
 	case strings.EqualFold(format, "STATEMENT"):
-		return doctor.Break("", "binlog_format is STATEMENT", "No lock can be taken: the server refuses changes at READ COMMITTED, which locks need.",
+		return doctor.Break("", "binlog_format is STATEMENT", "A name that is held cannot be waited for, and readers and permits are refused: the server refuses their changes at READ COMMITTED. A replica that repeats the statements stops.",
 			s.set("binlog_format", "'ROW'")), nil
 	}
 	return doctor.Good("", "binlog_format is "+format), nil

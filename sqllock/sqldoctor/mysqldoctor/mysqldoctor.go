@@ -141,6 +141,9 @@ func (s *server) before(version [3]int) bool {
 	return slices.Compare(have[:], version[:]) < 0
 }
 
+// primary is the mend at a replica: to make it read-only would end the locks of this URL.
+const primary = "-s 'mysql://PRIMARY/DATABASE'"
+
 func role(_ context.Context, s *server) (doctor.Finding, error) {
 	name := s.readOnly()
 	if name == "" {
@@ -149,7 +152,7 @@ func role(_ context.Context, s *server) (doctor.Finding, error) {
 	mend := s.set(name, "OFF")
 	switch {
 	case s.replica:
-		mend = "-s 'mysql://PRIMARY/DATABASE'"
+		mend = primary
 	case name == "innodb_read_only":
 		mend = "innodb_read_only = OFF"
 	}
@@ -175,14 +178,15 @@ func multiPrimary(_ context.Context, s *server) (doctor.Finding, error) {
 	const meaning = "A row that is locked on one server is not locked on the others: two grant the same lock."
 	found := ""
 	switch {
-	case on(s.global["wsrep_on"]):
+	case on(s.global["wsrep_on"]) && s.global["wsrep_provider"] != "none": // without a provider it is a server of its own
 		found = "the server is one of a Galera cluster"
 	case strings.EqualFold(s.global["group_replication_single_primary_mode"], "OFF"):
 		found = "the server is one of a group with several primaries"
 	case s.replica && !isSet(s.global["read_only"]):
-		return doctor.Warn("", "the server accepts writes and replicates from another", "If clients lock on both servers, two hold the same lock.", s.set("read_only", "ON")), nil
-	case s.hidden: // as for every user with no more than the rights that locks need
-		return doctor.Good("", "no group; "+s.user+" may not read whether the server replicates from another"), nil
+		return doctor.Warn("", "the server accepts writes and replicates from another", "If clients lock on both servers, two hold the same lock.", primary), nil
+	case s.hidden:
+		return doctor.Warn("", "no group; "+s.user+" may not read whether the server replicates from another", "If it does and accepts writes too, two clients may hold the same lock, each on another server.",
+			fmt.Sprintf("GRANT SELECT ON performance_schema.replication_connection_status TO %s;", s.user)), nil
 	default:
 		return doctor.Good("", "no other server accepts writes for this one"), nil
 	}

@@ -44,14 +44,14 @@ func replicas(ctx context.Context, s *server) (doctor.Finding, error) {
 		return doctor.Finding{}, err
 	}
 	names, waits := s.settings["synchronous_standby_names"], s.settings["synchronous_commit"]
-	synchronous, asynchronous := 0, []string{}
+	var synchronous, asynchronous []string
 	for _, r := range rows {
 		switch r[1] {
 		case "":
 			return doctor.Warn("", fmt.Sprintf("%d replicas, and %s may not read whether they are synchronous", len(rows), s.user),
 				"A failover to an asynchronous replica loses the last grants.", fmt.Sprintf("GRANT pg_monitor TO %s;", s.user)), nil
 		case "sync", "quorum":
-			synchronous++
+			synchronous = append(synchronous, r[0])
 		default:
 			asynchronous = append(asynchronous, r[0])
 		}
@@ -64,14 +64,28 @@ func replicas(ctx context.Context, s *server) (doctor.Finding, error) {
 	case names != "" && waits == "local":
 		return doctor.Warn("", "synchronous_commit is local", "Grants do not wait for the replicas: a failover loses the last ones, and two may hold one lock.",
 			s.set("synchronous_commit", "on")), nil
-	case names != "" && synchronous < need:
-		return doctor.Break("", fmt.Sprintf("synchronous_standby_names wants %d replicas, and %d are connected", need, synchronous),
-			"Every grant waits for a replica that is not there.", setServer("synchronous_standby_names", "''")), nil
-	case names == "" && len(asynchronous) > 0:
-		return doctor.Warn("", "asynchronous replicas: "+list(asynchronous), "A failover loses the last grants: a new holder may hold while the old one does not know yet.",
-			setServer("synchronous_standby_names", "'ANY 1 (*)'")), nil
+	case names != "" && len(synchronous) < need:
+		return doctor.Break("", fmt.Sprintf("synchronous_standby_names wants %d replicas, and %d are connected", need, len(synchronous)),
+			"Every grant waits for a replica that is not there.", awaitAll(rows)), nil
 	case len(rows) == 0:
 		return doctor.Good("", "no replica is connected"), nil
+	case len(synchronous) == 0:
+		return doctor.Warn("", "asynchronous replicas: "+list(asynchronous), "A failover loses the last grants: a new holder may hold while the old one does not know yet.", awaitAll(rows)), nil
+	case len(asynchronous) > 0:
+		return doctor.Warn("", fmt.Sprintf("synchronous replicas: %s; asynchronous: %s", list(synchronous), list(asynchronous)),
+			fmt.Sprintf("A failover to %s loses the last grants: a new holder may hold while the old one does not know yet. If grants wait for all replicas, they wait while one is away.", list(asynchronous)),
+			awaitAll(rows)), nil
+	case need < len(synchronous):
+		return doctor.Good("", fmt.Sprintf("%d synchronous replicas; grants wait for %d of them, and a failover must go to the one that has most", len(synchronous), need)), nil
 	}
-	return doctor.Good("", fmt.Sprintf("%d synchronous replicas", synchronous)), nil
+	return doctor.Good("", fmt.Sprintf("%d synchronous replicas", len(synchronous))), nil
+}
+
+// awaitAll returns the statements that make commits wait for all replicas that are
+// connected.
+func awaitAll(replicas [][]string) string {
+	if len(replicas) == 0 {
+		return setServer("synchronous_standby_names", "''")
+	}
+	return setServer("synchronous_standby_names", fmt.Sprintf("'ANY %d (*)'", len(replicas)))
 }

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = m.Run() // the tests skip
 	}
-	os.Exit(code)
+	os.Exit(doctortest.Unapplied(code, map[string]string{"clock": "the clock of a machine is to be set"}))
 }
 
 // A place is a database with pawl's tables and a user with the least rights.
@@ -102,9 +102,19 @@ func (p *place) connect(database string) *pgx.Conn {
 // mended applies a mend and expects that the check then finds no fault.
 func (p *place) mended(store, check, mend string) {
 	p.t.Helper()
+	before := doctortest.Examine(p.t, store)
 	p.exec(examtest.Statements(mend)...)
 	p.awaitNoClient()
-	examtest.Expect(p.t, store, check, doctor.OK, "", "")
+	doctortest.Mended(p.t, before, doctortest.Examine(p.t, store), check, "")
+}
+
+// mendedSoon is mended, for what the server does a moment after it was told.
+func (p *place) mendedSoon(check, mend string) {
+	p.t.Helper()
+	before := doctortest.Examine(p.t, p.store())
+	p.exec(examtest.Statements(mend)...)
+	examtest.Until(p.t, p.store(), check, doctor.OK)
+	doctortest.Mended(p.t, before, doctortest.Examine(p.t, p.store()), check, "")
 }
 
 // awaitNoClient waits until the server has ended all closed connections to the database,

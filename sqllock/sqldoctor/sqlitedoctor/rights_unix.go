@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -53,7 +55,7 @@ func (f *file) ownRights(faults *sqlexam.Faults) {
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		mend := fmt.Sprintf("chmod %s+%s %s;", class(one.path), letters, doctor.Quote(one.path))
+		mend := allow(one.path, letters)
 		if f.info != nil && one.path != f.path && one.path != f.folder && owner(one.path) != owner(f.path) { // made by root
 			mend = fmt.Sprintf("chown %s %s;", userName(owner(f.path)), doctor.Quote(one.path))
 		}
@@ -85,34 +87,46 @@ func (f *file) othersRights(faults *sqlexam.Faults) {
 		}
 		for _, dir := range []string{f.folder, f.path + ".live"} {
 			if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&who.need != who.need {
+				mend := fmt.Sprintf("chmod g+rwx %s;", doctor.Quote(dir))
+				if who.letter == "o" { // everybody must not replace the file
+					mend = fmt.Sprintf("chmod o-w %s;", doctor.Quote(f.path))
+				}
 				faults.Add(doctor.Warning, fmt.Sprintf("%s, and %s", describe(f.path), describe(dir)),
-					"Some users may write to the file and not make the files beside it: they cannot lock.",
-					fmt.Sprintf("chmod %s+rwx %s;", who.letter, doctor.Quote(dir)))
+					"Some users may write to the file and not make the files beside it: they cannot lock.", mend)
 			}
 		}
 	}
 }
 
-// class returns for whom the mode of a path has to be widened so that this user can write.
-func class(path string) string {
+// allow returns the lines that let this user write to a path: by the owner's or the group's
+// part of its mode, or by a group for those who lock. Who may write to the folder may put
+// another file in the place of this one, so that it is never everybody.
+func allow(path, letters string) string {
+	quoted := doctor.Quote(path)
 	info, err := os.Stat(path)
 	if err != nil {
-		return "a"
+		return "ls -ld " + doctor.Quote(filepath.Dir(path)) + ";"
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return "a"
-	}
-	if int(st.Uid) == os.Geteuid() {
-		return "u"
+	st, known := info.Sys().(*syscall.Stat_t)
+	if known && int(st.Uid) == os.Geteuid() {
+		return fmt.Sprintf("chmod u+%s %s;", letters, quoted)
 	}
 	groups, _ := os.Getgroups()
-	for _, g := range append(groups, os.Getegid()) {
-		if g == int(st.Gid) {
-			return "g"
-		}
+	if known && slices.Contains(append(groups, os.Getegid()), int(st.Gid)) {
+		return fmt.Sprintf("chmod g+%s %s;", letters, quoted)
 	}
-	return "a"
+	users := []int{os.Geteuid()}
+	if uid := owner(path); uid > 0 { // it needs the right to what this user makes
+		users = append(users, uid)
+	}
+	lines := "groupadd -f pawl;"
+	for _, uid := range users {
+		lines += fmt.Sprintf(" usermod -aG pawl %s;", userName(uid))
+	}
+	if info.IsDir() {
+		letters += "s" // what is made there belongs to the group
+	}
+	return fmt.Sprintf("%s chgrp pawl %s; chmod g+%s %s;", lines, quoted, letters, quoted)
 }
 
 // describe returns a path with its owner and mode.

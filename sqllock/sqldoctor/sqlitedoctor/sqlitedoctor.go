@@ -107,7 +107,7 @@ func place(_ context.Context, f *file) (doctor.Finding, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return doctor.Break("", "there is no folder "+f.folder, "No lock can be taken: pawl makes the file, and not its folder.", "mkdir -p "+doctor.Quote(f.folder)), nil
 	case err != nil:
-		return doctor.Break("", sqlexam.Line(err), "No lock can be taken: the folder cannot be reached.", "chmod a+x "+doctor.Quote(filepath.Dir(f.folder))), nil
+		return doctor.Break("", sqlexam.Line(err), "No lock can be taken: the folder cannot be reached.", "namei -l "+doctor.Quote(f.folder)+" # shows which folder this user may not pass"), nil
 	case !folder.IsDir():
 		return doctor.Break("", f.folder+" is not a folder", "No lock can be taken.", "-s 'sqlite:///another/path'"), nil
 	case f.info == nil:

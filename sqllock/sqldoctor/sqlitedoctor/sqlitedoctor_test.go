@@ -159,6 +159,7 @@ func TestAPathThatIsNoFileIsBroken(t *testing.T) {
 	dir := filepath.Dir(path)
 	missing := filepath.Join(dir, "a folder", "locks.db")
 	run(t, examtest.Expect(t, "sqlite://"+strings.ReplaceAll(missing, " ", "%20"), "path", doctor.Broken, "there is no folder", "No lock can be taken"))
+	doctortest.Applied("path")
 	examtest.Expect(t, "sqlite://"+strings.ReplaceAll(missing, " ", "%20"), "path", doctor.OK, "is made by the first lock", "")
 	examtest.Expect(t, "sqlite://"+dir, "path", doctor.Broken, "is not a regular file", "No lock can be taken")
 	examtest.Expect(t, "sqlite://"+path+"/locks.db", "path", doctor.Broken, "", "No lock can be taken")
@@ -230,6 +231,7 @@ func TestAnotherJournalModeIsAWarning(t *testing.T) {
 	path := newStore(t)
 	openDB(t, path, "PRAGMA journal_mode = DELETE").Close()
 	mend := examtest.Expect(t, "sqlite://"+path, "journal mode", doctor.Warning, "it is delete", "Another program has changed it")
+	doctortest.Applied("journal mode")
 	statement := mend[strings.Index(mend, "'")+1 : len(mend)-1]
 	openDB(t, path, statement).Close()
 	examtest.Expect(t, "sqlite://"+path, "journal mode", doctor.OK, "wal", "")
@@ -249,6 +251,7 @@ func TestALogThatAReaderKeepsIsAWarning(t *testing.T) {
 	if err := reader.Exec("COMMIT"); err != nil {
 		t.Fatal(err)
 	}
+	doctortest.Applied("log")
 	if err := writer.Exec(mend[strings.Index(mend, "'")+1 : len(mend)-1]); err != nil {
 		t.Fatal(err)
 	}
@@ -273,6 +276,7 @@ func TestAFileInThePlaceOfTheLivenessFolderIsBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, examtest.Expect(t, "sqlite://"+path, "use", doctor.Broken, "locks.db.live is not a folder", "each process keeps a file"))
+	doctortest.Applied("use")
 	examtest.Clean(t, "sqlite://"+path, here)
 }
 

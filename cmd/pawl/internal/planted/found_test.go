@@ -103,7 +103,7 @@ func lookFor(t *testing.T, wanted func(Bug) bool) {
 					return
 				}
 				rest += rest / 2 // a slow machine needs longer to be sure that nobody could be served
-				t.Logf("%q: not found, but %q %v", b.Name, rules, report.First())
+				t.Logf("%q: not found, but %q %v", b.Name, rules, report.Gravest())
 			}
 			t.Errorf("%q was not found in %v", b.Name, limit)
 		})

@@ -14,6 +14,7 @@ const (
 	askEvery = time.Millisecond      // how often a holder asks its lease
 	troubled = 20 * time.Millisecond // rest after an acquire that failed
 	tryEvery = 10 * time.Millisecond // the longest rest between two tries of a name that is only tried
+	clear    = 10 * time.Millisecond // a loss that much before the deadline is none for lack of renewal
 )
 
 // A lane is one goroutine of a worker, which acquires and releases without end.
@@ -67,7 +68,7 @@ func (l *lane) attempt(ctx context.Context, k kind) bool {
 	}
 	r.Called = now()
 	l.out(r)
-	lease, err := acquire(context.WithValue(ctx, attemptKey{}, r.ID))
+	lease, err := acquire(context.WithValue(ctx, attemptKey{}, &attempt{id: r.ID}))
 	end := record{ID: r.ID, Returned: now()}
 	switch {
 	case err == nil:
@@ -116,6 +117,7 @@ func (l *lane) hold(lease *pawl.Lease, granted record, writes bool) {
 	held := ask()
 	end := record{ID: id, Alive: alive}
 	if !held {
+		end.Early = time.Until(lease.Deadline()) > clear
 		awaitLoss(lease)
 		end.Told = now()
 		if l.rnd.IntN(2) == 0 {
@@ -131,7 +133,7 @@ func (l *lane) hold(lease *pawl.Lease, granted record, writes bool) {
 	end = record{ID: id, Unlocked: now(), End: history.Released}
 	switch {
 	case errors.Is(err, pawl.ErrLost):
-		end.End = history.Lost
+		end.End, end.Early = history.Lost, time.Until(lease.Deadline()) > clear
 	case err != nil:
 		end.End = history.Unknown
 	}

@@ -25,6 +25,11 @@ type process struct {
 	told   atomic.Bool   // it was told to end
 }
 
+// An openError is why a worker could not open the store.
+type openError struct{ text string }
+
+func (e *openError) Error() string { return e.text }
+
 // start starts a worker, whose records go to the recorder. died is called if the worker
 // was ready, and ends without being told to.
 func start(program string, args []string, client int, s setup, r *recorder, died func(error)) (*process, error) {
@@ -62,7 +67,7 @@ func (p *process) read(out io.Reader, r *recorder, died func(error)) {
 			ready = true
 			p.ready <- nil
 		case in.Fatal != "":
-			p.ready <- errors.New(in.Fatal)
+			p.ready <- &openError{in.Fatal}
 		case r.add(p.client, in):
 			_ = p.orders.write(order{Answer: in.ID}) // one that was killed needs no answer
 		}

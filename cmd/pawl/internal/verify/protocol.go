@@ -56,6 +56,7 @@ type record struct {
 	Try       bool         `json:",omitempty"`
 	Called    history.Time `json:",omitempty"`
 	Queued    history.Time `json:",omitempty"`
+	Forgotten history.Time `json:",omitempty"`
 	Cancelled history.Time `json:",omitempty"`
 
 	Returned history.Time   `json:",omitempty"`
@@ -70,6 +71,7 @@ type record struct {
 
 	Alive    history.Time `json:",omitempty"`
 	Told     history.Time `json:",omitempty"`
+	Early    bool         `json:",omitempty"`
 	Unlock   history.Time `json:",omitempty"`
 	Unlocked history.Time `json:",omitempty"`
 	End      history.End  `json:",omitempty"`

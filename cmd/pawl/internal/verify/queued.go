@@ -24,9 +24,23 @@ func (q waitObserver) Observe(e pawl.Event) {
 
 // queued records that the attempt of a context is in line now.
 func (w *worker) queued(ctx context.Context) {
-	if id, ok := ctx.Value(attemptKey{}).(int); ok {
-		w.out(record{ID: id, Queued: now()})
+	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
+		w.out(record{ID: a.id, Queued: now()})
 	}
+}
+
+// entered records that a claim is in line now, for the attempt of a context. A claim of the
+// same attempt that was in line before has lost its place.
+func (w *worker) entered(ctx context.Context, claim string) {
+	a, ok := ctx.Value(attemptKey{}).(*attempt)
+	if !ok {
+		return
+	}
+	r := record{ID: a.id, Queued: now()}
+	if before := a.claim.Swap(&claim); before != nil && *before == claim {
+		r.Forgotten = r.Queued
+	}
+	w.out(r)
 }
 
 // A recordedEngine is an engine whose sessions record when a claim is in line.
@@ -51,7 +65,7 @@ type recordedSession struct {
 func (s *recordedSession) Enter(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	st, err := s.Session.Enter(ctx, c)
 	if err == nil && !st.Held && !st.Gone && c.Queue {
-		s.w.queued(ctx)
+		s.w.entered(ctx, c.ID)
 	}
 	return st, err
 }

@@ -21,6 +21,8 @@ type recorder struct {
 	register register
 	counts   Counts
 	lasts    time.Duration // the longest first deadline of a lease
+	granted  history.Time  // the last time
+	failed   history.Time  // the last time, by itself
 	lastErr  string
 }
 
@@ -94,7 +96,9 @@ func (r *recorder) take(a *history.Attempt, in record) {
 	if a.Queued == 0 || a.Fair { // of one that came into the line again, the last time counts
 		set(&a.Queued, in.Queued)
 	}
+	set(&a.Forgotten, in.Forgotten)
 	set(&a.Alive, in.Alive)
+	a.Early = a.Early || in.Early
 	set(&a.Told, in.Told)
 	set(&a.Unlock, in.Unlock)
 	if in.Cancelled != 0 && a.Returned == 0 {
@@ -104,8 +108,11 @@ func (r *recorder) take(a *history.Attempt, in record) {
 		a.Returned, a.Result, a.Err, a.Token = in.Returned, in.Result, in.Err, in.Token
 		r.lasts = max(r.lasts, in.Lasts)
 		r.counts.returned(a)
+		if a.Result == history.Held {
+			r.granted = max(r.granted, a.Returned)
+		}
 		if a.Err != "" && a.Cancelled == 0 {
-			r.lastErr = a.Err
+			r.lastErr, r.failed = a.Err, max(r.failed, a.Returned)
 		}
 	}
 	if in.Write {
@@ -192,7 +199,7 @@ func (r *recorder) finish(begun history.Time, ttl time.Duration, left []string) 
 		if a.Result == history.Held && a.End == history.Open {
 			r.counts.Unknown++
 		}
-		for _, t := range []*history.Time{&a.Called, &a.Queued, &a.Cancelled, &a.Returned, &a.Alive, &a.Told, &a.Unlock, &a.Unlocked} {
+		for _, t := range []*history.Time{&a.Called, &a.Queued, &a.Forgotten, &a.Cancelled, &a.Returned, &a.Alive, &a.Told, &a.Unlock, &a.Unlocked} {
 			if *t != 0 {
 				*t -= begun - 1
 				h.End = max(h.End, *t)
@@ -231,9 +238,12 @@ func (r *recorder) started() {
 }
 
 // enough returns an error if the run has shown nothing, because the store did not serve.
-func (r *recorder) enough() error {
+func (r *recorder) enough(ttl time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if since := time.Duration(r.failed - r.granted); r.counts.Grants > 0 && since > history.Idle(r.lifetimeLocked(ttl)) {
+		return fmt.Errorf("the store granted nothing in the last %v of the run, and failed, the last time: %s", since.Round(time.Millisecond), r.lastErr)
+	}
 	if c := r.counts; c.Grants == 0 || c.Failed > c.Grants {
 		return fmt.Errorf("the store granted %d locks and failed %d times, the last time: %s", c.Grants, c.Failed, r.lastErr)
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -18,7 +19,7 @@ import (
 
 // A Config says what to verify, and how.
 type Config struct {
-	Program string   // of a worker: it calls Work
+	Program string   // of a worker, and of this process: it calls Work
 	Args    []string // its arguments, with its name as the first
 	Store   string   // URL
 	Planted string   // address of an engine with a planted bug, in place of Store
@@ -41,7 +42,8 @@ type Result struct {
 	Counts  Counts
 	History *history.History
 	Report  *history.Report
-	Cut     error // why the run ended early; nil if it did not
+	Length  time.Duration // how long the workers worked
+	Cut     error         // why the run ended early; nil if it did not
 }
 
 // ErrInUse says that somebody else uses the prefix.
@@ -50,6 +52,7 @@ var ErrInUse = errors.New("the prefix is in use")
 // A run is a run under way.
 type run struct {
 	Config
+	program  os.FileInfo // what Program was at the beginning
 	recorder *recorder
 	setup    setup
 	workers  []*process
@@ -61,6 +64,10 @@ type run struct {
 // Run verifies a store. If ctx ends, it cleans up and returns ctx's error. A run that could
 // not go on is a result only if a promise was broken before.
 func Run(ctx context.Context, c Config) (*Result, error) {
+	program, err := os.Stat(c.Program)
+	if err != nil {
+		return nil, err
+	}
 	engine, err := openEngine(ctx, c.Store, c.Planted)
 	if err != nil {
 		return nil, err
@@ -68,7 +75,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	defer engine.Close()
 	f := engine.Features()
 	kinds := kindsOf(f, c.Workers)
-	r := &run{Config: c, recorder: newRecorder(kinds)}
+	r := &run{Config: c, program: program, recorder: newRecorder(kinds)}
 	r.recorder.ticks = f.Store == "zookeeper"
 	r.setup = setup{Store: c.Store, Planted: c.Planted, Prefix: c.Prefix, TTL: c.TTL, Workers: c.Workers, Lanes: c.Lanes, Kinds: kinds}
 	client := pawl.New(engine, pawl.WithTTL(c.TTL), pawl.WithNote("pawl verify"))
@@ -79,14 +86,18 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	r.recorder.lasts = time.Until(r.probe.Deadline())
 	begun := now()
 	err = r.workAndStop(ctx, client)
+	worked := c.Length
+	if err != nil {
+		worked = min(worked, time.Duration(now()-begun))
+	}
 	_ = r.probe.Unlock() // what is left of it is seen by cleanUp
 	left, cleanErr := r.cleanUp(ctx, client)
 	h := r.recorder.finish(begun, c.TTL, left)
 	if err != nil || cleanErr != nil { // after an outage claims may be there for longer
 		h.Left, h.LeftUnknown = nil, true
 	}
-	result := &Result{Store: f.Store, Counts: r.recorder.soFar(), History: h, Cut: cmp.Or(err, cleanErr, r.recorder.enough())}
-	if result.Report, err = check(ctx, h, history.Promise{Order: f.Queue, Fencing: f.Fencing != driver.None}); err != nil {
+	result := &Result{Store: f.Store, Counts: r.recorder.soFar(), History: h, Length: worked, Cut: cmp.Or(err, cleanErr, r.recorder.enough(c.TTL))}
+	if result.Report, err = check(ctx, h, history.Promise{Order: f.Queue, Fencing: f.Fencing != driver.None, Kept: true}); err != nil {
 		return nil, err
 	}
 	if result.Cut != nil && result.Report.Holds() {
@@ -206,7 +217,11 @@ func (r *run) begin(ctx context.Context, k int) (*process, error) {
 		r.recorder.killed(client, now())
 		r.giveUp(err)
 	}
-	p, err := start(r.Program, r.Args, client, s, r.recorder, died)
+	program, err := r.startable()
+	if err != nil {
+		return nil, err
+	}
+	p, err := start(program, r.Args, client, s, r.recorder, died)
 	if err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
@@ -219,16 +234,32 @@ func (r *run) begin(ctx context.Context, k int) (*process, error) {
 	}
 }
 
-// replace starts a worker in place of one that was killed.
+// startable returns the path of the program as it was at the beginning: its file may have
+// been removed or replaced, and Linux still has it.
+func (r *run) startable() (string, error) {
+	for _, path := range []string{r.Program, "/proc/self/exe"} {
+		if there, err := os.Stat(path); err == nil && os.SameFile(there, r.program) {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%s was removed or replaced during the run", r.Program)
+}
+
+// replace starts a worker in place of one that was killed. While the store is away it
+// cannot begin, and is started again: watchStore decides whether the store comes back.
 func (r *run) replace(ctx context.Context, k int) error {
-	p, err := r.begin(ctx, k)
-	if p != nil {
-		r.workers[k] = p
+	for patient := time.Now().Add(2 * awayForGood); ; rest(ctx, showEvery) {
+		p, err := r.begin(ctx, k)
+		if p != nil {
+			r.workers[k] = p
+		}
+		if ctx.Err() != nil {
+			return nil // the run is over
+		}
+		if _, unopened := errors.AsType[*openError](err); !unopened || time.Now().After(patient) {
+			return err
+		}
 	}
-	if ctx.Err() != nil {
-		return nil // the run is over
-	}
-	return err
 }
 
 // stop ends all workers. An Unlock may take five seconds; one that takes far longer is
@@ -256,43 +287,4 @@ func (r *run) stop() error {
 		return fmt.Errorf("%d workers did not end within %v", killed, within)
 	}
 	return nil
-}
-
-// cleanUp waits until the store has no claims of this run any more, which takes as long as
-// those of a killed worker live, and removes what is left.
-func (r *run) cleanUp(ctx context.Context, c *pawl.Client) (left []string, err error) {
-	longest := 4 * r.recorder.lifetime(r.TTL)
-	outer := ctx
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(outer), longest+firstContact)
-	defer cancel()
-	defer context.AfterFunc(outer, func() { time.AfterFunc(firstContact, cancel) })()
-	for patient := time.Now().Add(longest); ; {
-		entries, err := r.claims(ctx, c)
-		if err != nil || len(entries) == 0 {
-			return nil, err
-		}
-		if outer.Err() != nil || time.Now().After(patient) {
-			for _, e := range entries {
-				left = append(left, fmt.Sprintf("%s: claim %s of session %s, held %v", e.Name[len(r.Prefix):], e.ID, e.Session, e.Held))
-				_ = c.Evict(ctx, e) // it is reported in any case
-			}
-			return left, nil
-		}
-		rest(ctx, 50*time.Millisecond)
-	}
-}
-
-// claims returns the claims of this run. Others may have begun to use the prefix meanwhile;
-// theirs must not be removed.
-func (r *run) claims(ctx context.Context, c *pawl.Client) (entries []driver.Entry, err error) {
-	for e, err := range c.List(ctx, r.Prefix) {
-		if err != nil {
-			return nil, err
-		}
-		name := e.Name[len(r.Prefix):]
-		if _, ours := r.recorder.kinds[name]; ours || name == probeName {
-			entries = append(entries, e)
-		}
-	}
-	return entries, nil
 }

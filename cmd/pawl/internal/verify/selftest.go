@@ -66,7 +66,7 @@ func (t *Trial) Run(ctx context.Context, c Config) {
 		if r, t.Err = Run(ctx, c); t.Err != nil {
 			return
 		}
-		if t.Found = r.Report.First(); t.Found != nil {
+		if t.Found = r.Report.Gravest(); t.Found != nil {
 			return
 		}
 		c.Seed++

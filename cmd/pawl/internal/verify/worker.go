@@ -32,8 +32,14 @@ type worker struct {
 	waiting map[int]chan struct{}
 }
 
-// attemptKey is the context key of an attempt's ID.
+// attemptKey is the context key of an *attempt.
 type attemptKey struct{}
+
+// An attempt is what is known of an acquire while it waits.
+type attempt struct {
+	id    int
+	claim atomic.Pointer[string] // the ID of the claim that it last had in line
+}
 
 // Work is the main function of a worker process. It returns when its input ends or says so.
 func Work(in io.Reader, out io.Writer) error {

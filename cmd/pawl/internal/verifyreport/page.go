@@ -24,13 +24,14 @@ type page struct {
 	Store, Version string
 	Begun          string
 	Length         string
+	Cut            string // why the run ended early; empty: it did not
 	TTL            string
 	Faults         string
 	State          string // of the verdict: held, violated or none
 	Verdict        string
 	Counts         []countRow
 	Rules          []ruleRow
-	First          *violationRow
+	Gravest        *violationRow
 	Violations     []violationRow
 	Linked         bool // a violation is on a timeline
 	Left           []string
@@ -55,7 +56,7 @@ const mostKept = 20
 
 // A violationRow is one violation, with its attempts.
 type violationRow struct {
-	Index    int // in the order of time
+	Index    int // the gravest is 0, the others follow in the order of time
 	Rule     string
 	Name     string
 	Link     string // to the timeline of the name; empty: there is none
@@ -83,7 +84,7 @@ func newPage(r Run) (*page, error) {
 	p := &page{
 		Style: styleElement, Script: scriptElement, Policy: policy, Data: template.JS(data),
 		Store: text(r.Store), Version: text(r.Version), Begun: r.Begun.UTC().Format("2006-01-02 15:04:05 UTC"),
-		Length: r.Length.Round(100 * time.Millisecond).String(), TTL: r.History.TTL.String(),
+		Length: r.Length.Round(100 * time.Millisecond).String(), TTL: r.History.TTL.String(), Cut: text(r.Cut),
 		Faults: text(strings.Join(r.Faults, ", ")), Names: s.nameRows(), Omitted: s.omitted(),
 	}
 	p.State, p.Verdict = verdict(r.Report)
@@ -99,7 +100,7 @@ func newPage(r Run) (*page, error) {
 		p.Linked = p.Linked || row.Link != ""
 	}
 	if len(p.Violations) > 0 {
-		p.First = &p.Violations[0]
+		p.Gravest = &p.Violations[0]
 	}
 	for _, left := range r.History.Left {
 		p.Left = append(p.Left, text(left))
@@ -205,7 +206,7 @@ func (s *scene) nameRows() []nameRow {
 func (s *scene) omitted() string {
 	var parts []string
 	if n := len(s.h.Attempts) - len(s.kept); n > 0 {
-		parts = append(parts, fmt.Sprintf("The timelines show %s of %s attempts: everything around the first violations, and samples of the rest. Where a timeline is hatched, attempts are missing.", number(len(s.kept)), number(len(s.h.Attempts))))
+		parts = append(parts, fmt.Sprintf("The timelines show %s of %s attempts: everything around the gravest and the first violations, and samples of the rest. Where a timeline is hatched, attempts are missing.", number(len(s.kept)), number(len(s.h.Attempts))))
 	}
 	if s.cutNames > 0 {
 		parts = append(parts, fmt.Sprintf("%s have no timeline.", counted(s.cutNames, "further name")))
@@ -213,7 +214,8 @@ func (s *scene) omitted() string {
 	return strings.Join(parts, " ")
 }
 
-// inOrder returns the violations of a report in the order of time.
+// inOrder returns the gravest violation of a report, and then the others in the order of
+// time.
 func inOrder(r *history.Report) (all []*history.Violation) {
 	for i := range r.Verdicts {
 		for j := range r.Verdicts[i].Violations {
@@ -221,6 +223,9 @@ func inOrder(r *history.Report) (all []*history.Violation) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *history.Violation) int { return cmp.Compare(a.At, b.At) })
+	if gravest := slices.Index(all, r.Gravest()); gravest > 0 {
+		all = slices.Insert(slices.Delete(all, gravest, gravest+1), 0, r.Gravest())
+	}
 	return all
 }
 

@@ -24,8 +24,9 @@ type Run struct {
 	Store   string // without password
 	Version string // of pawl
 	Begun   time.Time
-	Length  time.Duration
-	Faults  []string // asked for
+	Length  time.Duration // that it lasted
+	Cut     string        // why it ended early, as a sentence; "" if it did not
+	Faults  []string      // asked for
 	Counts  []Count
 	History *history.History
 	Report  *history.Report

@@ -63,7 +63,7 @@ func TestPageSaysWhatHeldAndWhatDidNot(t *testing.T) {
 	}
 	r := run(historytest.Invent(10_000, 1, true))
 	page := html.UnescapeString(write(t, r))
-	first := r.Report.First()
+	first := r.Report.Gravest()
 	for _, part := range []string{"Violated: 3 of 10 rules were broken.", "✗ violated", first.Text, string(first.Rule), `data-violation="0"`} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page of a run with a violation lacks %q", part)
@@ -71,6 +71,33 @@ func TestPageSaysWhatHeldAndWhatDidNot(t *testing.T) {
 	}
 	if d := data(t, page); len(d.Violations) != 3 || d.Names[d.Violations[0].Name] != first.Name || len(d.Violations[0].Attempts) != 2 {
 		t.Errorf("the data have the violations %+v", d.Violations)
+	}
+}
+
+func TestPageOfARunThatEndedEarlySaysSo(t *testing.T) {
+	t.Parallel()
+	r := run(historytest.Invent(1000, 1, true))
+	if strings.Contains(write(t, r), `id="cut"`) {
+		t.Error("a whole run is said to have ended early")
+	}
+	r.Length, r.Cut = 7*time.Second, "The run ended early, after 7s of 1m0s: a <worker> ended"
+	page := write(t, r)
+	if !strings.Contains(html.UnescapeString(page), r.Cut+".") || strings.Contains(page, "<worker>") {
+		t.Error("the page does not say that the run ended early")
+	}
+}
+
+// The page begins with two that held, though a lesser rule was broken before.
+func TestPageShowsTheGravestViolationFirst(t *testing.T) {
+	t.Parallel()
+	r := run(historytest.Invent(10_000, 1, true))
+	for i := range r.Report.Verdicts {
+		if v := &r.Report.Verdicts[i]; v.Rule == history.NothingLeft {
+			v.Violations = append(v.Violations, history.Violation{Rule: v.Rule, At: 1, Text: "left"})
+		}
+	}
+	if d := data(t, write(t, r)); len(d.Violations) != 4 || d.Violations[0].Rule != string(history.Exclusion) || d.Violations[1].Rule != string(history.NothingLeft) {
+		t.Errorf("%+v", d.Violations)
 	}
 }
 

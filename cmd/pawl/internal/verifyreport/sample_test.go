@@ -58,7 +58,7 @@ func TestALongRunIsSampledAndSaysSo(t *testing.T) {
 		}
 		return false
 	}
-	at, near := r.Report.First().At, 0
+	at, near := r.Report.Gravest().At, 0
 	for i := range h.Attempts {
 		a := &h.Attempts[i]
 		if !kept[i] && !inGap(a.Called, s.until(a)) {
@@ -92,8 +92,8 @@ func TestManyNamesHaveNoTimeline(t *testing.T) {
 	if got := strings.Count(page, `class="name"`); got != maxNames || !strings.Contains(page, "further names have no timeline") {
 		t.Errorf("%d names have a timeline", got)
 	}
-	if d := data(t, page); d.Names[0] != r.Report.First().Name {
-		t.Errorf("the first timeline is that of %q, and the violation is on %q", d.Names[0], r.Report.First().Name)
+	if d := data(t, page); d.Names[0] != r.Report.Gravest().Name {
+		t.Errorf("the first timeline is that of %q, and the violation is on %q", d.Names[0], r.Report.Gravest().Name)
 	}
 }
 

@@ -14,7 +14,7 @@ const maxNames = 100
 // A scene is what the timelines show of a run.
 type scene struct {
 	h          *history.History
-	violations []*history.Violation // in the order of time
+	violations []*history.Violation // as inOrder returns them
 	names      []string             // with a timeline, those with violations first
 	nameIndex  map[string]int
 	cutNames   int // names without a timeline
@@ -36,7 +36,7 @@ func newScene(r Run) *scene {
 	return s
 }
 
-// chooseNames lists the names: those of violations in the order of time, then the others.
+// chooseNames lists the names: those of violations in their order, then the others.
 func (s *scene) chooseNames() {
 	s.nameIndex = map[string]int{}
 	used := map[string]bool{}

@@ -38,7 +38,7 @@ function nextViolation() {
   if (shown.length > 0) showViolation(shown.find((number) => number > violation) ?? shown[0]);
 }
 
-// drawFirst shows the first violation at the top, with the lanes that are part of it and a
+// drawFirst shows the gravest violation at the top, with the lanes that are part of it and a
 // few that were busy then.
 function drawFirst(element) {
   const v = run.violations[0], view = new View();
