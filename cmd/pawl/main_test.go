@@ -39,7 +39,7 @@ const testTimeout = 30 * time.Second
 // The test binary also serves as pawl, so that tests run it as users do: started by
 // a shell, signalled, killed.
 func TestMain(m *testing.M) {
-	testscript.Main(testMain{m}, map[string]func(){"pawl": runPawl, "writer": runWriter, "listener": runListener})
+	testscript.Main(testMain{m}, map[string]func(){"pawl": runPawl, "writer": runWriter, "listener": runListener, "nosubreaper": runWithoutSubreaper})
 }
 
 // testMain makes sure that programs under test start without ignored signals: the
