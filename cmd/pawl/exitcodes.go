@@ -14,9 +14,10 @@ import (
 const (
 	exitUsage       = 64  // invalid command line
 	exitUnavailable = 69  // store unreachable
+	exitOutput      = 74  // standard output could not be written; verify and doctor have 2 for this
 	exitBusy        = 75  // lock not acquired; -E changes it
 	exitUnknown     = 76  // a run with --hold was interrupted, its outcome is unknown
-	exitDenied      = 77  // refused by the store
+	exitDenied      = 77  // refused by the store: the credentials, a right, or for want of space
 	exitConfig      = 78  // invalid store URL
 	exitLost        = 79  // lock lost while the command ran
 	exitFailed      = 1   // anything else
@@ -66,10 +67,10 @@ func exitCodeOf(err error) int {
 	case errors.Is(err, pawl.ErrUnreachable), errors.Is(err, pawl.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
 		return exitUnavailable
 	}
-	// Any other error of a store, for example a full disk, must not look like the
-	// command's own exit code.
+	// A store that answers with any other error, for example that it has no space left,
+	// would answer so again.
 	if _, ok := errors.AsType[*pawl.Error](err); ok {
-		return exitUnavailable
+		return exitDenied
 	}
 	return exitFailed
 }
