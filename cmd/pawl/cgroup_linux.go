@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -111,14 +112,23 @@ func (c *cgroup) kill() {
 	}
 }
 
-// remove removes the cgroup. What a command that ended by itself has left running
-// returns to pawl's own cgroup.
+// remove removes the cgroup, and empty ones in it, of a pawl that was killed there. What
+// a command that ended by itself has left running returns to pawl's own cgroup.
 func (c *cgroup) remove() {
 	if c == nil {
 		return
 	}
-	for giveUp := time.Now().Add(time.Second); time.Now().Before(giveUp); time.Sleep(time.Millisecond) {
-		if err := syscall.Rmdir(c.path); !errors.Is(err, syscall.EBUSY) {
+	for giveUp := time.Now().Add(200 * time.Millisecond); time.Now().Before(giveUp); time.Sleep(time.Millisecond) {
+		inside := []string{c.path}
+		for i := 0; i < len(inside); i++ {
+			below, _ := filepath.Glob(filepath.Join(inside[i], "pawl-*"))
+			inside = append(inside, below...)
+		}
+		var err error
+		for _, dir := range slices.Backward(inside) {
+			err = syscall.Rmdir(dir)
+		}
+		if !errors.Is(err, syscall.EBUSY) {
 			return
 		}
 		for _, pid := range c.members() {

@@ -21,7 +21,7 @@ func TestTheCommandsCgroupIsRemoved(t *testing.T) {
 	}
 	env := newTestEnv(t)
 	start := func(around string, args ...string) chan int {
-		cmd := env.command("sh", append([]string{"-c", `echo $$ >$0/cgroup.procs; exec pawl run x -- "$@"`, around}, args...)...)
+		cmd := env.command("sh", append([]string{"-c", `echo $$ >$0/cgroup.procs; exec pawl run --ttl 4s --kill-after 500ms x -- "$@"`, around}, args...)...)
 		cmd.SysProcAttr, cmd.Stderr = &syscall.SysProcAttr{Setsid: true}, t.Output()
 		return env.startAndWait(cmd)
 	}
@@ -43,6 +43,12 @@ func TestTheCommandsCgroupIsRemoved(t *testing.T) {
 		t.Errorf("what the command has left running is not in pawl's cgroup: %q, %v", inside, err)
 	}
 	_ = syscall.Kill(left, syscall.SIGKILL)
+
+	// The loss of the outer lock kills a nested pawl, which cannot remove its cgroup.
+	around = delegatedCgroup(t)
+	nested := start(around, "sh", "-c", `echo $PAWL_LOCK_TOKEN >token; exec pawl run y -- sh -c 'trap "" TERM; while :; do sleep 0.05; done'`)
+	env.evict("x", "token")
+	checkExit(t, nested, exitLost)
 
 	around = delegatedCgroup(t)
 	killed := start(around, "sh", "-c", "echo $PPID >guardian; setsid sleep 60 & wait")

@@ -107,7 +107,7 @@ func TestTheTableOfWhatPawlCanEndIsTrue(t *testing.T) {
 
 // whomTermReaches breaks the lock and returns which processes have received TERM.
 func (c confinement) whomTermReaches(t *testing.T, redis string) string {
-	env, cmd := c.start(t, redis)
+	env, cmd := c.start(t, redis, "--ttl", "8s", "--kill-after", "3s") // time for a shell to handle TERM
 	env.evict("x", "token")
 	if code := exitOf(t, cmd.Wait()); code != exitLost {
 		t.Errorf("exit code %d, want %d", code, exitLost)
@@ -131,7 +131,7 @@ func (c confinement) whomTermReaches(t *testing.T, redis string) string {
 // whomKillReaches stops pawl and returns which processes have ended when another has
 // the lock.
 func (c confinement) whomKillReaches(t *testing.T, redis string) string {
-	env, cmd := c.start(t, redis)
+	env, cmd := c.start(t, redis, "--ttl", "4s", "--kill-after", "1s")
 	pawl := 0
 	for pid := range env.processes("pawl", "run") {
 		pawl = pid
@@ -165,7 +165,7 @@ func which(applies func(who string) bool) string {
 }
 
 // start starts a command in the confinement.
-func (c confinement) start(t *testing.T, redis string) (*testEnv, *exec.Cmd) {
+func (c confinement) start(t *testing.T, redis string, flags ...string) (*testEnv, *exec.Cmd) {
 	env := newTestEnv(t)
 	env = env.with("PAWL_STORE=redis://" + redis + "?prefix=" + filepath.Base(filepath.Dir(env.dir)) + ":")
 	env.write("family", familyScript)
@@ -183,16 +183,16 @@ func (c confinement) start(t *testing.T, redis string) (*testEnv, *exec.Cmd) {
 			t.Fatal(err)
 		}
 	}
-	flags := []string{"--mount"}
+	own := []string{"--mount"}
 	if c.pids {
-		flags = append(flags, "--pid", "--fork")
+		own = append(own, "--pid", "--fork")
 	}
 	enter := ""
 	if c.cgroup {
 		enter = "echo $$ >" + delegatedCgroup(t) + "/cgroup.procs && "
 	}
-	cmd := env.command("unshare", slices.Concat(flags, []string{"sh", "-c", enter + c.mounts + ` && "$@"; exit $?`, "sh"}, c.before,
-		[]string{"pawl", "run", "--ttl", "4s", "--kill-after", "1s", "x", "--"}, c.command, []string{"./hidden", "family"})...)
+	cmd := env.command("unshare", slices.Concat(own, []string{"sh", "-c", enter + c.mounts + ` && "$@"; exit $?`, "sh"}, c.before,
+		[]string{"pawl", "run"}, flags, []string{"x", "--"}, c.command, []string{"./hidden", "family"})...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	said, err := os.Create(env.path("said")) // a file: a process that lives on would keep a pipe open
 	if err != nil {
@@ -266,6 +266,8 @@ func (env *testEnv) processes(begin ...string) map[int]bool {
 	}
 	return found
 }
+
+func init() { programs["nosubreaper"] = runWithoutSubreaper }
 
 // runWithoutSubreaper runs a program that cannot adopt orphans: nosubreaper PROGRAM
 // ARGS.

@@ -71,7 +71,7 @@ func (t processTree) killAll() (gone bool) {
 		found, permitted := 0, 0
 		end := func(pid int) {
 			found++
-			if kill(pid, syscall.SIGKILL) == nil {
+			if !errors.Is(kill(pid, syscall.SIGKILL), syscall.EPERM) {
 				permitted++
 			}
 		}
@@ -80,7 +80,7 @@ func (t processTree) killAll() (gone bool) {
 		}
 		reapZombies()
 		if found == 0 {
-			unlistedChildren(t.pid, append(t.preexisting, t.guardian), end)
+			unlistedChildren(t.pid, append([]int{t.guardian}, t.preexisting...), end)
 		}
 		if empty++; found > 0 {
 			empty = 0
