@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/once"
 )
@@ -17,7 +19,7 @@ const (
 	exitOutput      = 74  // standard output could not be written; verify and doctor have 2 for this
 	exitBusy        = 75  // lock not acquired; -E changes it
 	exitUnknown     = 76  // a run with --hold was interrupted, its outcome is unknown
-	exitDenied      = 77  // refused by the store: the credentials, a right, or for want of space
+	exitDenied      = 77  // refused by the store: the credentials, a right, or by an etcd without space
 	exitConfig      = 78  // invalid store URL
 	exitLost        = 79  // lock lost while the command ran
 	exitFailed      = 1   // anything else
@@ -67,10 +69,17 @@ func exitCodeOf(err error) int {
 	case errors.Is(err, pawl.ErrUnreachable), errors.Is(err, pawl.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
 		return exitUnavailable
 	}
-	// A store that answers with any other error, for example that it has no space left,
-	// would answer so again.
-	if _, ok := errors.AsType[*pawl.Error](err); ok {
+	// etcd answers so after its quota is reached, until an operator has made room.
+	if s, ok := errors.AsType[interface {
+		error
+		Code() codes.Code
+	}](err); ok && s.Code() == codes.ResourceExhausted {
 		return exitDenied
+	}
+	// Any other error of a store, for example a full disk, must not look like the
+	// command's own exit code.
+	if _, ok := errors.AsType[*pawl.Error](err); ok {
+		return exitUnavailable
 	}
 	return exitFailed
 }
