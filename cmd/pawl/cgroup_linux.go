@@ -118,7 +118,7 @@ func (c *cgroup) remove() {
 	if c == nil {
 		return
 	}
-	for giveUp := time.Now().Add(200 * time.Millisecond); time.Now().Before(giveUp); time.Sleep(time.Millisecond) {
+	for giveUp := time.Now().Add(2 * time.Second); time.Now().Before(giveUp); time.Sleep(time.Millisecond) {
 		inside := []string{c.path}
 		for i := 0; i < len(inside); i++ {
 			below, _ := filepath.Glob(filepath.Join(inside[i], "pawl-*"))
