@@ -37,11 +37,13 @@ type child struct {
 	received    chan receivedSignal
 	syncReplies chan int64  // numbers of syncs that the guardian has answered: it has reported all signals received before
 	lastSync    int64       // number of the last sync; owned by forwardSignals
+	survived    bool        // part of the command could not be killed; read after done
 	killedLate  atomic.Bool // the guardian killed the command because it did not learn of a later deadline in time
 }
 
 // start starts the command. The guardian kills it at until, unless setDeadline
-// changes that; a zero until means no deadline.
+// changes that; a zero until means no deadline. Before it starts the command, it calls
+// warn with what of the command could not be ended here, if anything.
 //
 // With a terminal, the command stays in pawl's process group, so that Ctrl-C
 // reaches it exactly once, from the terminal, and so that it can read from the
@@ -49,31 +51,40 @@ type child struct {
 // guardian is in pawl's group with a terminal, to notice signals that are sent to
 // the whole group, and otherwise alone in its own group, to survive signals that
 // end pawl's.
-func start(cmd *exec.Cmd, live *os.File, ignored []syscall.Signal, until time.Time) (*child, error) {
+func start(cmd *exec.Cmd, live *os.File, ignored []syscall.Signal, until time.Time, warn func(unreachable string)) (*child, error) {
 	c := &child{
-		processTree: processTree{ownGroup: !hasTerminal(), preexisting: descendantsOf(os.Getpid(), nil)},
+		processTree: processTree{ownGroup: !hasTerminal(), preexisting: childrenNow(), cgroup: makeCgroup()},
 		done:        make(chan syscall.WaitStatus, 1), ended: make(chan struct{}),
 		received: make(chan receivedSignal, 16), syncReplies: make(chan int64, 16),
 	}
-	adoptOrphans()
+	if what := c.unreachable(adoptOrphans()); what != "" {
+		warn(what)
+	}
+	err := c.startCommand(cmd, live, ignored, until)
+	if err != nil {
+		c.cgroup.remove()
+		return nil, err
+	}
+	go c.forwardSignals() // ends with the command
+	return c, nil
+}
+
+// startCommand starts the guardian and returns when that has started the command.
+func (c *child) startCommand(cmd *exec.Cmd, live *os.File, ignored []syscall.Signal, until time.Time) error {
 	near, far, err := newGuardianConn()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.conn = near
 	if !until.IsZero() {
 		c.setDeadline(until) // now, because pawl may be stopped right after the command has started
 	}
 	if err := c.startGuardian(cmd, far, live, ignored); err != nil {
-		return nil, err
+		return err
 	}
 	started := make(chan error, 2)
 	go c.receiveFromGuardian(started) // ends with the guardian
-	if err := <-started; err != nil {
-		return nil, err
-	}
-	go c.forwardSignals() // ends with the command
-	return c, nil
+	return <-started
 }
 
 // startGuardian starts the guardian with the far end of the connection. It closes
@@ -97,7 +108,7 @@ func (c *child) startGuardian(cmd *exec.Cmd, far, live *os.File, ignored []sysca
 		return err
 	}
 	g := exec.Command(program)
-	g.Args = append(guardianArgs(inherited, c.ownGroup, ignored), append([]string{cmd.Path}, cmd.Args...)...)
+	g.Args = append(c.guardianArgs(inherited, ignored), append([]string{cmd.Path}, cmd.Args...)...)
 	g.Env, g.Stdin, g.Stdout, g.Stderr = cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr
 	g.SysProcAttr = &syscall.SysProcAttr{Setpgid: c.ownGroup}
 	if err := g.Start(); err != nil {
@@ -141,7 +152,7 @@ func (c *child) receiveFromGuardian(started chan<- error) {
 	c.conn.receive(func(word string, n int64) {
 		switch word {
 		case "started":
-			c.pid = int(n)
+			c.process = c.conn.commandWith(int(n))
 			started <- nil
 		case "failed":
 			started <- syscall.Errno(n)
@@ -169,7 +180,7 @@ func (c *child) receiveFromGuardian(started chan<- error) {
 		return
 	}
 	if status == nil { // the guardian was killed, and the command with it
-		c.killAll()
+		c.survived = !c.killAll()
 		status = new(syscall.WaitStatus(syscall.SIGKILL))
 	}
 	c.done <- *status
@@ -196,6 +207,16 @@ func (c *child) stopWithCommand(sig syscall.Signal) {
 // killGuardian kills a guardian that hangs instead of reporting the command's end.
 func (c *child) killGuardian() { _ = syscall.Kill(c.guardian, syscall.SIGKILL) }
 
+// finish ends what is left of the command's processes if killAll says so, and reports
+// whether some could not be ended.
+func (c *child) finish(killAll bool) (survived bool) {
+	if killAll && !c.survived {
+		c.survived = !c.killAll()
+	}
+	c.cgroup.remove()
+	return c.survived
+}
+
 // setDeadline makes the guardian kill the command at t, unless it gets a later
 // deadline before: if pawl is stopped or stalls, the lock passes to another holder
 // at t.
@@ -215,12 +236,12 @@ func statusCode(status syscall.WaitStatus) int {
 func endedBySignal(status syscall.WaitStatus) bool { return status.Signaled() }
 
 // guardianArgs returns the guardian's command line, except the command.
-func guardianArgs(link *os.File, own bool, ignored []syscall.Signal) []string {
+func (c *child) guardianArgs(link *os.File, ignored []syscall.Signal) []string {
 	var numbers []string
 	for _, n := range ignored {
 		numbers = append(numbers, strconv.Itoa(int(n)))
 	}
-	return []string{os.Args[0], guardianVerb, strconv.Itoa(int(link.Fd())), strconv.FormatBool(own), strings.Join(numbers, ",")}
+	return []string{os.Args[0], guardianVerb, strconv.Itoa(int(link.Fd())), strconv.FormatBool(c.ownGroup), strings.Join(numbers, ","), c.cgroup.name()}
 }
 
 // guardianVerb is internal: pawl starts itself with it.

@@ -21,7 +21,7 @@ type child struct {
 	killedLate atomic.Bool
 }
 
-func start(cmd *exec.Cmd, _ *os.File, _ []syscall.Signal, _ time.Time) (*child, error) {
+func start(cmd *exec.Cmd, _ *os.File, _ []syscall.Signal, _ time.Time, _ func(string)) (*child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -42,9 +42,9 @@ func (c *child) forward(n syscall.Signal) {
 
 func (c *child) setDeadline(time.Time) {} // there is no guardian
 
-func (c *child) signalAll(syscall.Signal) { _ = c.cmd.Process.Kill() }
+func (c *child) signalAll(syscall.Signal) error { return c.cmd.Process.Kill() }
 
-func (c *child) killAll() {} // descendants are not tracked
+func (c *child) finish(bool) (survived bool) { return false } // descendants are not tracked
 
 func (c *child) killGuardian() {}
 

@@ -15,7 +15,7 @@ import (
 // The exit codes of doctor: the worst level, 0 if all is ok.
 const (
 	exitWarnings = 1
-	exitBroken   = 2 // also: the store could not be examined
+	exitBroken   = 2 // also: the store could not be examined, or the findings not be written
 )
 
 // examineTime bounds an examination. A store that is up needs a fraction of a second;
@@ -32,8 +32,8 @@ for locks? It reads and measures, and changes nothing.
 Each check is ok, a warning or broken. What is not ok has two more lines: what it means for
 a lock, and the line that mends it.
 
-Exit code: 0 all is ok, 1 there are warnings, 2 something is broken or the store could not
-be examined.`,
+Exit code: 0 all is ok, 1 there are warnings, 2 something is broken, the store could not be
+examined, or the findings could not be written.`,
 		Example: `  pawl doctor -s redis://localhost:6379
   pawl doctor --json | jq '.findings[] | select(.level != "ok")'`,
 		Args: cobra.NoArgs,
@@ -68,8 +68,11 @@ func (a *app) doctor(ctx context.Context) error {
 	} else {
 		err = a.printRaw([]byte(e.text(a.coloured())))
 	}
+	if err != nil { // 0 and 1 are verdicts
+		return &exitError{exitBroken, err}
+	}
 	a.code = map[doctor.Level]int{doctor.Warning: exitWarnings, doctor.Broken: exitBroken}[e.Level]
-	return err
+	return nil
 }
 
 // examine examines a store for at most examineTime, even if its client does not return.

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/claimview"
@@ -25,15 +28,27 @@ type events struct {
 	writer asyncWriter
 }
 
-func openEvents(path string) (*events, error) {
+// openEvents opens the file of --events. A named pipe cannot be written to before
+// somebody reads from it, so a reader has wait to come.
+func openEvents(path string, wait time.Duration) (*events, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, &exitError{exitUsage, fmt.Errorf("--events: %w", err)}
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if there, err := os.Stat(path); err == nil && there.Mode()&fs.ModeNamedPipe != 0 {
+		flags |= syscall.O_NONBLOCK // otherwise the call would wait for a reader, for ever
 	}
-	return &events{f: f}, nil
+	for giveUp := time.Now().Add(wait); ; time.Sleep(10 * time.Millisecond) {
+		f, err := os.OpenFile(path, flags, 0o644)
+		switch {
+		case err == nil:
+			return &events{f: f}, nil
+		case flags&syscall.O_NONBLOCK == 0 || !errors.Is(err, syscall.ENXIO):
+			return nil, &exitError{exitUsage, fmt.Errorf("--events: %w", err)}
+		case !time.Now().Before(giveUp):
+			return nil, &exitError{exitUsage, fmt.Errorf("--events %s: nobody reads from this pipe", path)}
+		}
+	}
 }
 
 // add appends an event. Write errors are ignored: the lock matters more than its

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/once"
 )
@@ -14,9 +16,10 @@ import (
 const (
 	exitUsage       = 64  // invalid command line
 	exitUnavailable = 69  // store unreachable
+	exitOutput      = 74  // standard output could not be written; verify and doctor have 2 for this
 	exitBusy        = 75  // lock not acquired; -E changes it
 	exitUnknown     = 76  // a run with --hold was interrupted, its outcome is unknown
-	exitDenied      = 77  // refused by the store
+	exitDenied      = 77  // refused by the store: the credentials, a right, or by an etcd without space
 	exitConfig      = 78  // invalid store URL
 	exitLost        = 79  // lock lost while the command ran
 	exitFailed      = 1   // anything else
@@ -65,6 +68,13 @@ func exitCodeOf(err error) int {
 		return exitUsage
 	case errors.Is(err, pawl.ErrUnreachable), errors.Is(err, pawl.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
 		return exitUnavailable
+	}
+	// etcd answers so after its quota is reached, until an operator has made room.
+	if s, ok := errors.AsType[interface {
+		error
+		Code() codes.Code
+	}](err); ok && s.Code() == codes.ResourceExhausted {
+		return exitDenied
 	}
 	// Any other error of a store, for example a full disk, must not look like the
 	// command's own exit code.

@@ -17,7 +17,7 @@ import (
 
 // isGuardian reports whether this is the command line of a guardian.
 func isGuardian(args []string) bool {
-	if len(args) < 7 || args[1] != guardianVerb {
+	if len(args) < 8 || args[1] != guardianVerb {
 		return false
 	}
 	_, err := strconv.Atoi(args[2])
@@ -50,21 +50,21 @@ func guardianMain(args []string) int {
 		return exitUsage
 	}
 	g := &guardian{
-		processTree: processTree{ownGroup: args[3] == "true"}, conn: link,
+		processTree: processTree{ownGroup: args[3] == "true", cgroup: openCgroup(args[5])}, conn: link,
 		signals: make(chan os.Signal, 16), requests: make(chan request), stops: make(chan syscall.Signal, 1), done: make(chan syscall.WaitStatus, 1),
 	}
-	adoptOrphans()
+	_ = adoptOrphans() // pawl has warned if this does not work
 	g.setUpSignals(strings.Split(args[4], ","))
 	go func() { // ends with pawl, or with this process
 		g.conn.receive(func(word string, n int64) { g.requests <- request{word, n} })
 		close(g.requests)
 	}()
-	if err := g.start(args[5], args[6:]); err != nil {
+	if err := g.start(args[6], args[7:]); err != nil {
 		errno, _ := errors.AsType[syscall.Errno](err)
 		g.conn.send("failed", int64(errno))
 		return exitNotExec
 	}
-	g.conn.send("started", int64(g.pid))
+	g.conn.sendStarted(g.process)
 	g.watch()
 	return 0
 }
@@ -84,11 +84,20 @@ func (g *guardian) setUpSignals(ignored []string) {
 	}
 }
 
-// start starts the command.
+// start starts the command, in its cgroup if the kernel permits it.
 func (g *guardian) start(program string, argv []string) error {
+	if g.cgroup != nil && g.startIn(g.cgroup, program, argv) == nil {
+		return nil
+	}
+	return g.startIn(nil, program, argv)
+}
+
+func (g *guardian) startIn(group *cgroup, program string, argv []string) error {
 	cmd := &exec.Cmd{Path: program, Args: argv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: g.ownGroup}
-	dieWithParent(cmd.SysProcAttr)
+	pidfd := -1
+	prepareToKeep(cmd.SysProcAttr, &pidfd)
+	defer group.startIn(cmd.SysProcAttr)()
 	started := make(chan error)
 	go func() { // ends with the command, or with this process
 		// The kernel sends the parent-death signal when the thread that started the
@@ -102,7 +111,7 @@ func (g *guardian) start(program string, argv []string) error {
 	}()
 	err := <-started
 	if err == nil {
-		g.pid = cmd.Process.Pid
+		g.process = newProcess(cmd.Process.Pid, pidfd)
 	}
 	return err
 }
@@ -119,6 +128,7 @@ func (g *guardian) watch() {
 			}
 			if !g.conn.send("ended", int64(status)) { // pawl died at the same moment
 				g.killAll()
+				g.cgroup.remove()
 			}
 			return
 		case sig := <-g.signals:
@@ -127,8 +137,9 @@ func (g *guardian) watch() {
 			g.conn.send("stopped", int64(sig))
 		case o, alive := <-g.requests:
 			if !alive {
-				g.signalAll(syscall.SIGKILL)
+				_ = g.signalAll(syscall.SIGKILL)
 				g.killAll()
+				g.cgroup.remove()
 				return
 			}
 			g.handle(o)
@@ -139,7 +150,7 @@ func (g *guardian) watch() {
 					late = true
 					g.conn.send("late", 0)
 				}
-				g.signalAll(syscall.SIGKILL) // repeated until nothing is left
+				_ = g.signalAll(syscall.SIGKILL) // repeated until nothing is left
 			}
 			tick.Reset(g.nextCheck())
 		}

@@ -12,11 +12,14 @@ import (
 )
 
 // A guardianConn connects pawl and its guardian. Messages are lines of a word and a
-// number. Pawl receives started (pid), failed (errno), signal (number), synced
+// number. Pawl receives started (pid, with the pidfd on Linux), failed (errno), signal (number), synced
 // (number of the sync), stopped (signal), late and ended (status); the guardian
 // receives deadline (uptime) and sync (number). The connection closes when the
 // other process ends.
-type guardianConn struct{ *os.File }
+type guardianConn struct {
+	*os.File
+	pidfd int // of the command, received with started; 0: none
+}
 
 func newGuardianConn() (near *guardianConn, far *os.File, err error) {
 	syscall.ForkLock.RLock()
@@ -40,7 +43,7 @@ func connFromFD(fd int) (*guardianConn, error) {
 	if err := syscall.SetNonblock(fd, true); err != nil { // so that writes can time out
 		return nil, err
 	}
-	return &guardianConn{os.NewFile(uintptr(fd), "link")}, nil
+	return &guardianConn{File: os.NewFile(uintptr(fd), "link")}, nil
 }
 
 // send sends a message. It reports false if the other end is closed; if the other

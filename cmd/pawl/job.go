@@ -57,7 +57,7 @@ func (j *job) flags(f *pflag.FlagSet) {
 	durationVar(f, &j.ttl, "ttl", "", 30*time.Second, "how long the lock stays held if pawl dies or is disconnected")
 	durationVar(f, &j.killAfter, "kill-after", "", 5*time.Second, "time between SIGTERM and SIGKILL when the lock is being lost")
 	f.StringVar(&j.onLost, "on-lost", "kill", "what to do to the command when the lock is lost: kill, term or ignore")
-	f.StringVar(&j.eventsTo, "events", "", "append events to a `FILE`, one JSON object per line")
+	f.StringVar(&j.eventsTo, "events", "", "append events to a `FILE`, one JSON object per line; a named pipe must be read from within 10 s, within -w, or at once with -n")
 	f.StringVar(&j.reason, "reason", "", "a text that is shown to those who wait for the lock")
 	f.StringVarP(&j.shell, "command", "c", "", "run a `STRING` with the shell instead of a command")
 	f.BoolVarP(&j.quiet, "quiet", "q", false, "print nothing but errors")

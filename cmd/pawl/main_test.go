@@ -39,8 +39,11 @@ const testTimeout = 30 * time.Second
 // The test binary also serves as pawl, so that tests run it as users do: started by
 // a shell, signalled, killed.
 func TestMain(m *testing.M) {
-	testscript.Main(testMain{m}, map[string]func(){"pawl": runPawl, "writer": runWriter, "listener": runListener})
+	testscript.Main(testMain{m}, programs)
 }
+
+// programs are what the test binary serves as, by name.
+var programs = map[string]func(){"pawl": runPawl, "writer": runWriter, "listener": runListener}
 
 // testMain makes sure that programs under test start without ignored signals: the
 // tests may run under nohup or in the background of a script.

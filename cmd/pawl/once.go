@@ -56,8 +56,13 @@ If the machine crashes while COMMAND runs, its outcome is unknown: the next once
 it again, or with --hold refuses with exit code 76 until somebody has checked what
 happened and has used --forget.
 
-Flags and exit codes are those of pawl run. In the command's environment,
-PAWL_LOCK_NAME is KEY, and PAWL_LOCK_TOKEN is larger than in every run before.`,
+With --replay, the standard output of the command is kept too, and printed by every later
+once --replay that does not run it. A run without --replay keeps none, and neither does
+one with more than 40 KiB; then a later --replay says so and prints nothing.
+
+Flags and exit codes are those of pawl run, and 74 if standard output could not be written.
+In the command's environment, PAWL_LOCK_NAME is KEY, and PAWL_LOCK_TOKEN is larger than in
+every run before.`,
 		Example: `  pawl once invoice-2026-11 -- ./send-invoices 2026-11
   pawl once --replay --keep 720h build-4f2a -- ./build
   pawl once --hold payout-7 -- ./pay 7`,
@@ -78,7 +83,7 @@ PAWL_LOCK_NAME is KEY, and PAWL_LOCK_TOKEN is larger than in every run before.`,
 	}
 	f := cmd.Flags()
 	o.flags(f)
-	f.BoolVar(&o.replay, "replay", false, "replay the standard output of the run that succeeded")
+	f.BoolVar(&o.replay, "replay", false, "keep the standard output, and print what an earlier run with --replay has kept")
 	f.BoolVar(&o.any, "any", false, "store every exit code, not only 0, and replay it")
 	f.BoolVar(&o.hold, "hold", false, "do not run again after an interrupted run")
 	f.BoolVar(&o.forget, "forget", false, "forget KEY, so that its command may run again")

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"strings"
 
@@ -15,7 +17,7 @@ import (
 // print writes to standard output. It escapes hidden characters, including
 // newlines, in the arguments but not in the format.
 func (a *app) print(format string, args ...any) error {
-	_, err := fmt.Fprintf(a.out, format, escaped(args)...)
+	_, err := fmt.Fprintf(output{a}, format, escaped(args)...)
 	return err
 }
 
@@ -36,8 +38,26 @@ func (a *app) printTable(rows [][]string) error {
 
 // printRaw writes bytes unchanged: a command's own output, or pawl's colours.
 func (a *app) printRaw(b []byte) error {
-	_, err := a.out.Write(b)
+	_, err := output{a}.Write(b)
 	return err
+}
+
+// An output is the standard output of an app. It keeps the first error.
+type output struct{ *app }
+
+// Write implements io.Writer.
+func (o output) Write(b []byte) (int, error) {
+	n, err := o.out.Write(b)
+	if err != nil {
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = e.Err // without the path of standard output
+		}
+		err = &exitError{exitOutput, fmt.Errorf("standard output: %w", err)}
+		if o.unwritten == nil {
+			o.unwritten = err
+		}
+	}
+	return n, err
 }
 
 // printJSON prints v on several lines.

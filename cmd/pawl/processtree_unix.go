@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"syscall"
@@ -11,62 +12,95 @@ import (
 
 // A processTree is the command and all its descendants.
 type processTree struct {
-	pid         int
-	ownGroup    bool  // the command has its own process group
-	guardian    int   // not part of the tree; 0: this process is the guardian
-	preexisting []int // children from before the command: a shell that replaced itself with pawl may have left some
+	process             // the command
+	ownGroup    bool    // the command has its own process group
+	guardian    int     // not part of the tree; 0: this process is the guardian
+	preexisting []int   // children from before the command: a shell that replaced itself with pawl may have left some
+	cgroup      *cgroup // of the command; nil: none could be made
 }
 
 // signal sends n to the command, or to its whole group if it has one of its own.
 func (t processTree) signal(n syscall.Signal) {
 	if t.ownGroup {
-		_ = syscall.Kill(-t.pid, n)
+		_ = t.sendGroup(n)
 		return
 	}
-	_ = syscall.Kill(t.pid, n)
+	_ = t.send(n)
 }
 
-// signalAll sends n to the command and all its descendants. If the command ended
-// while pawl was stalled, its pid may belong to another process by now, so where
-// descendants can be listed it must be among them.
-func (t processTree) signalAll(n syscall.Signal) {
+// signalAll sends n to the command and to all its descendants that can be listed. It
+// returns an error if the command exists and may not be signalled.
+//
+// If the command ended while pawl was stalled, its pid may belong to another process by
+// now. Where that is not certain, it must be among the descendants.
+func (t processTree) signalAll(n syscall.Signal) error {
 	below := t.members()
-	there := !findsDescendants || slices.Contains(below, t.pid)
+	var err error
+	there := t.certain() || slices.Contains(below, t.pid)
 	if there {
+		err = t.send(0)
 		t.signal(n)
 	}
-	for _, pid := range below {
-		if group, _ := syscall.Getpgid(pid); there && (pid == t.pid || t.ownGroup && group == t.pid) {
-			continue // already signalled
-		}
-		_ = syscall.Kill(pid, n)
+	if n == syscall.SIGKILL {
+		t.cgroup.kill()
 	}
+	for _, pid := range below {
+		group, _ := syscall.Getpgid(pid)
+		if there && (pid == t.pid || t.ownGroup && group == t.pid && signalled(pid)) {
+			continue
+		}
+		_ = kill(pid, n)
+	}
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
 }
 
-// killAll kills what is left after the command has ended. A process that forks
-// while it is being killed leaves another one, so this repeats until none is left,
-// or none that may be killed. It looks twice because a process can change its
-// parent during the search.
-func (t processTree) killAll() {
-	if t.ownGroup && !findsDescendants {
-		_ = syscall.Kill(-t.pid, syscall.SIGKILL)
+// killAll kills what is left after the command has ended, and reports whether nothing
+// is left. A process that forks while it is being killed leaves another one, so this
+// repeats until none is left, or none that may be killed. It looks twice because a
+// process can change its parent during the search.
+func (t processTree) killAll() (gone bool) {
+	if t.ownGroup && t.certain() {
+		_ = t.sendGroup(syscall.SIGKILL)
 	}
-	empty := 0
-	for giveUp := time.Now().Add(5 * time.Second); empty < 2 && time.Now().Before(giveUp); time.Sleep(time.Millisecond) {
-		below := t.members()
-		if empty++; len(below) > 0 {
-			empty = 0
+	empty, denied := 0, 0
+	for giveUp := time.Now().Add(5 * time.Second); empty < 2 && denied < 10 && time.Now().Before(giveUp); time.Sleep(time.Millisecond) {
+		t.cgroup.kill()
+		found, permitted := 0, 0
+		end := func(pid int) {
+			found++
+			if !errors.Is(kill(pid, syscall.SIGKILL), syscall.EPERM) {
+				permitted++
+			}
 		}
-		for _, pid := range below {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+		for _, pid := range t.members() {
+			end(pid)
 		}
 		reapZombies()
+		if found == 0 {
+			unlistedChildren(t.pid, append([]int{t.guardian}, t.preexisting...), end)
+		}
+		if empty++; found > 0 {
+			empty = 0
+		}
+		if denied++; found == 0 || permitted > 0 {
+			denied = 0
+		}
 	}
+	return empty == 2
 }
 
-// members returns the existing processes of the tree.
+// members returns the existing processes of the tree that can be listed.
 func (t processTree) members() []int {
-	return slices.DeleteFunc(descendantsOf(os.Getpid(), t.preexisting), func(pid int) bool { return pid == t.guardian })
+	all := slices.DeleteFunc(descendantsOf(os.Getpid(), t.preexisting), func(pid int) bool { return pid == t.guardian })
+	for _, pid := range t.cgroup.members() {
+		if !slices.Contains(all, pid) {
+			all = append(all, pid)
+		}
+	}
+	return all
 }
 
 // reapZombies reaps children that have ended.

@@ -15,6 +15,8 @@ type app struct {
 	store    string // -s
 	json     bool
 	code     int // exit code
+
+	unwritten error // why standard output is incomplete
 }
 
 // run is main with replaceable streams, for tests.
@@ -23,9 +25,11 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
 	root.SetErr(errOut)
 	err := root.Execute()
+	if err == nil {
+		err = a.unwritten // 0 would mean that all was said
+	}
 	if err == nil {
 		return a.code
 	}
@@ -53,13 +57,14 @@ func (a *app) root() *cobra.Command {
 Locks live in a store: by default a file of this user on this machine. Name
 another with -s, PAWL_STORE, or PAWL_STORE_FILE: a file whose only line is the URL,
 for URLs with passwords; a relative sqlite: path in it is relative to the file's
-folder. The command gets PAWL_STORE without its password, and PAWL_STORE_FILE
-unchanged.`,
+folder. The command gets the same store: -s and PAWL_STORE as PAWL_STORE, without the
+password; PAWL_STORE_FILE as an absolute path, so that a pawl in it has the password.`,
 		Version:           ourVersion(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
 	}
+	root.SetOut(output{a}) // before the completion command, which keeps it
 	root.PersistentFlags().StringVarP(&a.store, "store", "s", "", "where the locks live, a `URL` (PAWL_STORE)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
 	root.AddCommand(a.runCommand(), a.onceCommand(), a.electCommand(), a.lsCommand(), a.inspectCommand(), a.watchCommand(), a.serveCommand(), a.forceUnlockCommand(), a.migrateCommand(), a.benchCommand(), a.doctorCommand(), a.verifyCommand(), a.manCommand(), a.versionCommand())

@@ -86,7 +86,14 @@ func (j *job) prepare() (program string, err error) {
 	if j.shell != "" {
 		j.me = thisProcess(firstCommand(j.shell), j.reason)
 	}
-	j.events, err = openEvents(j.eventsTo)
+	wait := firstContact
+	switch {
+	case j.now:
+		wait = 0
+	case j.waitGiven:
+		wait = min(wait, j.wait)
+	}
+	j.events, err = openEvents(j.eventsTo, wait)
 	return program, err
 }
 

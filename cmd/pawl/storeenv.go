@@ -76,7 +76,7 @@ func (a *app) passwordHint(err error) string {
 	if a.store != "" || !wasRedacted(os.Getenv("PAWL_STORE")) || !errors.Is(err, pawl.ErrDenied) && exitCodeOf(err) != exitConfig {
 		return ""
 	}
-	return "; the outer pawl has removed the password from PAWL_STORE: name a file with the URL in PAWL_STORE_FILE, which is passed on untouched"
+	return "; the outer pawl has removed the password from PAWL_STORE: name a file with the URL in PAWL_STORE_FILE, which is passed on as an absolute path"
 }
 
 // makePathAbsolute makes the path of an SQLite file independent of the working

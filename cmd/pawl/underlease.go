@@ -37,7 +37,7 @@ func (j *job) runUnderLease(lease *pawl.Lease, c *pawl.Client, program string, s
 	if j.onLost == "kill" {
 		until = lease.Deadline()
 	}
-	ch, err := start(cmd, livenessFile(c), signals.ignored, until)
+	ch, err := start(cmd, livenessFile(c), signals.ignored, until, j.warnUnreachable)
 	if _, ok := errors.AsType[*exitError](err); ok {
 		return 0, err
 	}
@@ -159,18 +159,38 @@ func (g *leaseGuard) stopCommand(why string, kill time.Time) {
 	case "ignore":
 		g.j.say("lost %q: %s; the command runs on (--on-lost ignore)", g.j.name, why)
 	case "term":
-		g.child.signalAll(syscall.SIGTERM)
-		g.j.say("lost %q: %s; stopping %s (TERM)", g.j.name, why, g.j.me.Command)
+		g.sayStopping(why, g.child.signalAll(syscall.SIGTERM), "TERM", "")
 	default: // signal before printing: the reader may have stopped
-		g.child.signalAll(syscall.SIGTERM)
+		err := g.child.signalAll(syscall.SIGTERM)
 		g.child.setDeadline(kill)
 		g.killAt = kill
-		g.j.say("lost %q: %s; stopping %s (TERM, KILL in %s)", g.j.name, why, g.j.me.Command, claimview.Brief(max(0, kill.Sub(g.stoppedAt))))
+		g.sayStopping(why, err, "TERM, ", "KILL in "+claimview.Brief(max(0, kill.Sub(g.stoppedAt))))
 	}
 }
 
+// sayStopping tells how the command is being stopped. term is left out if TERM could
+// not be sent.
+func (g *leaseGuard) sayStopping(why string, err error, term, kill string) {
+	if err == nil {
+		g.j.say("lost %q: %s; stopping %s (%s%s)", g.j.name, why, g.j.me.Command, term, kill)
+		return
+	}
+	how := ""
+	if kill != "" {
+		how = " (" + kill + ")"
+	}
+	g.j.say("lost %q: %s; TERM cannot be sent to %s: %s%s", g.j.name, why, g.j.me.Command, oneLine(err), how)
+}
+
+// warnUnreachable says, before the command starts, which of its processes pawl will not
+// be able to end.
+func (j *job) warnUnreachable(what string) {
+	j.sayUnlessQuiet("warning: %s cannot be ended if %q is lost: there is no /proc here, no cgroup can be made, and orphans cannot be adopted", what, j.name)
+	j.messages.waitAtMost(time.Second)
+}
+
 func (g *leaseGuard) kill() {
-	g.child.signalAll(syscall.SIGKILL)
+	_ = g.child.signalAll(syscall.SIGKILL)
 	if g.kills++; g.kills > 20 { // the guardian should have reported the end by now
 		g.child.killGuardian()
 	}
@@ -193,10 +213,10 @@ func (g *leaseGuard) handleSignal(sig os.Signal) {
 // the lock is lost.
 func (g *leaseGuard) afterExit() {
 	j := g.j
-	if j.onLost == "kill" && (g.lost || g.lease.Err() != nil) {
-		g.child.killAll()
-	}
+	survived := g.child.finish(j.onLost == "kill" && (g.lost || g.lease.Err() != nil))
 	switch {
+	case survived:
+		j.say("not all processes of %s could be ended; they may run on", j.me.Command)
 	case g.lost:
 		j.sayUnlessQuiet("command ended %s after the loss; exit %d", claimview.Brief(time.Since(g.stoppedAt)), exitLost)
 	case g.child.killedLate.Load():

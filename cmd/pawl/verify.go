@@ -87,7 +87,8 @@ the store as much as a few busy clients do; in a long run it rests in between.
 A promise that a run was too short to show is "not seen": a name may stay free for two
 TTLs and two seconds before a waiter is called forgotten.
 
-Exit codes: 0 all promises were kept, 1 one was broken, 2 it could not run.`,
+Exit codes: 0 all promises were kept, 1 one was broken, 2 it could not run or the result
+could not be written.`,
 		Example: `  pawl verify -s redis://localhost:6379
   pawl verify -s etcd://h1,h2,h3 --for 10m --report verify.html
   pawl verify --faults pause,kill
@@ -227,8 +228,8 @@ func (v *verification) run(ctx context.Context) error {
 // conclude prints the result of a run, also if its report could not be written, and
 // returns the error with its exit code.
 func (v *verification) conclude(r *verify.Result, reportErr error) error {
-	if err := v.showResult(r); err != nil {
-		return err
+	if err := v.showResult(r); err != nil { // 0 and 1 are verdicts
+		return cannotRun(err)
 	}
 	switch {
 	case !r.Report.Holds():

@@ -83,7 +83,7 @@ func (v *verification) showResult(r *verify.Result) error {
 			_ = v.print("\nnot promised in this store: %s\n", limit)
 		}
 	}
-	return nil
+	return v.unwritten
 }
 
 // lengthOf returns how long the workers worked, and of which time if the run ended early.
