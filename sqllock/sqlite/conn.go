@@ -33,9 +33,11 @@ type conn struct {
 	stmts    map[string]*sqlite3.Stmt // by name, and the connection's own by their text
 	clock    clock
 
-	// Of the connection that writes.
-	files []vfs.FileHasMoved
-	log   vfs.File
+	// Of the connection that writes, and of one that only reads a file in place.
+	files   []fileInUse
+	log     vfs.File
+	checked time.Time // when the files were last found to be in place
+	touched time.Time // when the times of the files were last set
 }
 
 // Statements of the connection itself.
