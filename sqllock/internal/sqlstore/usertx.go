@@ -17,6 +17,9 @@ type UserTx struct {
 	// there is no such client.
 	Query func(ctx context.Context, tx any, text string, args []any, value *[]byte) (row, known bool, err error)
 
+	// Text completes the text of a statement before it is sent. Nil: it is complete.
+	Text func(string) string
+
 	// Clock is the clock of expiry and Wall that of records, where they are those of
 	// the client's kernel. Nil: the server's clock counts.
 	Clock, Wall func() int64
@@ -62,7 +65,11 @@ func (u *UserTx) Run(ctx context.Context, tx any, s *Statement, a *Args, value *
 	for i, p := range s.Params {
 		args[i] = a.Arg(p)
 	}
-	return u.query(ctx, tx, s.Text, args, value)
+	text := s.Text
+	if u.Text != nil {
+		text = u.Text(text)
+	}
+	return u.query(ctx, tx, text, args, value)
 }
 
 // SnapshotKept reports whether tx keeps the snapshot it began with.
