@@ -31,7 +31,7 @@ func (c *conn) initialize(ctx context.Context, l *liveness) error {
 	if mode != "wal" {
 		return fmt.Errorf("sqlite: the file's journal mode is %s and cannot be set to wal", mode)
 	}
-	if err := c.db.Exec("PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY"); err != nil {
+	if err := c.db.Exec("PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 4194304"); err != nil {
 		return err
 	}
 	if as, err := c.isAsNeeded(ctx); err != nil || as {
