@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -107,5 +108,50 @@ func TestATransactionLeftOnAWrappedConnectionIsLeftAlone(t *testing.T) {
 		if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
 			t.Errorf("%q: after it: %+v, %v", params, st, err)
 		}
+	}
+}
+
+// A name is the same lock whatever character set a connection has.
+func TestANameIsOneLockInEveryCharacterSet(t *testing.T) {
+	t.Parallel()
+	addr, base := database(t)
+	const name = "größe/日本"
+	var held []string
+	for i, params := range []string{"charset=utf8mb4", "charset=latin1", "character_set_client=latin1&character_set_connection=utf8mb4", "charset=binary"} {
+		for _, more := range []string{"", "&multiStatements=true"} {
+			e, err := New(openDB(t, addr, base, params+more))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			s, err := e.Open(t.Context(), driver.SessionOptions{ID: params + more, TTL: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := driver.Claim{ID: fmt.Sprintf("%031d%d", i, len(more)%10), Try: 1, Name: name, Need: 1, Limit: 1, Queue: true}
+			st, err := s.Enter(t.Context(), c)
+			if err != nil {
+				t.Fatalf("%s: %v", params, err)
+			}
+			if st.Held {
+				held = append(held, params+more)
+			}
+		}
+	}
+	if len(held) != 1 {
+		t.Errorf("held by %d: %v", len(held), held)
+	}
+}
+
+func TestAPoolThatReadsUncommittedIsRefused(t *testing.T) {
+	t.Parallel()
+	addr, base := database(t)
+	e, err := New(openDB(t, addr, base, "tx_isolation='READ-UNCOMMITTED'"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := e.Open(t.Context(), driver.SessionOptions{ID: "s", TTL: time.Minute}); !errors.Is(err, driver.ErrUnsupported) {
+		t.Errorf("opened: %v", err)
 	}
 }

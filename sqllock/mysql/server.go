@@ -61,11 +61,15 @@ func (s *store) qualified(text string) string {
 	return qualify(text, "")
 }
 
+// dirtyReads is the isolation level at which a waiter would see a grant that is not
+// committed, and take it for its own.
+const dirtyReads = "READ-UNCOMMITTED"
+
 // inspect refuses a server on which locks would not hold.
 func (s *store) inspect(ctx context.Context, c *sql.Conn) error {
 	vars := map[string]string{}
 	r, err := c.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN
-		('read_only', 'autocommit', 'wsrep_on', 'group_replication_single_primary_mode')`)
+		('read_only', 'autocommit', 'tx_isolation', 'transaction_isolation', 'wsrep_on', 'group_replication_single_primary_mode')`)
 	if err != nil {
 		return err
 	}
@@ -86,6 +90,9 @@ func (s *store) inspect(ctx context.Context, c *sql.Conn) error {
 		return fmt.Errorf("%w: mysql: the server takes no writes (read_only): it is a replica, locks need the primary", driver.ErrDenied)
 	case !on("autocommit"):
 		return errAutocommitOff
+	case vars["tx_isolation"] == dirtyReads, vars["transaction_isolation"] == dirtyReads:
+		return fmt.Errorf("%w: mysql: these connections read at READ UNCOMMITTED, and a lock that is not committed may be rolled back: use another level",
+			driver.ErrUnsupported)
 	case s.multiPrimary:
 		return nil
 	case on("wsrep_on"):
