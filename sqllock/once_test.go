@@ -522,25 +522,7 @@ func (r *rig) fullPool(t *testing.T, conns, spared int) (driver.Records, []*sql.
 	}
 	t.Cleanup(func() { db.Close() })
 	db.SetMaxOpenConns(conns)
-	var records driver.Records
-	switch r.name {
-	case "postgres":
-		e, err := postgres.NewDB(db)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { e.Close() })
-		records = e
-	case "sqlite":
-		records = r.engine(t).(driver.Records)
-	default:
-		e, err := mysql.New(db)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { e.Close() })
-		records = e
-	}
+	records := r.engineOn(t, db).(driver.Records)
 	txs := make([]*sql.Tx, conns-spared)
 	for i := range txs {
 		if txs[i], err = db.BeginTx(t.Context(), nil); err != nil {
@@ -549,6 +531,25 @@ func (r *rig) fullPool(t *testing.T, conns, spared int) (driver.Records, []*sql.
 		t.Cleanup(func() { _ = txs[i].Rollback() })
 	}
 	return records, txs
+}
+
+// engineOn returns an engine on a pool of the user's; on SQLite one of its own.
+func (r *rig) engineOn(t *testing.T, db *sql.DB) (e driver.Engine) {
+	t.Helper()
+	var err error
+	switch r.name {
+	case "postgres":
+		e, err = postgres.NewDB(db)
+	case "sqlite":
+		return r.engine(t)
+	default:
+		e, err = mysql.New(db)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
 }
 
 func TestOnceTxNeedsNoSecondConnectionOfThePool(t *testing.T) {

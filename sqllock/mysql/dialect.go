@@ -46,7 +46,7 @@ func dialect(s *store) sqlline.Dialect {
 		Name: "mysql",
 		Syntax: sqlstore.Syntax{
 			Macros: map[string]string{
-				"head": t.head, "claim": t.claim, "record": t.record,
+				"head": t.inStatement(t.head), "claim": t.inStatement(t.claim), "record": t.inStatement(t.record),
 				"now": micros, "wall": micros, "mint": "(" + micros + " + " + primary + ")", "primary": primary,
 				"update": update, "delete": remove, "select_20ms": select20ms,
 				"max":       "GREATEST",
@@ -61,6 +61,7 @@ func dialect(s *store) sqlline.Dialect {
 		Remote:       true,
 		Listen:       func(ctx context.Context, w sqlline.Waiters) { w.PollUntil(ctx) },
 		UserTx: &sqlstore.UserTx{
+			Text:             func(q *sqlstore.Statement) string { return s.qualified(q.Text) },
 			IsStale:          func(err error) bool { return isCode(err, changedSinceRead) },
 			IsTimeout:        func(err error) bool { return isCode(err, lockWaitTimeout) },
 			IsDeadlock:       func(err error) bool { return isCode(err, deadlock) },

@@ -22,6 +22,7 @@ const (
 	noSuchColumn     = 1054
 	wrongBinlog      = 1665
 	syntax           = 1064
+	inTransaction    = 1568 // of SET TRANSACTION inside one
 	twoRows          = 1242 // the macro primary failed on purpose: the server is read-only
 )
 
@@ -66,6 +67,8 @@ func (s *store) classify(err error) error {
 		return fmt.Errorf("%w: the server takes no writes: it is a replica, or was a primary until now: %w", driver.ErrUnreachable, err)
 	case isCode(err, denied...):
 		return fmt.Errorf("%w: %w", driver.ErrDenied, err)
+	case isCode(err, inTransaction):
+		return errInTransaction
 	case isCode(err, lockWaitTimeout):
 		return fmt.Errorf("%w: %w: %w", driver.ErrUnreachable, sqlstore.ErrLocked, err)
 	case isCode(err, faults...):

@@ -11,13 +11,13 @@ import (
 
 // migrate makes the tables where they are missing.
 func (s *store) migrate(ctx context.Context) error {
+	if _, err := s.server(ctx); err != nil {
+		return err
+	}
 	err := s.from.with(ctx, &sqlstore.Batch{}, func(c *sql.Conn) error {
-		if err := s.inspect(ctx, c); err != nil {
-			return err
-		}
 		// One by one: each ends a transaction anyway, and the server serializes concurrent
 		// statements that make the same table.
-		for _, text := range splitStatements(s.tables.schema()) {
+		for _, text := range splitStatements(s.qualified(s.tables.expand(schemaSQL + "\n" + fenceRowSQL))) {
 			if _, err := c.ExecContext(ctx, text); err != nil {
 				return err
 			}
@@ -36,10 +36,13 @@ func (s *store) ready(ctx context.Context) error {
 	if s.checked.Load() {
 		return nil
 	}
+	if _, err := s.server(ctx); err != nil {
+		return err
+	}
 	var version int
 	// On the connection for beats, so that it is taken before the user's work has them all.
 	err := s.from.with(ctx, &sqlstore.Batch{Beat: true}, func(c *sql.Conn) error {
-		err := c.QueryRowContext(ctx, "SELECT version FROM "+s.tables.meta+" WHERE one = 1").Scan(&version)
+		err := c.QueryRowContext(ctx, s.qualified(s.tables.expand("SELECT version FROM {meta} WHERE one = 1"))).Scan(&version)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -55,10 +58,8 @@ func (s *store) ready(ctx context.Context) error {
 		return fmt.Errorf("mysql: the tables %s are of version %d, this program knows version %d: run pawl migrate of the newer one",
 			s.tables.shown, version, schemaVersion)
 	}
-	if _, err = s.server(ctx); err == nil {
-		s.checked.Store(true)
-	}
-	return err
+	s.checked.Store(true)
+	return nil
 }
 
 // makeFenceRow makes the row that records the tokens of deleted head rows, in tables of
@@ -67,7 +68,7 @@ func (s *store) ready(ctx context.Context) error {
 // meets that at the first lock.
 func (s *store) makeFenceRow(ctx context.Context, c *sql.Conn) {
 	var one int
-	if err := c.QueryRowContext(ctx, "SELECT 1 FROM "+s.tables.head+" WHERE name = ''").Scan(&one); errors.Is(err, sql.ErrNoRows) {
-		_, _ = c.ExecContext(ctx, s.tables.expand(fenceRowSQL))
+	if err := c.QueryRowContext(ctx, s.qualified(s.tables.expand("SELECT 1 FROM {head} WHERE name = ''"))).Scan(&one); errors.Is(err, sql.ErrNoRows) {
+		_, _ = c.ExecContext(ctx, s.qualified(s.tables.expand(fenceRowSQL)))
 	}
 }

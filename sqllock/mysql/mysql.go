@@ -90,7 +90,7 @@ func newEngine(from source, opts []Option) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{store: &store{from: from, tables: t, multiPrimary: o.multiPrimary}}
+	e := &Engine{store: &store{from: from, ender: queryEnder{from: from}, tables: t, multiPrimary: o.multiPrimary}}
 	if e.line, err = sqlline.New(dialect(e.store), o.prefix); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,11 @@ func (e *Engine) Retried() int64 { return e.store.retries.Load() }
 // Close ends the engine's sessions with their claims, its goroutine and its own
 // connections.
 func (e *Engine) Close() error {
-	e.closing.Do(func() { e.closed = driver.Join(e.line.Close(), e.store.from.close()) })
+	e.closing.Do(func() {
+		err := e.line.Close()
+		e.store.ender.close()
+		e.closed = driver.Join(err, e.store.from.close())
+	})
 	return e.closed
 }
 

@@ -1,10 +1,21 @@
 package mysql
 
 import (
+	"context"
 	"database/sql"
 
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
+
+// query runs one statement that returns rows.
+func query(ctx context.Context, c *sql.Conn, text string) (sqlstore.Rows, error) {
+	r, err := c.QueryContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return collect(r)
+}
 
 // collect reads the rows of one statement, whose columns come as text.
 func collect(r *sql.Rows) (got sqlstore.Rows, err error) {

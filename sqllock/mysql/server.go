@@ -14,6 +14,7 @@ import (
 // server is what is read of the server once.
 type server struct {
 	multi     bool     // several statements may be sent as one text
+	database  string   // in which the tables are, unless their names say it; "" if none is chosen
 	templates sync.Map // *sqlstore.Statement to *template
 }
 
@@ -27,6 +28,11 @@ func (s *store) server(ctx context.Context) (*server, error) {
 		if err := s.inspect(ctx, c); err != nil {
 			return err
 		}
+		var database sql.NullString
+		if err := c.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
+			return err
+		}
+		k.database = database.String
 		r, err := c.QueryContext(ctx, "SELECT 1; SELECT 2")
 		if err != nil {
 			if isCode(err, syntax) {
@@ -47,11 +53,23 @@ func (s *store) server(ctx context.Context) (*server, error) {
 	return k, nil
 }
 
+// qualified names the engine's database in a statement, once it is known.
+func (s *store) qualified(text string) string {
+	if k := s.known.Load(); k != nil {
+		return qualify(text, k.database)
+	}
+	return qualify(text, "")
+}
+
+// dirtyReads is the isolation level at which a waiter would see a grant that is not
+// committed, and take it for its own.
+const dirtyReads = "READ-UNCOMMITTED"
+
 // inspect refuses a server on which locks would not hold.
 func (s *store) inspect(ctx context.Context, c *sql.Conn) error {
 	vars := map[string]string{}
 	r, err := c.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN
-		('read_only', 'autocommit', 'wsrep_on', 'wsrep_provider', 'group_replication_single_primary_mode')`)
+		('read_only', 'autocommit', 'tx_isolation', 'transaction_isolation', 'wsrep_on', 'wsrep_provider', 'group_replication_single_primary_mode')`)
 	if err != nil {
 		return err
 	}
@@ -71,7 +89,10 @@ func (s *store) inspect(ctx context.Context, c *sql.Conn) error {
 	case on("read_only"): // also if this user could write all the same
 		return fmt.Errorf("%w: mysql: the server takes no writes (read_only): it is a replica, locks need the primary", driver.ErrDenied)
 	case !on("autocommit"):
-		return fmt.Errorf("%w: mysql: autocommit is off on these connections, and a lock that is not committed excludes no other holder", driver.ErrUnsupported)
+		return errAutocommitOff
+	case vars["tx_isolation"] == dirtyReads, vars["transaction_isolation"] == dirtyReads:
+		return fmt.Errorf("%w: mysql: these connections read at READ UNCOMMITTED, and a lock that is not committed may be rolled back: use another level",
+			driver.ErrUnsupported)
 	case s.multiPrimary:
 		return nil
 	case on("wsrep_on") && vars["wsrep_provider"] != "none": // without a provider it is a server of its own

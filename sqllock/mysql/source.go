@@ -69,16 +69,23 @@ func (*userSource) stmt(context.Context, *sqlstore.Statement, string) (*sql.Stmt
 func (f *userSource) with(ctx context.Context, b *sqlstore.Batch, fn func(*sql.Conn) error) error {
 	switch {
 	case b.MayBlock: // other beats must not queue behind it
-		return onConn(ctx, f.db, func(c *sql.Conn) error { return withShortWait(ctx, c, fn) })
+		return f.onClean(ctx, func(c *sql.Conn) error { return withShortWait(ctx, c, fn) })
 	case b.Beat:
 		return replaceDead(func() error {
 			return f.kept.With(ctx, func(c *sql.Conn) (usable bool, err error) {
+				if _, left := leftOpen(c); left != nil { // by the application, before it was kept
+					return false, onCleanConn(ctx, f.db, fn)
+				}
 				err = fn(c)
 				return err == nil || !isBroken(c), err
 			})
 		})
 	}
-	return onConn(ctx, f.db, fn)
+	return f.onClean(ctx, fn)
+}
+
+func (f *userSource) onClean(ctx context.Context, fn func(*sql.Conn) error) error {
+	return replaceDead(func() error { return onCleanConn(ctx, f.db, fn) })
 }
 
 func (f *userSource) hasSpare() func() bool { return f.kept.HasSpare }

@@ -17,6 +17,7 @@ import (
 // not.
 type store struct {
 	from         source
+	ender        queryEnder
 	tables       tables
 	multiPrimary bool
 
@@ -60,7 +61,11 @@ func (s *store) send(ctx context.Context, b *sqlstore.Batch, k *server) (got []s
 		}
 	}
 	err = s.from.with(ctx, b, func(c *sql.Conn) (err error) {
-		got, err = sendOn(ctx, c, b, k)
+		tag := newTag()
+		got, err = sendOn(ctx, c, b, k, tag)
+		if err != nil && ctx.Err() != nil {
+			s.ender.end(tag)
+		}
 		return err
 	})
 	return got, err
@@ -85,30 +90,34 @@ func (s *store) examine(ctx context.Context, fn func(sqlstore.Query) error) erro
 
 // sendOn sends a batch on a connection and returns its rows. They are delivered only
 // when the batch is known to be committed.
-func sendOn(ctx context.Context, c *sql.Conn, b *sqlstore.Batch, k *server) ([]sqlstore.Rows, error) {
-	if len(b.Steps) == 1 {
+func sendOn(ctx context.Context, c *sql.Conn, b *sqlstore.Batch, k *server, tag string) ([]sqlstore.Rows, error) {
+	if known, _ := leftOpen(c); len(b.Steps) == 1 && (known || b.ReadOnly) {
 		if part := k.resultInOK(&b.Steps[0]); part != nil {
-			one, err := lastInsertID(c.ExecContext(ctx, string(part.append(nil, b.Steps[0].Args))))
+			one, err := lastInsertID(c.ExecContext(ctx, string(part.append([]byte(tag), b.Steps[0].Args))))
 			return []sqlstore.Rows{one}, err
 		}
 		if t := k.template(b.Steps[0].Statement); len(t.parts) == 1 && !b.Steps[0].Required {
-			one, err := query(ctx, c, string(t.append(nil, b.Steps[0].Args)))
+			one, err := query(ctx, c, string(t.append([]byte(tag), b.Steps[0].Args)))
 			return []sqlstore.Rows{one}, err
 		}
 	}
 	if !k.multi {
-		return k.sendEach(ctx, c, b)
+		return k.sendEach(ctx, c, b, tag)
 	}
-	got, err := k.sendAll(ctx, c, b)
+	got, err := k.sendAll(ctx, c, b, tag)
 	if err != nil && !b.ReadOnly {
-		rollBack(ctx, c)
+		rollBack(ctx, c, err)
 	}
 	return got, err
 }
 
 // rollBack ends the transaction that a failed batch left open. If its ctx has ended, the
-// client has closed the connection, and the server rolls back by itself.
-func rollBack(ctx context.Context, c *sql.Conn) {
+// client has closed the connection, and the server rolls back by itself. A transaction
+// that the application left open is not ours to end.
+func rollBack(ctx context.Context, c *sql.Conn, why error) {
+	if isCode(why, inTransaction) {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if _, err := c.ExecContext(ctx, rollback); err != nil {
@@ -128,8 +137,8 @@ const (
 )
 
 // sendAll sends all steps as one text.
-func (k *server) sendAll(ctx context.Context, c *sql.Conn, b *sqlstore.Batch) ([]sqlstore.Rows, error) {
-	text, returning := k.join(b)
+func (k *server) sendAll(ctx context.Context, c *sql.Conn, b *sqlstore.Batch, tag string) ([]sqlstore.Rows, error) {
+	text, returning := k.join(b, tag)
 	got := make([]sqlstore.Rows, len(b.Steps))
 	r, err := c.QueryContext(ctx, string(text))
 	if err != nil {
@@ -153,13 +162,13 @@ func (k *server) sendAll(ctx context.Context, c *sql.Conn, b *sqlstore.Batch) ([
 }
 
 // join returns the text of a batch, and the steps that return a result, in order.
-func (k *server) join(b *sqlstore.Batch) (text []byte, returning []int) {
+func (k *server) join(b *sqlstore.Batch, tag string) (text []byte, returning []int) {
 	if !b.ReadOnly {
 		text = append(text, setLevel+";"+begin+";"...)
 	}
 	for i := range b.Steps {
 		t := k.template(b.Steps[i].Statement)
-		text = append(t.append(text, b.Steps[i].Args), ';')
+		text = append(t.append(append(text, tag...), b.Steps[i].Args), ';')
 		if t.returns {
 			returning = append(returning, i)
 		}
@@ -183,7 +192,7 @@ func onPurpose(b *sqlstore.Batch, got []sqlstore.Rows, at int, err error) ([]sql
 }
 
 // sendEach sends the statements one by one, for a client that cannot send several.
-func (k *server) sendEach(ctx context.Context, c *sql.Conn, b *sqlstore.Batch) (got []sqlstore.Rows, err error) {
+func (k *server) sendEach(ctx context.Context, c *sql.Conn, b *sqlstore.Batch, tag string) (got []sqlstore.Rows, err error) {
 	run := func(text string) error {
 		_, err := c.ExecContext(ctx, text)
 		return err
@@ -191,16 +200,19 @@ func (k *server) sendEach(ctx context.Context, c *sql.Conn, b *sqlstore.Batch) (
 	if !b.ReadOnly {
 		defer func() {
 			if err != nil {
-				rollBack(ctx, c)
+				rollBack(ctx, c, err)
 			}
 		}()
-		if err = driver.Join(run(setLevel), run(begin)); err != nil {
+		if err = run(setLevel); err == nil {
+			err = run(begin)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	got = make([]sqlstore.Rows, len(b.Steps))
 	for i := range b.Steps {
-		if got[i], err = k.sendStep(ctx, c, &b.Steps[i]); err != nil {
+		if got[i], err = k.sendStep(ctx, c, &b.Steps[i], tag); err != nil {
 			return onPurpose(b, got, i, err)
 		}
 	}
@@ -210,9 +222,9 @@ func (k *server) sendEach(ctx context.Context, c *sql.Conn, b *sqlstore.Batch) (
 	return got, err
 }
 
-func (k *server) sendStep(ctx context.Context, c *sql.Conn, s *sqlstore.Step) (got sqlstore.Rows, err error) {
+func (k *server) sendStep(ctx context.Context, c *sql.Conn, s *sqlstore.Step, tag string) (got sqlstore.Rows, err error) {
 	for _, t := range k.template(s.Statement).parts {
-		text := string(t.append(nil, s.Args))
+		text := string(t.append([]byte(tag), s.Args))
 		if !t.returns {
 			_, err = c.ExecContext(ctx, text)
 		} else {
@@ -223,14 +235,4 @@ func (k *server) sendStep(ctx context.Context, c *sql.Conn, s *sqlstore.Step) (g
 		}
 	}
 	return got, nil
-}
-
-// query runs one statement that returns rows.
-func query(ctx context.Context, c *sql.Conn, text string) (sqlstore.Rows, error) {
-	r, err := c.QueryContext(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	return collect(r)
 }

@@ -39,11 +39,38 @@ func tablesOf(prefix string) (tables, error) {
 	}, nil
 }
 
-func (t *tables) schema() string { return t.expand(schemaSQL + "\n" + fenceRowSQL) }
+// ofEngine stands before the name of a table in statements, and is replaced by the
+// database that the engine found at its first use: an application may have left a
+// connection in another one.
+const ofEngine = "\x00"
+
+// inStatement returns a table's name as it stands in statements.
+func (t *tables) inStatement(name string) string {
+	if strings.Contains(name, ".") {
+		return name
+	}
+	return ofEngine + name
+}
+
+// qualify names the database in a statement; "": whichever the connection is in.
+func qualify(text, database string) string {
+	if database != "" {
+		database = "`" + strings.ReplaceAll(database, "`", "``") + "`."
+	}
+	return strings.ReplaceAll(text, ofEngine, database)
+}
+
+// schema returns the statements that make the tables, for users to run.
+func (t *tables) schema() string {
+	return strings.ReplaceAll(t.expand(schemaSQL+"\n"+fenceRowSQL), ofEngine, "")
+}
 
 // expand replaces {head} and the like by the names of the tables.
 func (t *tables) expand(text string) string {
-	return strings.NewReplacer("{meta}", t.meta, "{head}", t.head, "{claim}", t.claim, "{record}", t.record).Replace(text)
+	for macro, name := range map[string]string{"{meta}": t.meta, "{head}": t.head, "{claim}": t.claim, "{record}": t.record} {
+		text = strings.ReplaceAll(text, macro, t.inStatement(name))
+	}
+	return text
 }
 
 func splitStatements(script string) (all []string) {

@@ -22,9 +22,9 @@ func (k *server) template(q *sqlstore.Statement) *template {
 	if t, ok := k.templates.Load(q); ok {
 		return t.(*template)
 	}
-	t := newTemplate(q.Text, q.Params)
-	params := q.Params
-	for part := range strings.SplitSeq(q.Text, ";\n") {
+	text, params := qualify(q.Text, k.database), q.Params
+	t := newTemplate(text, params)
+	for part := range strings.SplitSeq(text, ";\n") {
 		n := strings.Count(part, "?")
 		t.parts = append(t.parts, newTemplate(part, params[:n]))
 		params = params[n:]

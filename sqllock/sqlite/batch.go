@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/ncruces/go-sqlite3"
-	"github.com/ncruces/go-sqlite3/vfs"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
@@ -76,36 +75,6 @@ func isDiskFull(err error) bool {
 func (c *conn) checkpoint() error {
 	_, _, err := c.db.WALCheckpoint("main", sqlite3.CHECKPOINT_RESTART)
 	return err
-}
-
-// findFiles stores the handles of the file and its log.
-func (c *conn) findFiles() error {
-	for _, op := range []sqlite3.FcntlOpcode{sqlite3.FCNTL_FILE_POINTER, sqlite3.FCNTL_JOURNAL_POINTER} {
-		f, err := c.db.FileControl("main", op)
-		if err != nil {
-			return err
-		}
-		if m, ok := f.(vfs.FileHasMoved); ok {
-			c.files = append(c.files, m)
-		}
-		c.log, _ = f.(vfs.File) // the last of the two
-	}
-	return nil
-}
-
-var errMoved = errors.New("sqlite: the file was removed or replaced while it was in use; nothing is known of its locks any more")
-
-// checkMoved fails if the file or its log is no longer the one at its path: a process
-// that opens the path now gets another file, and does not see claims in this one. SQLite
-// does not notice by itself. This is not reported as loss of the session, since the core
-// would open the next one: holders end at their deadline.
-func (c *conn) checkMoved() error {
-	for _, f := range c.files {
-		if gone, err := f.HasMoved(); err != nil || gone {
-			return driver.Join(errMoved, err)
-		}
-	}
-	return nil
 }
 
 // smallLog is the size of a log that the next process to open the file reads in a

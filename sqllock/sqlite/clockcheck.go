@@ -30,10 +30,8 @@ const (
 // open may add a claim at any moment, by its own clock, so there every live process
 // counts.
 func (c *conn) compareClock(l *liveness) (clockMatch, error) {
-	var boot, namespace string
-	if err := c.query("SELECT boot, space FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) {
-		boot, namespace = s.ColumnText(0), s.ColumnText(1)
-	}); err != nil {
+	boot, namespace, err := c.readClock()
+	if err != nil {
 		return sameName, err
 	}
 	ourBoot, ours := c.clock.boot, c.clock.namespace
@@ -67,4 +65,12 @@ func (c *conn) compareClock(l *liveness) (clockMatch, error) {
 		}
 	}
 	return match, nil
+}
+
+// readClock returns the boot and the time namespace whose clock the expiries are on.
+func (c *conn) readClock() (boot, namespace string, err error) {
+	err = c.query("SELECT boot, space FROM pawl_meta WHERE one = 1", func(s *sqlite3.Stmt) {
+		boot, namespace = s.ColumnText(0), s.ColumnText(1)
+	})
+	return boot, namespace, err
 }

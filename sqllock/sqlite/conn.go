@@ -33,9 +33,11 @@ type conn struct {
 	stmts    map[string]*sqlite3.Stmt // by name, and the connection's own by their text
 	clock    clock
 
-	// Of the connection that writes.
-	files []vfs.FileHasMoved
-	log   vfs.File
+	// Of the connection that writes, and of one that only reads a file in place.
+	files   []fileInUse
+	log     vfs.File
+	checked time.Time // when the files were last found to be in place
+	touched time.Time // when the times of the files were last set
 }
 
 // Statements of the connection itself.
@@ -113,6 +115,7 @@ func (c *conn) hasRows(owner string) bool {
 // retry repeats attempt while another process has the file locked, until ctx ends. An
 // attempt that was answered SQLITE_BUSY had no effect.
 func (c *conn) retry(ctx context.Context, attempt func() error) error {
+	begun := time.Now()
 	for n := 0; ; n++ {
 		err := attempt()
 		if !errors.Is(err, sqlite3.BUSY) {
@@ -122,17 +125,25 @@ func (c *conn) retry(ctx context.Context, attempt func() error) error {
 			runtime.Gosched()
 			continue
 		}
-		if err := backoff(ctx, c.closing, n); err != nil {
+		if err := backoff(ctx, c.closing, begun); err != nil {
 			return fmt.Errorf("%w: the file is busy: %w", driver.ErrUnreachable, err)
 		}
 	}
 }
 
-// backoff sleeps 0.1 to 2 ms, longer with each attempt and with jitter, so that
-// processes do not retry in step.
-func backoff(ctx context.Context, closing <-chan struct{}, n int) error {
-	most := min(time.Duration(n+1)*100*time.Microsecond, 2*time.Millisecond)
-	t := time.NewTimer(100*time.Microsecond + rand.N(most))
+// The shortest and the longest pause between two attempts, before jitter.
+const (
+	shortPause = 100 * time.Microsecond
+	longPause  = 50 * time.Millisecond
+)
+
+// backoff sleeps before the next attempt, longer the longer the caller has waited, and
+// with jitter, so that processes do not retry in step. The attempts of hundreds of
+// processes that retried every millisecond would take the processors from the one that
+// has the file, and none would get on.
+func backoff(ctx context.Context, closing <-chan struct{}, begun time.Time) error {
+	pause := min(max(time.Since(begun)/8, shortPause), longPause)
+	t := time.NewTimer(pause/2 + rand.N(pause))
 	defer t.Stop()
 	select {
 	case <-t.C:

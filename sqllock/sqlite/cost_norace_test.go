@@ -5,12 +5,14 @@ package sqlite
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +21,25 @@ import (
 
 func init() {
 	roles["visitor"] = func(args []string) error { return visit(args[0]) }
+	// tryonce is what "pawl run -n" does, with the times it has.
+	roles["tryonce"] = func(args []string) error {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		c, err := pawl.Open(ctx, "sqlite://"+args[0])
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		lease, err := c.Mutex("job").TryLock(context.Background())
+		if errors.Is(err, pawl.ErrHeld) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		time.Sleep(300 * time.Millisecond) // its work
+		return lease.Unlock()
+	}
 }
 
 // TestNoRaceLockAndUnlockCostAtMostThreeTimesTwoUpdates compares the public API
@@ -216,5 +237,28 @@ func TestNoRaceAnotherProcessGetsItsTurnWithin50Milliseconds(t *testing.T) {
 		time.Duration(p50)*time.Microsecond, time.Duration(p99)*time.Microsecond)
 	if p99 > 50_000 {
 		t.Errorf("99th percentile %v, at most 50ms", time.Duration(p99)*time.Microsecond)
+	}
+}
+
+// Their attempts at the file must not take the processors from the one that has it.
+func TestNoRaceTwoHundredProcessesThatTryAtOnceAreAllAnswered(t *testing.T) {
+	const processes = 200
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	var wg sync.WaitGroup
+	var failed atomic.Int64
+	begun := time.Now()
+	for range processes {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), roleEnv+"=tryonce "+path)
+		wg.Go(func() {
+			if out, err := cmd.CombinedOutput(); err != nil && failed.Add(1) == 1 {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d processes in %v", processes, time.Since(begun))
+	if n := failed.Load(); n > 0 {
+		t.Errorf("%d of %d had no answer", n, processes)
 	}
 }

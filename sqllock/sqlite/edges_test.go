@@ -42,13 +42,15 @@ func init() {
 	}
 }
 
-// The file is removed (a cleaner, an operator, a deployment) while it is in
-// use, and another process opens the path anew: both hold, and the first goes on
-// being told that it does, for as long as it lives.
+// A file is removed (a cleaner, an operator, a deployment) while it is in use, and
+// another process opens the path anew: without a check both would hold, and the first
+// would go on being told that it does, for as long as it lives.
 func TestAHolderIsNotConfirmedInAFileThatWasReplaced(t *testing.T) {
 	for about, suffixes := range map[string][]string{
-		"file and log": {"", "-wal", "-shm"},
-		"only the log": {"-wal", "-shm"},
+		"file and log":           {"", "-wal", "-shm"},
+		"only the log":           {"-wal", "-shm"},
+		"only the shared memory": {"-shm"},
+		"only the file":          {""},
 	} {
 		t.Run(about, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "pawl.db")
@@ -70,20 +72,84 @@ func TestAHolderIsNotConfirmedInAFileThatWasReplaced(t *testing.T) {
 				return // refused: fine
 			}
 			defer eb.Close()
-			b := session(t, eb, time.Second)
-			if st, err := b.Enter(t.Context(), mutex("b")); err != nil || !st.Held {
+			cb := mutex("b")
+			cb.Name = "other"
+			if st, err := session(t, eb, time.Second).Enter(t.Context(), cb); err != nil || !st.Held {
 				return // refused: fine
 			}
-			// b may hold; but then a must not be confirmed any more.
+			// b may hold, also what a holds; but then a must not be confirmed any more.
 			var out [1]driver.Standing
 			err = a.Beat(t.Context(), []driver.Claim{ca}, out[:])
 			if err == nil && out[0].Valid > 0 {
-				t.Errorf("both hold: the first was confirmed for %v in a file that nobody can open any more", out[0].Valid)
+				t.Errorf("the first was confirmed for %v in a file that nobody can open any more", out[0].Valid)
 			}
-			if st, err := a.Enter(t.Context(), mutex("c")); err == nil {
-				t.Errorf("and new claims are still taken there: %+v", st)
+			cb.ID = "c"
+			if st, err := a.Enter(t.Context(), cb); err == nil {
+				t.Errorf("new claims are still taken there, beside a holder: %+v", st)
 			}
 		})
+	}
+}
+
+// What another process has written since the shared memory was removed must not be
+// overwritten when the last process that does not see it closes the file.
+func TestCloseAfterTheSharedMemoryWasRemovedKeepsWhatOthersWrote(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	first, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 { // more than keepSmallLog keeps
+		if _, err := first.Store(t.Context(), fmt.Sprint("old", i), make([]byte, 8<<10), 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(path + "-shm"); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Store(t.Context(), "charged", []byte("42"), 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Close() // what it says of a file that it does not see any more does not matter
+	after := openFile(t, path)
+	if value, _, err := after.Load(t.Context(), "charged"); err != nil || string(value) != "42" {
+		t.Errorf("the record is %q, %v", value, err)
+	}
+	if err := after.clean(t); err != nil {
+		t.Error(err)
+	}
+}
+
+// Cleaners of temporary folders go by age, and nothing else changes the times of the
+// shared memory in memory, or of a file whose log is short.
+func TestFilesInUseDoNotLookOld(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	e := openFile(t, path)
+	s := session(t, e, time.Minute)
+	enter(t, s, mutex("a"))
+	files := []string{path, path + "-wal", path + "-shm", e.LiveFile().Name()}
+	old := time.Now().Add(-1000 * time.Hour)
+	for _, f := range files {
+		if err := os.Chtimes(f, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.store.writer.touched = time.Time{}
+	var out [1]driver.Standing
+	if err := s.Beat(t.Context(), []driver.Claim{mutex("a")}, out[:]); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if info, err := os.Stat(f); err != nil || time.Since(info.ModTime()) > time.Hour {
+			t.Errorf("%s looks old: %v, %v", f, info.ModTime(), err)
+		}
 	}
 }
 

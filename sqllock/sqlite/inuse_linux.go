@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 
 	"github.com/ncruces/go-sqlite3"
@@ -65,11 +64,4 @@ func isMapped(path string, file os.FileInfo) (bool, error) {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: shmAlive, Len: 1}
 	err = unix.FcntlFlock(shm.Fd(), unix.F_OFD_GETLK, &lock)
 	return lock.Type != unix.F_UNLCK, err
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -129,12 +130,12 @@ func (r *readOnly) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	for n := 0; ; n++ {
+	for begun := time.Now(); ; {
 		err := r.open()
 		if err == nil || !errors.Is(err, sqlite3.BUSY) {
 			return err
 		}
-		if err := backoff(ctx, r.closing, n); err != nil {
+		if err := backoff(ctx, r.closing, begun); err != nil {
 			return fmt.Errorf("%w: the file is busy: %w", driver.ErrUnreachable, err)
 		}
 	}

@@ -82,7 +82,7 @@ var roles = map[string]func([]string) error{
 		if err != nil {
 			return err
 		}
-		if err := c.db.Exec("BEGIN IMMEDIATE"); err != nil {
+		if err := c.retry(context.Background(), func() error { return c.exec(begin) }); err != nil { // a beat may have it
 			return err
 		}
 		fmt.Println("writing")

@@ -31,7 +31,10 @@ func (c *conn) initialize(ctx context.Context, l *liveness) error {
 	if mode != "wal" {
 		return fmt.Errorf("sqlite: the file's journal mode is %s and cannot be set to wal", mode)
 	}
-	if err := c.db.Exec("PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY"); err != nil {
+	if err := c.db.Exec("PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 4194304"); err != nil {
+		return err
+	}
+	if as, err := c.isAsNeeded(ctx); err != nil || as {
 		return err
 	}
 	// It takes the write lock, so that a file that cannot be written is reported now, and
@@ -50,6 +53,24 @@ func (c *conn) initialize(ctx context.Context, l *liveness) error {
 	// checkpointed and reused.
 	_ = c.checkpoint()
 	return nil
+}
+
+// isAsNeeded reports whether the file can be written, has the tables and is on this
+// process's clock. Mostly it is, and then nobody has to wait for the file to open it.
+func (c *conn) isAsNeeded(ctx context.Context) (is bool, err error) {
+	if readOnly, known := c.db.ReadOnly("main"); readOnly || !known {
+		return false, nil
+	}
+	err = c.retry(ctx, func() error {
+		version, err := c.readVersion()
+		if err != nil || version != sqlitefile.Version {
+			return err
+		}
+		boot, namespace, err := c.readClock()
+		is = boot == c.clock.boot && namespace == c.clock.namespace
+		return err
+	})
+	return is, err
 }
 
 // adopt makes the tables and puts the file on this process's clock. It runs inside a

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"sync"
 
@@ -152,13 +153,19 @@ func openReadOnly(ctx context.Context, path string, o *options) (_ *Engine, err 
 	return e, nil
 }
 
-// reapAll ends the claims of processes that died, and deletes their liveness files.
+// maxReaped is how many processes are looked at when a file is opened.
+const maxReaped = 50
+
+// reapAll ends the claims of processes that died, and deletes their liveness files. Of
+// many it looks at some, others each time: hundreds of processes that start together
+// must not all look at each other. Who is in a claim's way is found in any case.
 func (e *Engine) reapAll(ctx context.Context) error {
 	ids, err := e.liveness.others()
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
+	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	for _, id := range ids[:min(len(ids), maxReaped)] {
 		if _, err := sqlline.Reap(ctx, e.line, id); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"os"
 	"sync"
 
 	"github.com/pawl-go/pawl/driver"
@@ -11,6 +12,7 @@ import (
 // store is a file with one connection that writes and one that reads.
 type store struct {
 	path    string
+	live    *os.File // the liveness file
 	writer  *conn
 	closing chan struct{} // closed by close
 
@@ -21,7 +23,7 @@ type store struct {
 var _ sqlstore.Store = (*store)(nil)
 
 func (s *store) open(ctx context.Context, path string, ck clock, l *liveness) (err error) {
-	s.path = path
+	s.path, s.live = path, l.file
 	if s.writer, err = openConn(ctx, s.path, ck, s.closing); err != nil {
 		return err
 	}
@@ -41,12 +43,16 @@ func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
 		return err
 	}
 	defer s.writer.release()
-	if err := s.writer.checkMoved(); err != nil {
+	if err := s.writer.checkMovedBefore(); err != nil {
 		return err
 	}
+	s.writer.touch(s.live)
 	err := s.writer.run(ctx, b)
 	if isDiskFull(err) && s.writer.checkpoint() == nil {
 		err = s.writer.run(ctx, b) // the failed batch was rolled back, and the log has room again
+	}
+	if err == nil {
+		return s.writer.checkMovedAfter()
 	}
 	return classify(err)
 }
@@ -117,5 +123,6 @@ func (s *store) close(owner string) (hasRows bool, err error) {
 	return hasRows, driver.Join(err, s.writer.close(func() {
 		hasRows = s.writer.hasRows(owner)
 		s.writer.keepSmallLog()
+		s.writer.abandonMoved()
 	}))
 }
