@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	redis "github.com/redis/go-redis/v9"
@@ -17,6 +18,7 @@ type client struct {
 	prober    *prober
 	batcher   *batcher // nil: calls are for more than one server
 	sentinels *sentinels
+	timedOut  atomic.Bool // the last DoManyThen had no answer in time
 }
 
 // idleWorkers is the number of goroutines kept for calls.
@@ -65,11 +67,7 @@ func (c *client) DoMany(ctx context.Context, calls []redisclient.Call, out []red
 // DoManyFresh is DoMany after idle connections were probed, or while they are: those in
 // use by a probe are not lent.
 func (c *client) DoManyFresh(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer) {
-	limit := probeTimeout / 4
-	if at, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(at)/4)
-	}
-	c.prober.begin().await(ctx, limit)
+	c.prober.probe(ctx)
 	c.DoMany(ctx, calls, out)
 }
 

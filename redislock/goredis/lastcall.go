@@ -9,8 +9,17 @@ import (
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
-// DoManyThen uses that go-redis sends a pipeline on one connection, as Pipeline does.
+// DoManyThen uses that go-redis sends a pipeline on one connection, as Pipeline does. After
+// one that had no answer in time, idle connections are probed first.
 func (c *client) DoManyThen(ctx context.Context, calls []redisclient.Call, last redisclient.Call, out, lasts []redisclient.Answer) {
+	if c.timedOut.Swap(false) {
+		c.prober.probe(ctx)
+	}
+	defer func() {
+		if ctx.Err() != nil {
+			c.timedOut.Store(true)
+		}
+	}()
 	moved := make([]int, len(calls))
 	for i := range moved {
 		moved[i] = i

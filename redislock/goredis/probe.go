@@ -38,6 +38,15 @@ const (
 // may have been carried out.
 var errSilent = errors.New("goredis: no reply, while the server answers on another connection")
 
+// probe probes idle connections, and returns before ctx has ended, so that a call may follow.
+func (p *prober) probe(ctx context.Context) {
+	limit := probeTimeout / 4
+	if at, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(at)/4)
+	}
+	p.begin().await(ctx, limit)
+}
+
 // begin returns the probe that is under way, or starts one. It ends by probeTimeout and the
 // client's dial timeout; Close waits for it.
 func (p *prober) begin() *probe {
