@@ -150,7 +150,7 @@ func TestSentinelsReplaceTheMaster(t *testing.T) {
 	t.Parallel()
 	const ttl = 10 * time.Second
 	s := testserver.RedisSentinel(t)
-	url := "redis-sentinel://" + strings.Join(s.Addrs(), ",") + "/" + testserver.SentinelName
+	url := sentinelURL(s)
 	c, waiter := open(t, url+"?wait=1", pawl.WithTTL(ttl)), open(t, url, pawl.WithTTL(ttl))
 	l := lock(t, c.Mutex("name"))
 	got := make(chan *pawl.Lease, 1)

@@ -13,6 +13,10 @@ import (
 	"github.com/pawl-go/pawl/redislock/goredis"
 )
 
+func sentinelURL(s *testserver.Sentinel) string {
+	return "redis-sentinel://" + strings.Join(s.Addrs(), ",") + "/" + testserver.SentinelName
+}
+
 // onFailoverClient opens a client of go-redis that is connected to the first sentinel.
 func onFailoverClient(t *testing.T, s *testserver.Sentinel, o goredisclient.FailoverOptions, ttl time.Duration) *pawl.Client {
 	t.Helper()
@@ -31,7 +35,7 @@ func TestASentinelThatHangsDoesNotStrandItsClients(t *testing.T) {
 	const ttl = 10 * time.Second
 	for library, client := range map[string]func(t *testing.T, s *testserver.Sentinel) *pawl.Client{
 		"rueidis": func(t *testing.T, s *testserver.Sentinel) *pawl.Client {
-			return open(t, "redis-sentinel://"+strings.Join(s.Addrs(), ",")+"/"+testserver.SentinelName, pawl.WithTTL(ttl))
+			return open(t, sentinelURL(s), pawl.WithTTL(ttl))
 		},
 		"go-redis": func(t *testing.T, s *testserver.Sentinel) *pawl.Client {
 			return onFailoverClient(t, s, goredisclient.FailoverOptions{}, ttl)

@@ -86,21 +86,21 @@ func TestAMasterThatIsCutOffFromItsReplicaRenewsNothing(t *testing.T) {
 }
 
 // Renewals that replicas confirm keep many leases, and ask for that confirmation once for
-// a whole beat.
+// a whole beat. Without replicas that answer, nothing is renewed.
 func TestReplicasConfirmABeatAtOnce(t *testing.T) {
 	t.Parallel()
 	for library, client := range waitingClients {
 		for _, cluster := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s cluster=%v", library, cluster), func(t *testing.T) {
 				t.Parallel()
-				var servers []*testserver.Server
+				var servers, replicas []*testserver.Server
 				if cluster {
 					c := testserver.RedisCluster(t)
 					c.AddReplicas()
-					servers = c.Nodes[:3]
+					servers, replicas = c.Nodes[:3], c.Nodes[3:]
 				} else {
 					servers = []*testserver.Server{testserver.Redis(t)}
-					testserver.RedisReplica(t, servers[0].Addr())
+					replicas = append(replicas, testserver.RedisReplica(t, servers[0].Addr()))
 				}
 				var addrs []string
 				for _, s := range servers {
@@ -128,11 +128,66 @@ func TestReplicasConfirmABeatAtOnce(t *testing.T) {
 				if most := 10 * len(servers); beats < 3 || beats > most {
 					t.Errorf("%d WAITs of beats, want 3 to %d", beats, most)
 				}
+				for _, r := range replicas {
+					r.Pause()
+					t.Cleanup(r.Resume)
+				}
 				for _, l := range all {
-					unlock(t, l)
+					lost(t, l, 2*steady)
 				}
 			})
 		}
+	}
+}
+
+// A master of a cluster dies, and one of its two replicas takes its place: leases taken
+// there since are renewed, by clients that had renewed others at the dead one.
+func TestRenewalsAreConfirmedByTheMasterThatReplacedADeadOne(t *testing.T) {
+	t.Parallel()
+	for library, client := range waitingClients {
+		t.Run(library, func(t *testing.T) {
+			t.Parallel()
+			stay := []string{"--cluster-migration-barrier", "9", "--cluster-require-full-coverage", "no"} // no replica goes to another master
+			c := testserver.RedisCluster(t, stay...)
+			master := c.Owner(c.Slot("pawl:name"))
+			id := newConsole(t, master.Addr()).do("CLUSTER", "MYID")
+			replicas := make([]*console, 2)
+			for i := range replicas {
+				replicas[i] = newConsole(t, testserver.RedisNode(t, stay...).Addr())
+				replicas[i].do("CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(master.Port()), strconv.Itoa(master.Ports()[1]))
+			}
+			for _, at := range replicas {
+				until(t, time.Minute, "a replica", func() bool {
+					_, err := at.try("CLUSTER", "REPLICATE", id)
+					return err == nil && strings.Contains(at.do("CLUSTER", "INFO"), "cluster_known_nodes:5\r")
+				})
+			}
+			m := client(t, c.Addrs(), true).Mutex("name")
+			until(t, time.Minute, "replicated", func() bool {
+				return strings.Count(newConsole(t, master.Addr()).do("INFO", "replication"), "state=online") == 2
+			})
+			l := lock(t, m)
+			outlast(steady)
+			unlock(t, l)
+			master.Kill()
+			replicas[0].do("CLUSTER", "FAILOVER", "TAKEOVER")
+			until(t, time.Minute, "replicated again", func() bool {
+				return strings.Count(replicas[0].do("INFO", "replication"), "state=online") == 1
+			})
+			for tries := 1; ; tries++ { // the first may be lost while the client finds the new master
+				l, err := m.Lock(t.Context())
+				if err == nil {
+					outlast(steady)
+					if err = l.Err(); err == nil {
+						unlock(t, l)
+						return
+					}
+				}
+				if tries == 5 {
+					t.Fatalf("lease %d at the new master: %v", tries, err)
+				}
+			}
+		})
 	}
 }
 

@@ -80,6 +80,20 @@ func (c *Sentinel) AwaitReplicas(master *Server, n int) {
 	await(c.t, "replicas", func(ctx context.Context) error { return expectReplicas(ctx, master.Addr(), n) })
 }
 
+// AwaitWhole waits until the sentinels agree on a master that all other nodes replicate:
+// between [Sentinel.AwaitMaster] and [Sentinel.AwaitReplicas] a failover that is under way
+// may end. It must be called from the test's own goroutine.
+func (c *Sentinel) AwaitWhole() {
+	c.t.Helper()
+	await(c.t, "a master with all replicas", func(ctx context.Context) error {
+		master, err := c.agreed(ctx)
+		if err != nil {
+			return err
+		}
+		return expectReplicas(ctx, master.Addr(), len(c.Nodes)-1)
+	})
+}
+
 // agreed returns the master that all running sentinels name.
 func (c *Sentinel) agreed(ctx context.Context) (*Server, error) {
 	var master *Server

@@ -100,12 +100,16 @@ func patient(c *redis.Client, calls []redisclient.Call) pipeliner {
 // A pipeliner is a client, or one node of a cluster.
 type pipeliner interface{ Pipeline() redis.Pipeliner }
 
-// pipelineOn sends a pipeline, and fails unless every call has a reply.
+// pipelineOn sends a pipeline, and fails unless every call has a reply. Another node may
+// have replaced one that does not reply: a cluster client asks for that only by itself.
 func (c *client) pipelineOn(ctx context.Context, on pipeliner, calls []redisclient.Call) ([]redisclient.Answer, error) {
 	out := make([]redisclient.Answer, len(calls))
 	c.pipeline(ctx, on, calls, out, silentAfter+calls[len(calls)-1].Blocks)
 	for _, a := range out {
 		if a.Err != nil && redisclient.Code(a.Err) == "" {
+			if cluster, ok := c.c.(*redis.ClusterClient); ok {
+				cluster.ReloadState(ctx)
+			}
 			return nil, a.Err
 		}
 	}

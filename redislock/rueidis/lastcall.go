@@ -55,10 +55,13 @@ func (c *client) sendToNodes(ctx context.Context, calls []redisclient.Call, at [
 	}
 	all.Wait()
 	for _, i := range at {
-		if redisclient.Code(out[i].Err) == "MOVED" {
+		switch {
+		case redisclient.Code(out[i].Err) == "MOVED":
 			words := strings.Fields(out[i].Err.Error()) // MOVED <slot> <address>
 			c.slotNodes.Store(slots[i], words[len(words)-1])
 			moved = append(moved, i)
+		case out[i].Err != nil && redisclient.Code(out[i].Err) == "": // another node may have replaced it
+			c.slotNodes.Delete(slots[i])
 		}
 	}
 	return moved

@@ -107,13 +107,15 @@ func newLineReader(name string) *lineReader {
 }
 
 // read adds a reply. It returns where the next part begins, "" if this was the last one, and
-// how many claims to ask for: those that begin there have been seen.
+// how many claims to ask for: those that begin there have been seen. A part of which all have
+// been seen is not the last one: a beat has prolonged them, and claims of sessions with a
+// longer TTL may follow.
 func (l *lineReader) read(r redisclient.Reply) (next string, n int) {
 	a := r.Array
 	if len(a) < 5 {
 		return "", 0
 	}
-	value, now, known := a[0].Text, a[2].Text, len(l.byID)
+	value, now := a[0].Text, a[2].Text
 	if !l.started && value != "" && value != keyspace.Shared {
 		x, since := keyspace.ParseHold(l.name, value, millis(a[1].Int))
 		if !x.Foreign {
@@ -129,9 +131,6 @@ func (l *lineReader) read(r redisclient.Reply) (next string, n int) {
 		if r, ok := parseRecord(l.name, id, rest[1].Text, now, millis(rest[2].Int)); ok {
 			l.byID[id] = r
 		}
-	}
-	if l.started && len(l.byID) == known { // what follows was prolonged since it was read
-		return "", 0
 	}
 	l.started = true
 	return a[3].Text, listPart + int(a[4].Int)
