@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -22,6 +23,11 @@ var (
 	errInTransaction = fmt.Errorf("%w: mysql: connections of the pool were left in a transaction, and a lock must not end with it: "+
 		"use BeginTx, which keeps a connection until the transaction ends", driver.ErrUnreachable)
 )
+
+// isLeftOpen reports whether a connection was found as an application left it.
+func isLeftOpen(err error) bool {
+	return isCode(err, inTransaction) || errors.Is(err, errInTransaction) || errors.Is(err, errAutocommitOff)
+}
 
 // maxAside is how many such connections are put aside to find another one.
 const maxAside = 4
@@ -63,16 +69,31 @@ func leftOpen(c *sql.Conn) (known bool, err error) {
 }
 
 // onCleanConn runs fn on a connection of db that was not left open. Others are put aside
-// until one is found: returned at once, they would be the next that the pool gives.
+// until one is found: returned at once, they would be the next that the pool gives. Where
+// the client does not tell, fn fails with inTransaction before it has done anything.
 func onCleanConn(ctx context.Context, db *sql.DB, fn func(*sql.Conn) error) (left error) {
+	var aside []*sql.Conn
+	putBack := func() {
+		for _, c := range aside {
+			_ = c.Close() // returns it to the pool
+		}
+		aside = nil
+	}
+	defer putBack()
 	for range maxAside {
 		c, err := db.Conn(ctx)
 		if err != nil {
 			return err
 		}
-		defer c.Close() // returns it to the pool
-		if _, left = leftOpen(c); left == nil {
-			return fn(c)
+		var known bool
+		if known, left = leftOpen(c); left == nil {
+			if known {
+				putBack() // fn may wait for a row
+			}
+			left = fn(c)
+		}
+		if aside = append(aside, c); !isLeftOpen(left) {
+			return left
 		}
 		if s := db.Stats(); s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
 			break

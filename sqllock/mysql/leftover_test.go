@@ -63,22 +63,28 @@ func (o otherClient) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	return struct{ wrappedConn }{c.(wrappedConn)}, nil
 }
 
+func wrappedDB(t *testing.T, addr, base, params string) *sql.DB {
+	t.Helper()
+	cfg, err := mysql.ParseDSN("root@tcp(" + addr + ")/" + base + params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(otherClient{inner})
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
 // Where the client does not tell what was left, the server does: a lock is not taken
 // inside the application's transaction, which goes on.
 func TestATransactionLeftOnAWrappedConnectionIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	addr, base := database(t)
 	for _, params := range []string{"", "?multiStatements=true"} {
-		cfg, err := mysql.ParseDSN("root@tcp(" + addr + ")/" + base + params)
-		if err != nil {
-			t.Fatal(err)
-		}
-		inner, err := mysql.NewConnector(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		db := sql.OpenDB(otherClient{inner})
-		defer db.Close()
+		db := wrappedDB(t, addr, base, params)
 		db.SetMaxOpenConns(2) // the one that is kept, and the application's
 		e, err := New(db)
 		if err != nil {
@@ -107,6 +113,61 @@ func TestATransactionLeftOnAWrappedConnectionIsLeftAlone(t *testing.T) {
 		}
 		if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
 			t.Errorf("%q: after it: %+v, %v", params, st, err)
+		}
+	}
+}
+
+// Where the client does not tell what was left, another connection is found all the same,
+// also by beats, whose connection is kept and may be the one that was left.
+func TestAnotherConnectionIsUsedThanAWrappedOneThatWasLeft(t *testing.T) {
+	t.Parallel()
+	addr, base := database(t)
+	for i, params := range []string{"", "?multiStatements=true"} {
+		db := wrappedDB(t, addr, base, params)
+		for _, statement := range []string{"CREATE TABLE IF NOT EXISTS work (id INT)", "TRUNCATE work", "BEGIN", "INSERT INTO work VALUES (1)"} {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e, err := New(db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		s, err := e.Open(t.Context(), driver.SessionOptions{ID: "s", TTL: time.Minute}) // keeps the connection that was left
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out [1]driver.Standing
+		for round := range 3 {
+			c := driver.Claim{ID: fmt.Sprintf("%030d%d%d", 7, i, round), Try: 1, Name: fmt.Sprint("w", i, round), Need: 1, Limit: 1, Queue: true}
+			if st, err := s.Enter(t.Context(), c); err != nil || !st.Held {
+				t.Fatalf("%q, round %d: %+v, %v", params, round, st, err)
+			}
+			if err := s.Beat(t.Context(), []driver.Claim{c}, out[:]); err != nil || out[0].Valid == 0 {
+				t.Errorf("%q, round %d: the beat: %+v, %v", params, round, out[0], err)
+			}
+		}
+		if db.Stats().Idle == 0 {
+			t.Fatal("the connection that was left is not in the pool")
+		}
+		var conns []*sql.Conn
+		for range db.Stats().Idle {
+			c, err := db.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, c)
+		}
+		for _, c := range conns {
+			if _, err := c.ExecContext(t.Context(), "COMMIT"); err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+		}
+		var rows int
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM work").Scan(&rows); err != nil || rows != 1 {
+			t.Errorf("%q: the application's work: %d rows, %v", params, rows, err)
 		}
 	}
 }

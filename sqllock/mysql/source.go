@@ -73,11 +73,14 @@ func (f *userSource) with(ctx context.Context, b *sqlstore.Batch, fn func(*sql.C
 	case b.Beat:
 		return replaceDead(func() error {
 			return f.kept.With(ctx, func(c *sql.Conn) (usable bool, err error) {
-				if _, left := leftOpen(c); left != nil { // by the application, before it was kept
+				_, left := leftOpen(c)
+				if left == nil {
+					left = fn(c)
+				}
+				if isLeftOpen(left) { // by the application, before it was kept
 					return false, onCleanConn(ctx, f.db, fn)
 				}
-				err = fn(c)
-				return err == nil || !isBroken(c), err
+				return left == nil || !isBroken(c), left
 			})
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/testserver"
 )
 
 // databaseIn makes a database of an encoding, and returns the URL of its tables.
@@ -111,6 +112,30 @@ func leaveBehind(t *testing.T, pool *pgxpool.Pool, conns int, text string) {
 		defer c.Release() // after the loop, so that each is another one
 		if _, err := c.Exec(t.Context(), text); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// PgBouncer reports the encoding as its client has spelled it.
+func TestUTF8IsKnownInEverySpelling(t *testing.T) {
+	t.Parallel()
+	serverPool(t)
+	bouncer := testserver.PgBouncer(t, shared.server, "transaction").Addr()
+	for _, encoding := range []string{"utf8", "UTF-8", "unicode"} {
+		pool, err := pgxpool.New(t.Context(), urlOf(bouncer)+"&default_query_exec_mode=exec&client_encoding="+encoding)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		e, err := New(pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if l, err := pawl.New(e).Mutex(t.Name() + encoding).TryLock(t.Context()); err != nil {
+			t.Errorf("%s: %v", encoding, err)
+		} else if err := l.Unlock(); err != nil {
+			t.Errorf("%s: %v", encoding, err)
 		}
 	}
 }

@@ -119,6 +119,32 @@ func awaitSetting(t *testing.T, pool *pgxpool.Pool, value string) {
 	}
 }
 
+// A weaker level that others left behind before the engine's first call is not taken for
+// what is configured: with it a standby would not have the grant.
+func TestAWeakLevelLeftBehindBeforeTheFirstCallIsNotKept(t *testing.T) {
+	t.Parallel()
+	serverPool(t)
+	for _, with := range []struct{ params, left, want string }{
+		{"", "local", "on"}, {"", "off", "on"}, {"", "remote_apply", "remote_apply"},
+		{"&synchronous_commit=local", "off", "local"}, {"&synchronous_commit=off", "local", "local"},
+	} {
+		pool, err := pgxpool.New(t.Context(), urlOf(shared.server.Addr())+"&pool_max_conns=2"+with.params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		e, err := New(pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		leaveBehind(t, pool, 2, "SET synchronous_commit = "+with.left)
+		if read, err := e.store.settings(t.Context()); err != nil || read.commit != durable(with.want) {
+			t.Errorf("%+v: %+v, %v", with, read, err)
+		}
+	}
+}
+
 // The grants go to the tables that were there when the engine was opened, whatever
 // search_path was left behind on the connection, and so do guards.
 func TestALockStaysInItsSchemaWhateverTheSearchPath(t *testing.T) {

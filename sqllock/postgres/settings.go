@@ -63,10 +63,11 @@ func (s *store) settings(ctx context.Context) (*settings, error) {
 		return nil, fmt.Errorf("%w: postgres: default_transaction_read_only is on for these connections, and locks are written: "+
 			"set it off for this role or database", driver.ErrDenied)
 	}
+	if strings.Index(commitLevels, usual) > strings.Index(commitLevels, commit) {
+		commit = usual // others may have left a weaker one behind
+	}
 	if commit == "off" {
-		if commit = usual; commit == "off" {
-			commit = "on"
-		}
+		commit = "on"
 	}
 	read := &settings{schema: schema + ".", commit: durable(commit)}
 	if level != "read committed" {

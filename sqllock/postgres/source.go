@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -54,13 +56,19 @@ func (p *poolSource) with(ctx context.Context, fn func(*pgx.Conn) error) error {
 
 // checkEncoding refuses a connection on which names would not arrive as they are: the
 // server converts them from client_encoding, so that the same name would be another lock.
-// It needs no round trip, since the server reports every change of the setting.
+// It needs no round trip, since the server reports every change of the setting, and a
+// pooler what its client asked for, as it was spelled.
 func checkEncoding(c *pgx.Conn) error {
-	if has := c.PgConn().ParameterStatus("client_encoding"); has != "UTF8" && !c.IsClosed() {
+	if has := c.PgConn().ParameterStatus("client_encoding"); !isUTF8(has) && !c.IsClosed() {
 		return fmt.Errorf("%w: postgres: client_encoding of the connection is %q and must be UTF8, since in another encoding the same name would be another lock: "+
 			"configure it for the pool, and change it nowhere else", driver.ErrUnsupported, has)
 	}
 	return nil
+}
+
+// isUTF8 reports whether an encoding is UTF-8, in the spellings that the server knows.
+func isUTF8(encoding string) bool {
+	return slices.Contains([]string{"utf8", "unicode"}, strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(encoding)))
 }
 
 // keep makes a pool of our own, with all hooks of the user's.

@@ -112,11 +112,6 @@ func reason(u *url.URL, q url.Values) string {
 	return "the URL makes no sense: it is not of the form " + form
 }
 
-// isUTF8 reports whether an encoding is UTF-8, in the spellings that the server knows.
-func isUTF8(encoding string) bool {
-	return slices.Contains([]string{"utf8", "unicode"}, strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(encoding)))
-}
-
 // isShowable reports whether a parameter may be shown in errors: pgx and the server
 // repeat these.
 func isShowable(key, value string) bool {

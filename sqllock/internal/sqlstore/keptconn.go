@@ -76,7 +76,7 @@ func (k *KeptConn) onKept(ctx context.Context, fn func(*sql.Conn) (bool, error))
 	}
 	usable, err := fn(k.kept)
 	if !usable {
-		_ = k.kept.Close() // it is broken, so this only drops it
+		_ = k.kept.Close() // a broken one is dropped, another returns to the pool
 		k.kept = nil
 	}
 	return err
