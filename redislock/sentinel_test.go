@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/redislock"
 	"github.com/pawl-go/pawl/redislock/goredis"
 )
 
@@ -18,12 +19,12 @@ func sentinelURL(s *testserver.Sentinel) string {
 }
 
 // onFailoverClient opens a client of go-redis that is connected to the first sentinel.
-func onFailoverClient(t *testing.T, s *testserver.Sentinel, o goredisclient.FailoverOptions, ttl time.Duration) *pawl.Client {
+func onFailoverClient(t *testing.T, s *testserver.Sentinel, o goredisclient.FailoverOptions, ttl time.Duration, with ...redislock.Option) *pawl.Client {
 	t.Helper()
 	o.MasterName, o.SentinelAddrs = testserver.SentinelName, s.Addrs()[:1] // it learns of the others
 	c := goredisclient.NewFailoverClient(&o)
 	t.Cleanup(func() { _ = c.Close() })
-	p := pawl.New(goredis.New(c), pawl.WithTTL(ttl))
+	p := pawl.New(goredis.New(c, with...), pawl.WithTTL(ttl))
 	t.Cleanup(func() { _ = p.Close() })
 	return p
 }

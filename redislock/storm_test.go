@@ -11,10 +11,13 @@ import (
 	"testing"
 	"time"
 
+	goredisclient "github.com/redis/go-redis/v9"
+
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/soaktest"
 	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/redislock"
 )
 
 // A storm injects faults into servers that write every command to disk, and into the links
@@ -23,6 +26,7 @@ import (
 // can get.
 type storm struct {
 	t       *testing.T
+	ttl     time.Duration
 	clients []*pawl.Client
 	faults  map[string]func(pause func())
 	made    func() int // connections made so far; nil: not counted
@@ -47,13 +51,13 @@ const maxMade = 60
 
 var lasting = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-func newStorm(t *testing.T) *storm {
-	return &storm{t: t, faults: map[string]func(func()){}, tallies: map[string]*tally{}, tokens: map[string]uint64{}, counts: map[string]int{}}
+func newStorm(t *testing.T, ttl time.Duration) *storm {
+	return &storm{t: t, ttl: ttl, faults: map[string]func(func()){}, tallies: map[string]*tally{}, tokens: map[string]uint64{}, counts: map[string]int{}}
 }
 
 // serverStorm is one on a single server; each client has its own link.
 func serverStorm(t *testing.T) *storm {
-	m, s := newStorm(t), testserver.Redis(t, lasting...)
+	m, s := newStorm(t, stormTTL), testserver.Redis(t, lasting...)
 	var links []*faultproxy.Proxy
 	for range 4 {
 		p := faultproxy.New(t, s.Addr())
@@ -90,7 +94,7 @@ func serverStorm(t *testing.T) *storm {
 
 // clusterStorm is one on a cluster whose slots are also moved.
 func clusterStorm(t *testing.T) *storm {
-	m := newStorm(t)
+	m := newStorm(t, stormTTL)
 	s := testserver.RedisCluster(t, append([]string{"--cluster-require-full-coverage", "no"}, lasting...)...)
 	for range 3 {
 		m.clients = append(m.clients, open(t, "redis-cluster://"+strings.Join(s.Addrs(), ","), pawl.WithTTL(stormTTL)))
@@ -113,7 +117,7 @@ func clusterStorm(t *testing.T) *storm {
 
 // clockStorm is one on a server whose clock is set back again and again, by up to three TTLs.
 func clockStorm(t *testing.T) *storm {
-	m, clock := newStorm(t), testserver.NewClock(t)
+	m, clock := newStorm(t, stormTTL), testserver.NewClock(t)
 	s := testserver.RedisOn(t, clock, lasting...)
 	for range 4 {
 		m.clients = append(m.clients, open(t, "redis://"+s.Addr(), pawl.WithTTL(stormTTL)))
@@ -128,11 +132,12 @@ func clockStorm(t *testing.T) *storm {
 }
 
 // sentinelStorm is one behind sentinels. Both replicas confirm every grant and renewal, so
-// none of them lacks one when it is promoted.
+// none of them lacks one when it is promoted. Leases outlast the three seconds of that.
 func sentinelStorm(t *testing.T) *storm {
-	m, s := newStorm(t), testserver.RedisSentinel(t, lasting...)
-	for range 3 {
-		m.clients = append(m.clients, open(t, sentinelURL(s)+"?wait=2", pawl.WithTTL(stormTTL)))
+	m, s := newStorm(t, 8*time.Second), testserver.RedisSentinel(t, lasting...)
+	for range 2 {
+		m.clients = append(m.clients, open(t, sentinelURL(s)+"?wait=2", pawl.WithTTL(m.ttl)),
+			onFailoverClient(t, s, goredisclient.FailoverOptions{MaxRetries: -1, ReadTimeout: time.Second}, m.ttl, redislock.WithWait(2, time.Second)))
 	}
 	m.faults["master replaced"] = func(func()) {
 		master := s.AwaitMaster()
@@ -150,7 +155,6 @@ func sentinelStorm(t *testing.T) *storm {
 		m.faults[name+" stopped"] = func(pause func()) {
 			at := one()
 			at.Pause()
-			pause()
 			pause() // two seconds of silence are a failure to the sentinels
 			at.Resume()
 			s.AwaitWhole()
@@ -187,7 +191,7 @@ func (m *storm) use(ctx context.Context, y *tally, need int, lock func(context.C
 			was = m.longest.Load()
 		}
 		if err != nil {
-			time.Sleep(stormTTL / 100)
+			time.Sleep(m.ttl / 100)
 			continue
 		}
 		m.grants.Add(1)
@@ -202,7 +206,7 @@ func (m *storm) use(ctx context.Context, y *tally, need int, lock func(context.C
 		}
 		hold := rand.N(10 * time.Millisecond)
 		if rand.N(50) == 0 {
-			hold = rand.N(2 * stormTTL)
+			hold = rand.N(2 * m.ttl)
 		}
 		select {
 		case <-l.Context().Done():
@@ -250,12 +254,12 @@ func (m *storm) rage(d time.Duration) {
 	for ctx.Err() == nil {
 		name := names[rand.N(len(names))]
 		m.counts[name]++
-		m.faults[name](func() { time.Sleep(rand.N(2 * stormTTL)) })
-		time.Sleep(rand.N(stormTTL))
+		m.faults[name](func() { time.Sleep(rand.N(2 * m.ttl)) })
+		time.Sleep(rand.N(m.ttl))
 	}
 	wg.Wait()
 	m.t.Logf("%d grants, %d lost, the longest wait %v; faults %v", m.grants.Load(), m.losses.Load(), time.Duration(m.longest.Load()).Round(time.Millisecond), m.counts)
-	if m.grants.Load() < int64(d/stormTTL) {
+	if m.grants.Load() < int64(d/m.ttl) {
 		m.t.Errorf("only %d grants in %v", m.grants.Load(), d)
 	}
 	if m.made != nil {
@@ -270,7 +274,7 @@ func (m *storm) rage(d time.Duration) {
 		}
 	}
 	for _, y := range m.tallies {
-		ctx, cancel := context.WithTimeout(m.t.Context(), 15*stormTTL)
+		ctx, cancel := context.WithTimeout(m.t.Context(), 15*m.ttl)
 		c := m.clients[0]
 		lock := map[int]func(context.Context) (*pawl.Lease, error){1: c.Mutex(y.name).Lock, 1000: c.RWMutex(y.name).Lock,
 			3: func(ctx context.Context) (*pawl.Lease, error) { return c.Semaphore(y.name, 3).Acquire(ctx, 3) }}[y.limit]
