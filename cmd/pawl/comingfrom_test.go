@@ -34,9 +34,13 @@ func TestTheDocumentedMoveFromFlock(t *testing.T) {
 		t.Fatalf("the page has %d rows about flock", len(rows))
 	}
 	env := newTestEnv(t)
-	script := strings.NewReplacer("/tmp/job.lock", "file", " 10 ", " 0.2 ", "a \\| b", "echo ran | cat", "cmd", "echo ran")
-	run := func(row string) commandResult {
-		return env.run("sh", "-c", "timeout --foreground 2 "+script.Replace(row))
+	run := func(row string, held bool) commandResult {
+		limit, wait := "60", " 50 " // a slow machine may need them
+		if held {
+			limit, wait = "2", " 0.2 "
+		}
+		script := strings.NewReplacer("/tmp/job.lock", "file", " 10 ", wait, "a \\| b", "echo ran | cat", "cmd", "echo ran")
+		return env.run("sh", "-c", "timeout --foreground "+limit+" "+script.Replace(row))
 	}
 	for _, held := range []bool{true, false} {
 		if held {
@@ -49,7 +53,7 @@ func TestTheDocumentedMoveFromFlock(t *testing.T) {
 		}
 		for _, row := range rows {
 			for _, side := range row[1:] {
-				if got := run(side); (got.out == "ran\n") == held || (got.code == 0) == held && !strings.Contains(side, "-E 0") {
+				if got := run(side, held); (got.out == "ran\n") == held || (got.code == 0) == held && !strings.Contains(side, "-E 0") {
 					t.Errorf("held %v: %s: %+v", held, side, got)
 				}
 			}
@@ -57,10 +61,10 @@ func TestTheDocumentedMoveFromFlock(t *testing.T) {
 	}
 	// The old command and the new one alone do not exclude each other: the page says so.
 	env.holdBy("alone", "flock", "file")
-	if got := run(rows[1][2]); got.out != "ran\n" {
+	if got := run(rows[1][2], false); got.out != "ran\n" {
 		t.Errorf("flock excludes pawl: %+v", got)
 	}
-	if got := run("flock -n file pawl run job -- cmd"); got.code != 1 {
+	if got := run("flock -n file pawl run job -- cmd", true); got.code != 1 {
 		t.Errorf("the move, beside flock: %+v", got)
 	}
 }
@@ -75,8 +79,15 @@ func TestTheDocumentedMoveFromEtcdctl(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := newTestEnv(t).with("ETCDCTL_API=3", "ETCDCTL_ENDPOINTS="+host, "PAWL_STORE=")
-	old := []string{"etcdctl", "lock", "job", "--"}
-	moved := []string{"pawl", "run", "-s", "etcd://" + host, "job", "--"}
+	page, err := os.ReadFile("../../docs/coming-from.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	move := regexp.MustCompile("`(etcdctl lock .* --) (pawl run .* --) cmd`").FindStringSubmatch(string(page))
+	if move == nil {
+		t.Fatal("the page does not say how to move from etcdctl")
+	}
+	old, moved := strings.Fields(move[1]), strings.Fields(strings.ReplaceAll(move[2], "etcd://host", "etcd://"+host))
 	const limit = "3" // seconds, for what must not end
 	env.holdBy("both", append(old, moved...)...)
 	for _, words := range [][]string{old, moved, append(old, moved...)} {

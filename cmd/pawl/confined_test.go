@@ -268,18 +268,39 @@ func (env *testEnv) processes(begin ...string) map[int]bool {
 	return found
 }
 
-func init() { programs["nosubreaper"] = runWithoutSubreaper }
+// A sandbox may keep the guardian from passing the command's pidfd to pawl.
+func TestACommandIsStartedWherePidfdsCannotBePassedOn(t *testing.T) {
+	t.Parallel()
+	env := newTestEnv(t)
+	if p := env.run("nosendmsg", "pawl", "run", "x", "--", "sh", "-c", "exit 7"); p.code != 7 {
+		t.Errorf("%+v", p)
+	}
+	ended := env.startAndWait(env.command("nosendmsg", "pawl", "run", "--ttl", "2s", "--kill-after", "500ms", "y", "--",
+		"sh", "-c", `trap "" TERM; echo $PAWL_LOCK_TOKEN >token; while :; do sleep 0.05; done`))
+	env.evict("y", "token")
+	checkExit(t, ended, exitLost)
+}
 
-// runWithoutSubreaper runs a program that cannot adopt orphans: nosubreaper PROGRAM
-// ARGS.
-func runWithoutSubreaper() {
+func init() {
+	programs["nosubreaper"] = func() { // cannot adopt orphans
+		runFiltered(unix.SYS_PRCTL, unix.PR_SET_CHILD_SUBREAPER)
+	}
+	programs["nosendmsg"] = func() { runFiltered(unix.SYS_SENDMSG, -1) }
+}
+
+// runFiltered runs the program of its arguments, which cannot make a system call with a
+// first argument; -1: with any.
+func runFiltered(call uint32, argument int) {
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the system call
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PRCTL, Jf: 3},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: call, Jf: 3},
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16}, // its first argument
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.PR_SET_CHILD_SUBREAPER, Jf: 1},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(argument), Jf: 1},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	if argument < 0 {
+		filter[3] = unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: 0}
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ncruces/go-sqlite3"
 	"google.golang.org/grpc/codes"
 
 	"github.com/pawl-go/pawl"
@@ -58,7 +59,7 @@ func exitCodeOf(err error) int {
 	switch {
 	case errors.Is(err, once.ErrUnknownOutcome):
 		return exitUnknown
-	case errors.Is(err, pawl.ErrHeld):
+	case errors.Is(err, pawl.ErrHeld), errors.Is(err, sqlite3.BUSY): // a local file in use is not away
 		return exitBusy
 	case errors.Is(err, pawl.ErrLost):
 		return exitLost

@@ -8,17 +8,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendStarted sends started with the command's pidfd, if it has one.
+// sendStarted sends started with the command's pidfd, or without it if it has none or the
+// kernel passes none on: of a user whose programs pass on too many, or in a sandbox.
 func (c *guardianConn) sendStarted(p process) {
-	raw, err := c.SyscallConn()
-	if p.pidfd == nil || err != nil {
+	if p.pidfd == nil || c.sendWithFD(fmt.Sprintf("started %d\n", p.pid), p.pidfd) != nil {
 		c.send("started", int64(p.pid))
-		return
 	}
-	_ = raw.Write(func(fd uintptr) bool {
-		err = unix.Sendmsg(int(fd), fmt.Appendf(nil, "started %d\n", p.pid), unix.UnixRights(int(p.pidfd.Fd())), nil, unix.MSG_NOSIGNAL)
+}
+
+func (c *guardianConn) sendWithFD(line string, f *os.File) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	closed := raw.Write(func(fd uintptr) bool {
+		err = unix.Sendmsg(int(fd), []byte(line), unix.UnixRights(int(f.Fd())), nil, unix.MSG_NOSIGNAL)
 		return err != unix.EAGAIN
 	})
+	if closed != nil {
+		return closed
+	}
+	return err
 }
 
 // Read reads what the other end has sent, and keeps the pidfd that comes with it.

@@ -106,6 +106,9 @@ func (j *job) notAcquired(err error) error {
 	if !errors.Is(err, pawl.ErrHeld) {
 		err = j.explain(err)
 		j.events.add(event{Event: "failed", Name: j.name, Error: oneLine(err)})
+		if exitCodeOf(err) == exitBusy { // the store's file is
+			return &exitError{j.busyCode, err}
+		}
 		return err
 	}
 	j.events.add(event{Event: "busy", Name: j.name, Error: oneLine(err)})

@@ -172,6 +172,8 @@ func (a *app) openStore(ctx context.Context, s store, opts ...pawl.Option) (*paw
 		return nil, &exitError{exitConfig, err}
 	case errors.Is(err, pawl.ErrDenied):
 		return nil, &exitError{exitDenied, err}
+	case exitCodeOf(err) == exitBusy: // a file
+		return nil, &exitError{exitBusy, err}
 	}
 	return nil, &exitError{exitUnavailable, err}
 }

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdkeys"
 	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
@@ -164,6 +165,14 @@ func (m *member) read(ctx context.Context, key string) error {
 		return nil // the right is judged after the majority was asked
 	}
 	return err
+}
+
+// hasLines reports whether locks are held in the member's cluster; false if it does not tell.
+func (m *member) hasLines(ctx context.Context, prefix string) bool {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	got, err := m.client.Get(ctx, prefix+etcdkeys.LinesDir, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	return err == nil && got.Count > 0
 }
 
 // fetch gets a page of the member's HTTP server.

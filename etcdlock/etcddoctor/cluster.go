@@ -1,6 +1,7 @@
 package etcddoctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -16,14 +17,17 @@ import (
 )
 
 // oneCluster checks that all servers of the URL belong to one cluster.
-func oneCluster(_ context.Context, c *cluster) doctor.Finding {
+func oneCluster(ctx context.Context, c *cluster) doctor.Finding {
 	const check = "cluster"
 	var ids []uint64
-	hosts := map[uint64][]string{}
+	hosts, used := map[uint64][]string{}, uint64(0)
 	for _, m := range c.answering() {
 		id := m.status.Header.ClusterId
 		if len(hosts[id]) == 0 {
 			ids = append(ids, id)
+			if used == 0 && m.hasLines(ctx, c.prefix) {
+				used = id
+			}
 		}
 		hosts[id] = append(hosts[id], m.address)
 	}
@@ -36,7 +40,7 @@ func oneCluster(_ context.Context, c *cluster) doctor.Finding {
 	}
 	return doctor.Break(check, strings.Join(groups, "; "),
 		"Two clients can hold the same lock, each in another cluster.",
-		fmt.Sprintf("PAWL_STORE=%s", c.storeURL(hosts[ids[0]])))
+		fmt.Sprintf("PAWL_STORE=%s", c.storeURL(hosts[cmp.Or(used, ids[0])])))
 }
 
 // majority checks that the members agree on something.

@@ -225,6 +225,18 @@ func TestTwoClustersInOneURLAreFound(t *testing.T) {
 	doctortest.Expect(t, found, "fsync", two.Addr(), doctor.Warning, "not measured", "is not known", "pawl doctor") // only the first one was made to write
 	doctortest.Expect(t, doctortest.Examine(t, strings.TrimPrefix(f.Mend, "PAWL_STORE=")), "cluster", "", doctor.OK)
 	doctortest.Applied("cluster")
+	locks, err := pawl.Open(t.Context(), storeOf([]string{two.Addr()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	if _, err := locks.Mutex("held").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f = doctortest.Expect(t, doctortest.Examine(t, storeOf([]string{one.Addr(), two.Addr()})), "cluster", "", doctor.Broken)
+	if want := "PAWL_STORE=" + storeOf([]string{two.Addr()}); f.Mend != want { // the other one has no locks
+		t.Errorf("%s, want %s", f.Mend, want)
+	}
 }
 
 func TestALearnerInTheURLIsWarnedOf(t *testing.T) {

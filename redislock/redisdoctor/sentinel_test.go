@@ -83,3 +83,23 @@ func TestServersAndSentinelsThatAreAwayAreFound(t *testing.T) {
 		return doctortest.Find(t, doctortest.Examine(t, store), "master state", "").Level == doctor.Broken
 	})
 }
+
+// Nobody takes over from a master whose replicas are all gone.
+func TestAMasterOfSentinelsWithoutReplicasIsFound(t *testing.T) {
+	t.Parallel()
+	c, store := sentinels(t)
+	for _, n := range c.Nodes[1:] {
+		n.Stop()
+	}
+	doctortest.Eventually(t, "no replica", func() bool {
+		return strings.HasPrefix(doctortest.Find(t, doctortest.Examine(t, store), "replicas", "").Found, "0 of 0")
+	})
+	mend := "redis-cli -h HOST -p 6379 REPLICAOF " + strings.ReplaceAll(c.Nodes[0].Addr(), ":", " ")
+	see(t, doctortest.Examine(t, strings.TrimSuffix(store, "?wait=1")), want{"replicas", "", doctor.Warning, "wait=0", "No server takes over", mend})
+	before := doctortest.Examine(t, store)
+	f := see(t, before, want{"replicas", "", doctor.Broken, "wait=1", "and fails", mend})
+	added := testserver.Redis(t, safe...)
+	shell(t, strings.Replace(f.Mend, "HOST -p 6379", fmt.Sprintf("127.0.0.1 -p %d", added.Port()), 1))
+	c.AwaitReplicas(c.Nodes[0], 1)
+	doctortest.Mended(t, before, doctortest.Examine(t, store), "replicas", f.Node)
+}

@@ -126,9 +126,15 @@ func (c *conn) retry(ctx context.Context, attempt func() error) error {
 			continue
 		}
 		if err := backoff(ctx, c.closing, begun); err != nil {
-			return fmt.Errorf("%w: the file is busy: %w", driver.ErrUnreachable, err)
+			return errBusy(err)
 		}
 	}
+}
+
+// errBusy is the error of a call that gave up, for a reason, while another process had the
+// file. Programs tell it from a file that cannot be reached by sqlite3.BUSY.
+func errBusy(reason error) error {
+	return fmt.Errorf("%w: the file is busy: %w: %w", driver.ErrUnreachable, sqlite3.BUSY, reason)
 }
 
 // The shortest and the longest pause between two attempts, before jitter.

@@ -136,7 +136,7 @@ func (r *readOnly) connect(ctx context.Context) error {
 			return err
 		}
 		if err := backoff(ctx, r.closing, begun); err != nil {
-			return fmt.Errorf("%w: the file is busy: %w", driver.ErrUnreachable, err)
+			return errBusy(err)
 		}
 	}
 }

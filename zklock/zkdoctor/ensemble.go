@@ -10,7 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/pawl-go/pawl/doctor"
+	"github.com/pawl-go/pawl/zklock/internal/zkpath"
 )
 
 // majority checks that a server serves: it does so only with a majority.
@@ -53,7 +56,25 @@ func oneEnsemble(ctx context.Context, e *ensemble) doctor.Finding {
 			"PAWL_STORE="+e.storeURL(e.servers[:1]))
 	}
 	return doctor.Break(check, different, "The URL names different ensembles: two clients can hold the same lock, each in another one.",
-		"PAWL_STORE="+e.storeURL(e.servers[:1]))
+		"PAWL_STORE="+e.storeURL([]*server{e.inUse(ctx, servers)}))
+}
+
+// inUse returns the first server that has lines of locks, or else the first one.
+func (e *ensemble) inUse(ctx context.Context, servers []*server) *server {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	for _, s := range servers {
+		lines := false
+		err := s.conn.Call(ctx, func(c *zk.Conn) error {
+			there, stat, err := c.Exists(e.root + zkpath.LinesDir)
+			lines = there && stat.NumChildren > 0
+			return err
+		})
+		if err == nil && lines {
+			return s
+		}
+	}
+	return servers[0]
 }
 
 // voters returns the lines of a server's settings that name servers with a vote; nil if it
@@ -83,7 +104,7 @@ func serverCount(_ context.Context, e *ensemble) doctor.Finding {
 		return doctor.Warn(check, "not known: no server serves", "How many servers may fail is not known.", "zkServer.sh start # on the servers that do not answer")
 	case servers[0].mode() == standalone:
 		return doctor.Warn(check, "a single one, standalone", "While it is down no lock can be taken, renewed or released, and with its disk all locks and tokens are lost.",
-			"server.1=HOST1:2888:3888 # and server.2, server.3 in the zoo.cfg of each of three servers")
+			"server.1=HOST1:2888:3888 # and server.2, server.3 in the zoo.cfg of each of three servers; start this one and one other, and the third when they serve: two that are empty would begin without its data")
 	case n == 0:
 		return servers[0].denied(check, "conf", "How many servers may fail is not known.")
 	case n%2 == 0:

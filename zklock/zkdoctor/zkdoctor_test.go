@@ -200,6 +200,18 @@ func TestTwoEnsemblesInOneURLAreFound(t *testing.T) {
 	f := doctortest.Expect(t, doctortest.Examine(t, storeOf(one.Addr(), two.Addr())), "ensemble", "", doctor.Broken, "2 of 2 servers are standalone", "two clients can hold")
 	doctortest.Expect(t, doctortest.Examine(t, strings.TrimPrefix(f.Mend, "PAWL_STORE=")), "ensemble", "", doctor.OK)
 	doctortest.Applied("ensemble")
+	locks, err := pawl.Open(t.Context(), storeOf(two.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	if _, err := locks.Mutex("held").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f = doctortest.Expect(t, doctortest.Examine(t, storeOf(one.Addr(), two.Addr())), "ensemble", "", doctor.Broken)
+	if want := "PAWL_STORE=" + storeOf(two.Addr()); f.Mend != want { // the other one has no locks
+		t.Errorf("%s, want %s", f.Mend, want)
+	}
 }
 
 // Two followers of different leaders can only be told by their nodes.
