@@ -2,6 +2,7 @@ package natslock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit/kvline"
 	"github.com/pawl-go/pawl/internal/stalltest"
 	"github.com/pawl-go/pawl/internal/testserver"
@@ -231,5 +233,38 @@ func TestAKeyIsNotUsedBeforeTheBucketWasAskedFor(t *testing.T) {
 	}
 	if v, err := s.Get(t.Context(), "line.x"); err != nil || s.isUnsure("line.x") {
 		t.Errorf("%q, %v: still unsure", v.Data, err)
+	}
+}
+
+// A silentStream does not answer questions for its settings.
+type silentStream struct{ jetstream.Stream }
+
+func (silentStream) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	return nil, nats.ErrTimeout
+}
+
+// The right to ask for the bucket's settings is taken away: the write beside the question is
+// stored. A refusal would say that nothing was, and nobody would leave the line.
+func TestAWriteThatWasStoredIsNotSaidToBeRefused(t *testing.T) {
+	t.Parallel()
+	server := restricted(t, []string{"$JS.API.STREAM.MSG.GET.KV_pawl", "$KV.pawl.>"}, []string{"_INBOX.>"})
+	root := newStore(connect(t, as("root", server)), options{bucket: defaultBucket})
+	found, err := root.bucket(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(connect(t, as("ana", server)), options{bucket: defaultBucket})
+	s.found = &bucket{stream: silentStream{found.stream}, subject: found.subject, base: found.base}
+	conn, asks := s.js.Conn(), api+"STREAM.INFO."+natsstore.StreamName(defaultBucket)
+	if err := errors.Join(conn.Publish(asks, nil), conn.FlushTimeout(clusterTimeout)); err != nil || denial(conn, asks) == nil {
+		t.Fatalf("%v, %v", err, conn.LastError())
+	}
+	_, err = s.Put(t.Context(), "line.x", kvline.Value{Data: []byte("x")}, 0)
+	expectError(t, "Put", err, driver.ErrUnreachable)
+	if errors.Is(err, driver.ErrDenied) {
+		t.Error(err)
+	}
+	if v, err := root.Get(t.Context(), "line.x"); string(v.Data) != "x" {
+		t.Errorf("%q, %v: it was not stored, and the test tests nothing", v.Data, err)
 	}
 }

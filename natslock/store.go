@@ -136,7 +136,11 @@ func (s *store) Put(ctx context.Context, key string, v kvline.Value, keep time.D
 	}
 	ack, err := s.publish(ctx, msg)
 	if fit != nil {
-		err = cmp.Or(err, <-fit)
+		unfit := <-fit
+		if errors.Is(unfit, driver.ErrDenied) || errors.Is(unfit, driver.ErrUnsupported) { // of the question: the value may be there
+			unfit = fmt.Errorf("natslock: %w: the bucket's settings: %v", driver.ErrUnreachable, unfit)
+		}
+		err = cmp.Or(err, unfit)
 	}
 	if err != nil {
 		return 0, err
