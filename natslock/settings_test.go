@@ -79,6 +79,65 @@ func noSecondHolder(t *testing.T, addr, bucket string, change func(*jetstream.St
 	t.Errorf("two holders for %v", time.Since(begun))
 }
 
+// The same with a claim that waits: what it does about its line that is not there must not
+// make the name look as if it had been given back.
+func TestAWaiterWhoseLineWasThrownAwayLetsNobodyIn(t *testing.T) {
+	t.Parallel()
+	addr := testserver.NATS(t).Addr()
+	for what, call := range map[string]func(ctx context.Context, s driver.Session, c driver.Claim) error{
+		"Beat": func(ctx context.Context, s driver.Session, c driver.Claim) error {
+			return s.Beat(ctx, []driver.Claim{c}, make([]driver.Standing, 1))
+		},
+		"Await": func(ctx context.Context, s driver.Session, c driver.Claim) error {
+			_, err := s.Await(ctx, c, driver.Standing{Ahead: 1, Pause: time.Nanosecond})
+			return err
+		},
+		"Leave": func(ctx context.Context, s driver.Session, c driver.Claim) error { return s.Leave(ctx, c) },
+		"Close": func(ctx context.Context, s driver.Session, _ driver.Claim) error { return s.Close(ctx) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			session := func() driver.Session {
+				s := clusterSession(t, newEngine(newStore(connect(t, addr), options{bucket: what})), longTTL)
+				c := queues("before")
+				mustHold(t, s, c)
+				if err := s.Leave(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}
+			holder, waiter, rival, other := session(), session(), session(), session()
+			mustHold(t, holder, queues("held"))
+			waits := queues("held")
+			if st, err := waiter.Enter(t.Context(), waits); err != nil || st.Held {
+				t.Fatalf("Enter: %+v, %v", st, err)
+			}
+			stream, err := connect(t, addr).Stream(t.Context(), natsstore.StreamName(what))
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := stream.CachedInfo().Config
+			config.Discard, config.MaxMsgs = jetstream.DiscardOld, 1
+			if _, err := connect(t, addr).UpdateStream(t.Context(), config); err != nil {
+				t.Fatal(err)
+			}
+			_, err = other.Enter(t.Context(), queues("other")) // its message displaces that of the held name
+			expectError(t, "another name", err, nil, "configuration was changed")
+			_ = call(t.Context(), waiter, waits)
+			again := waits
+			again.Try++
+			for who, enter := range map[string]func() (driver.Standing, error){
+				"the waiter": func() (driver.Standing, error) { return waiter.Enter(t.Context(), again) },
+				"a rival":    func() (driver.Standing, error) { return rival.Enter(t.Context(), queues("held")) },
+			} {
+				if st, err := enter(); err == nil && st.Held {
+					t.Errorf("%s holds too: %+v", who, st)
+				}
+			}
+		})
+	}
+}
+
 // rivals returns stores at the leader of a cluster's bucket, and at another member.
 func rivals(t *testing.T) (leader, follower *store) {
 	c := testserver.NATSServers(t, 3, nil)
