@@ -1,11 +1,14 @@
 package engines_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/recipetest"
 )
 
@@ -50,6 +53,57 @@ func TestUnlockOfAnEvictedLeaseOverACutLinkIsNoSuccess(t *testing.T) {
 		}
 		if err := rival.Unlock(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A Lock is cancelled while its request is on its way, which takes long, and its client is
+// closed: if Close says that nothing is left, the name is free when everything has arrived.
+func TestALockThatIsCancelledOnItsWayIsFreeAfterClose(t *testing.T) {
+	t.Parallel()
+	recipetest.EachShared(t, func(t *testing.T, s *recipetest.Store) {
+		if !s.Served() {
+			return // nothing is on its way to a file
+		}
+		const delay, rounds = 300 * time.Millisecond, 3
+		rival, unknown := recipetest.On(s.URL)(t), 0
+		use := func(c *pawl.Client, name string) error {
+			l, err := c.Mutex(name).TryLock(t.Context())
+			if err == nil {
+				err = l.Unlock()
+			}
+			return err
+		}
+		for i := range rounds {
+			through, proxies := s.Through(t)
+			c := through(t)
+			if err := use(c, fmt.Sprint("before ", i)); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range proxies {
+				p.Delay(faultproxy.ToServer, delay)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), delay/3)
+			name := fmt.Sprint("cancelled ", i)
+			if _, err := c.Mutex(name).Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Lock: %v", err)
+			}
+			cancel()
+			if err := c.Close(); err != nil {
+				t.Logf("Close: %v", err)
+				unknown++
+				continue
+			}
+			heal(proxies)
+			if err := use(through(t), fmt.Sprint("after ", i)); err != nil { // behind all that was on its way
+				t.Fatal(err)
+			}
+			if err := use(rival, name); err != nil {
+				t.Errorf("round %d: %v", i, err)
+			}
+		}
+		if unknown == rounds {
+			t.Error("Close failed each time")
 		}
 	})
 }

@@ -2,6 +2,7 @@ package natslock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit/kvline"
 	"github.com/pawl-go/pawl/internal/stalltest"
 	"github.com/pawl-go/pawl/internal/testserver"
@@ -75,6 +77,65 @@ func noSecondHolder(t *testing.T, addr, bucket string, change func(*jetstream.St
 	begun := time.Now()
 	<-held.Context().Done()
 	t.Errorf("two holders for %v", time.Since(begun))
+}
+
+// The same with a claim that waits: what it does about its line that is not there must not
+// make the name look as if it had been given back.
+func TestAWaiterWhoseLineWasThrownAwayLetsNobodyIn(t *testing.T) {
+	t.Parallel()
+	addr := testserver.NATS(t).Addr()
+	for what, call := range map[string]func(ctx context.Context, s driver.Session, c driver.Claim) error{
+		"Beat": func(ctx context.Context, s driver.Session, c driver.Claim) error {
+			return s.Beat(ctx, []driver.Claim{c}, make([]driver.Standing, 1))
+		},
+		"Await": func(ctx context.Context, s driver.Session, c driver.Claim) error {
+			_, err := s.Await(ctx, c, driver.Standing{Ahead: 1, Pause: time.Nanosecond})
+			return err
+		},
+		"Leave": func(ctx context.Context, s driver.Session, c driver.Claim) error { return s.Leave(ctx, c) },
+		"Close": func(ctx context.Context, s driver.Session, _ driver.Claim) error { return s.Close(ctx) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			session := func() driver.Session {
+				s := clusterSession(t, newEngine(newStore(connect(t, addr), options{bucket: what})), longTTL)
+				c := queues("before")
+				mustHold(t, s, c)
+				if err := s.Leave(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}
+			holder, waiter, rival, other := session(), session(), session(), session()
+			mustHold(t, holder, queues("held"))
+			waits := queues("held")
+			if st, err := waiter.Enter(t.Context(), waits); err != nil || st.Held {
+				t.Fatalf("Enter: %+v, %v", st, err)
+			}
+			stream, err := connect(t, addr).Stream(t.Context(), natsstore.StreamName(what))
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := stream.CachedInfo().Config
+			config.Discard, config.MaxMsgs = jetstream.DiscardOld, 1
+			if _, err := connect(t, addr).UpdateStream(t.Context(), config); err != nil {
+				t.Fatal(err)
+			}
+			_, err = other.Enter(t.Context(), queues("other")) // its message displaces that of the held name
+			expectError(t, "another name", err, nil, "configuration was changed")
+			_ = call(t.Context(), waiter, waits)
+			again := waits
+			again.Try++
+			for who, enter := range map[string]func() (driver.Standing, error){
+				"the waiter": func() (driver.Standing, error) { return waiter.Enter(t.Context(), again) },
+				"a rival":    func() (driver.Standing, error) { return rival.Enter(t.Context(), queues("held")) },
+			} {
+				if st, err := enter(); err == nil && st.Held {
+					t.Errorf("%s holds too: %+v", who, st)
+				}
+			}
+		})
+	}
 }
 
 // rivals returns stores at the leader of a cluster's bucket, and at another member.
@@ -231,5 +292,38 @@ func TestAKeyIsNotUsedBeforeTheBucketWasAskedFor(t *testing.T) {
 	}
 	if v, err := s.Get(t.Context(), "line.x"); err != nil || s.isUnsure("line.x") {
 		t.Errorf("%q, %v: still unsure", v.Data, err)
+	}
+}
+
+// A silentStream does not answer questions for its settings.
+type silentStream struct{ jetstream.Stream }
+
+func (silentStream) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	return nil, nats.ErrTimeout
+}
+
+// The right to ask for the bucket's settings is taken away: the write beside the question is
+// stored. A refusal would say that nothing was, and nobody would leave the line.
+func TestAWriteThatWasStoredIsNotSaidToBeRefused(t *testing.T) {
+	t.Parallel()
+	server := restricted(t, []string{"$JS.API.STREAM.MSG.GET.KV_pawl", "$KV.pawl.>"}, []string{"_INBOX.>"})
+	root := newStore(connect(t, as("root", server)), options{bucket: defaultBucket})
+	found, err := root.bucket(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(connect(t, as("ana", server)), options{bucket: defaultBucket})
+	s.found = &bucket{stream: silentStream{found.stream}, subject: found.subject, base: found.base}
+	conn, asks := s.js.Conn(), api+"STREAM.INFO."+natsstore.StreamName(defaultBucket)
+	if err := errors.Join(conn.Publish(asks, nil), conn.FlushTimeout(clusterTimeout)); err != nil || denial(conn, asks) == nil {
+		t.Fatalf("%v, %v", err, conn.LastError())
+	}
+	_, err = s.Put(t.Context(), "line.x", kvline.Value{Data: []byte("x")}, 0)
+	expectError(t, "Put", err, driver.ErrUnreachable)
+	if errors.Is(err, driver.ErrDenied) {
+		t.Error(err)
+	}
+	if v, err := root.Get(t.Context(), "line.x"); string(v.Data) != "x" {
+		t.Errorf("%q, %v: it was not stored, and the test tests nothing", v.Data, err)
 	}
 }

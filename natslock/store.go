@@ -105,7 +105,8 @@ func (s *store) checkSame(ctx context.Context, b *bucket) error {
 //
 // A key without a message has never had one, or its last one has ended in time, unless the
 // bucket was changed and throws messages away. So with a write to such a key the bucket's
-// settings are asked for.
+// settings are asked for; before a deletion, whose mark would make the key look as if its
+// value had been given back.
 func (s *store) Put(ctx context.Context, key string, v kvline.Value, keep time.Duration) (uint64, error) {
 	b, err := s.bucket(ctx, true)
 	if err != nil {
@@ -117,6 +118,11 @@ func (s *store) Put(ctx context.Context, key string, v kvline.Value, keep time.D
 		expected = v.Revision - b.base
 	case v.Revision > 0: // of a bucket that is gone
 		return 0, kvline.ErrConflict
+	}
+	if expected == 0 && v.Data == nil {
+		if err := s.checkFit(ctx, b, key); err != nil {
+			return 0, err
+		}
 	}
 	// Options of the client would add the same headers, with many more allocations.
 	msg := &nats.Msg{Subject: b.subject + key, Data: v.Data, Header: nats.Header{
@@ -136,7 +142,11 @@ func (s *store) Put(ctx context.Context, key string, v kvline.Value, keep time.D
 	}
 	ack, err := s.publish(ctx, msg)
 	if fit != nil {
-		err = cmp.Or(err, <-fit)
+		unfit := <-fit
+		if errors.Is(unfit, driver.ErrDenied) || errors.Is(unfit, driver.ErrUnsupported) { // of the question: the value may be there
+			unfit = fmt.Errorf("natslock: %w: the bucket's settings: %v", driver.ErrUnreachable, unfit)
+		}
+		err = cmp.Or(err, unfit)
 	}
 	if err != nil {
 		return 0, err

@@ -12,16 +12,17 @@ import (
 // Errors are those of package driver. Every call returns soon after its ctx has ended.
 type Store interface {
 	// Get returns a key's value, whose data the caller may change. It may be one that has
-	// been replaced since: no read alone decides anything, nor that there is none. Neither Get nor Keys makes
-	// anything in the store: people look with them.
+	// been replaced since: no read alone decides anything, nor that there is none. Neither
+	// Get nor Keys makes anything in the store: people look with them.
 	Get(ctx context.Context, key string) (Value, error)
 
 	// Put writes v.Data under a key whose value still has v.Revision, and returns the
 	// revision of this write, which is larger than that of every earlier write to any
 	// key and below 1<<55. ErrConflict says that the value has another revision; nothing
-	// was written. The store deletes the value at some time after keep, or never if keep
-	// is 0. nil Data deletes; then keep is for how long the store must know the revision
-	// of the deletion at least, so that a write that names an earlier one is refused.
+	// was written then, nor where the error is driver.ErrDenied. The store deletes the
+	// value at some time after keep, or never if keep is 0. nil Data deletes; then keep is
+	// for how long the store must know the revision of the deletion at least, so that a
+	// write that names an earlier one is refused.
 	Put(ctx context.Context, key string, v Value, keep time.Duration) (revision uint64, err error)
 
 	// Keys returns the keys that begin with prefix.

@@ -2,6 +2,7 @@ package redisline
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
@@ -11,11 +12,12 @@ import (
 
 // A claimState is what a session knows of one claim that may be in a line.
 type claimState struct {
-	keys     keyspace.Keys
-	prefix   string // of its hold, by which scripts identify it
-	arrival  uint64 // the number of its arrival in the line, as the server reported; 0: not reported
-	token    uint64 // of a grant that was published and that Await has not returned yet
-	returned bool   // the caller knows that it is held
+	keys       keyspace.Keys
+	prefix     string    // of its hold, by which scripts identify it
+	arrival    uint64    // the number of its arrival in the line, as the server reported; 0: not reported
+	token      uint64    // of a grant that was published and that Await has not returned yet
+	returned   bool      // the caller knows that it is held
+	unanswered time.Time // when the last Enter without an answer failed; zero: there was none
 }
 
 type claimed = driverkit.Claimed[claimState]
@@ -53,6 +55,22 @@ func (s *session) keysOf(c *driver.Claim) (keys keyspace.Keys, prefix string) {
 		return keys, prefix
 	}
 	return s.store.Keys.Of(c.Name), keyspace.HoldPrefix(c)
+}
+
+// unanswered notes that an Enter had no answer: it may be on its way.
+func (s *session) unanswered(c *driver.Claim) {
+	s.claims.With(c.ID, c.Try, func(p *claimed) { p.State.unanswered = time.Now() })
+}
+
+// absent ends a claim that a Leave did not find, unless its Enter may still be on its way
+// on another connection: then Close leaves it once more. The core repeats such a Leave for
+// a TTL, so the claim is ended here in time.
+func (s *session) absent(c driver.Claim) {
+	late := false
+	s.claims.With(c.ID, c.Try, func(p *claimed) { late = !p.State.unanswered.IsZero() && time.Since(p.State.unanswered) < s.ttl/2 })
+	if !late {
+		s.claims.End(c)
+	}
 }
 
 // answered notes what the server has answered for a claim that is in the line. A claim

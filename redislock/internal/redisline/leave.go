@@ -48,10 +48,11 @@ func (s *session) leave(ctx context.Context, c driver.Claim) error {
 	if err != nil {
 		return s.store.wrap(c.Name, err)
 	}
-	s.claims.End(c)
 	if r.Int == 0 {
+		s.absent(c)
 		return driver.ErrGone
 	}
+	s.claims.End(c)
 	return nil
 }
 

@@ -58,6 +58,8 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	if err != nil {
 		if redisclient.Refused(err) || errors.Is(err, driver.ErrNoVote) {
 			s.claims.Refused(p, before)
+		} else {
+			s.unanswered(&c)
 		}
 		return driver.Standing{}, s.store.wrap(c.Name, err)
 	}
