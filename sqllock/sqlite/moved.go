@@ -39,6 +39,9 @@ func (c *conn) findFiles() error {
 	if f, ok := open[0].(vfs.FileSharedMemory); ok {
 		all = append(all, f.SharedMemory())
 	}
+	if c.readOnly && c.log == nil { // another program has ended the journal mode with a log
+		all = open[:1]
+	}
 	for _, x := range all {
 		if w, ok := x.(vfs.FileUnwrap); ok {
 			x = w.Unwrap()

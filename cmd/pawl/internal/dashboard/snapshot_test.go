@@ -136,7 +136,7 @@ func TestALongListHasPages(t *testing.T) {
 	if seen != 225 {
 		t.Errorf("the pages show %d names, want 225", seen)
 	}
-	if b := buildLines(nil, s, time.Now(), url.Values{"from": {"900"}}).Body.(linesBody); len(b.Rows) != 25 || b.First != 201 || b.Previous != "/?from=100" {
+	if b := buildLines(nil, s, time.Now(), url.Values{"from": {"900"}}).Body.(linesBody); len(b.Rows) != 25 || b.First != 201 || b.Previous != "./?from=100" {
 		t.Errorf("beyond the end: %d rows from %d, previous %q", len(b.Rows), b.First, b.Previous)
 	}
 }
