@@ -33,9 +33,11 @@ func TestAnEnterThatArrivesAfterAnEvictionDoesNotReviveTheHold(t *testing.T) {
 			if err != nil || !got.Held {
 				t.Fatal(got, err)
 			}
+			until(t, ttl, "held everywhere", func() bool { return f.holding(t, "name") == 3 })
 			if err := rival.Leave(t.Context(), next); err != nil {
 				t.Fatal(err)
 			}
+			until(t, ttl, "left everywhere", func() bool { return f.holding(t, "name") == 0 }) // a majority is enough for Leave
 			if late, err := delayed.Enter(t.Context(), c); err != nil || !late.Held { // the delayed request
 				t.Fatal(late, err)
 			}
