@@ -181,8 +181,12 @@ func (l *lane) take(q *request, call func(context.Context) (*pawl.Lease, error))
 	lease, err := call(ctx)
 	l.p.runs(uint64(l.id))
 	a.Queued, a.Returned = t.queued, w.now()
-	if q.cancel > 0 && a.Returned >= a.Called+history.Time(q.cancel) {
-		a.Cancelled = a.Called + history.Time(q.cancel) - 1
+	limit := q.cancel
+	if q.wait > 0 && errors.Is(err, pawl.ErrHeld) { // it ended its wait by itself
+		limit = q.wait
+	}
+	if limit > 0 && a.Returned >= a.Called+history.Time(limit) {
+		a.Cancelled = a.Called + history.Time(limit) - 1
 	}
 	switch {
 	case l.p.killed():
