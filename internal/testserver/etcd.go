@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -62,11 +63,22 @@ func etcd(args ...string) Spec {
 // etcdReady checks the health, which is bad until there is a leader.
 func etcdReady(ctx context.Context, s *Server) error {
 	var health struct{ Health string }
-	if err := getJSON(ctx, "http://"+s.Addr()+"/health", &health); err != nil {
+	if err := getJSON(ctx, etcdPages(s)+"/health", &health); err != nil {
 		return err
 	}
 	if health.Health != "true" {
 		return fmt.Errorf("health is %q", health.Health)
 	}
 	return nil
+}
+
+// etcdPages returns where a member has its pages: at its clients' address unless its
+// command line names another.
+func etcdPages(s *Server) string {
+	for _, arg := range s.spec.Args(s) {
+		if url, ok := strings.CutPrefix(arg, "--listen-client-http-urls="); ok {
+			return url
+		}
+	}
+	return "http://" + s.Addr()
 }

@@ -25,7 +25,16 @@ func NATSWith(t testing.TB, config ...string) *Server {
 	return Start(t, nats(t, "one", config))
 }
 
-// nats is one server. Its configuration is written before each start.
+// NATSMember starts a server with a name, which counts as started once it listens: in a
+// cluster that its config names it only serves with a majority of the others.
+func NATSMember(t testing.TB, name string, config ...string) *Server {
+	t.Helper()
+	spec := nats(t, name, config)
+	spec.Ready = nil
+	return Start(t, spec)
+}
+
+// nats is one server. Its configuration is written before the first start.
 func nats(t testing.TB, name string, config []string) Spec {
 	t.Helper()
 	return Spec{

@@ -89,6 +89,20 @@ func (s *Server) Kill() {
 func (s *Server) Restart() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	s.restart()
+}
+
+// RestartWith is Restart with another command line, which change makes of the present one.
+// Later ones have it too.
+func (s *Server) RestartWith(change func(args []string) []string) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	before := s.spec.Args
+	s.spec.Args = func(s *Server) []string { return change(before(s)) }
+	s.restart()
+}
+
+func (s *Server) restart() {
 	s.stop()
 	// Remains of a killed server may block the restart for a moment: children that
 	// hold its memory, or a client's connection from the same port.

@@ -22,7 +22,7 @@ type Server struct {
 	ports  []int
 	dir    string
 
-	turn sync.Mutex // held by Stop, Kill, Restart, Pause and Resume, one at a time
+	turn sync.Mutex // held by Stop, Kill, Restart, RestartWith, Pause and Resume, one at a time
 
 	mu      sync.Mutex // guards process
 	process *process   // the last one started; it may have ended

@@ -53,6 +53,13 @@ func ZooKeepers(t testing.TB, n int, reach Reach, lines ...string) *Ensemble {
 	return e
 }
 
+// ZooKeeperNode starts one node, which counts as started once it listens: without lines of
+// servers it is alone, and with them node id of an ensemble that the test makes.
+func ZooKeeperNode(t testing.TB, id int, lines ...string) *Server {
+	t.Helper()
+	return Start(t, ensembleNode(id, lines))
+}
+
 // ensembleNode is a node that counts as started once it listens: it only serves
 // with a majority of the others.
 func ensembleNode(id int, lines []string) Spec {
