@@ -125,20 +125,15 @@ func (s *server) nodes(ctx context.Context) (found []doctor.Finding) {
 		return []doctor.Finding{doctor.Warn("nodes", fmt.Sprintf("cannot read CLUSTER NODES: %v", err), "Nodes that fail and slots that move were not checked.",
 			s.setUser("+cluster|nodes"))}
 	}
-	for line := range strings.Lines(text) {
-		// id, address, flags, master, ping, pong, epoch, link state, slots
-		words := strings.Fields(line)
-		if len(words) < 8 {
-			continue
+	all := clusterNodes(text)
+	for _, n := range all {
+		if f := n.state(all); f.Check != "" {
+			found = append(found, f.At(n.addr))
 		}
-		addr, _, _ := strings.Cut(words[1], "@")
-		if f := nodeState(strings.Split(words[2], ","), len(words) > 8); f.Check != "" {
-			found = append(found, f.At(addr))
-		}
-		for _, slot := range words[8:] {
+		for _, slot := range n.slots {
 			if number, _, moving := strings.Cut(strings.Trim(slot, "[]"), "-"); moving && strings.HasPrefix(slot, "[") {
 				found = append(found, doctor.Warn("moving slots", "slot "+number+" is being moved", "New locks in it wait for the end of the move; those that are held are renewed.",
-					"redis-cli --cluster fix "+s.addr).At(addr))
+					"redis-cli --cluster fix "+s.addr+" # if no program is moving it any more").At(n.addr))
 			}
 		}
 	}
@@ -148,16 +143,39 @@ func (s *server) nodes(ctx context.Context) (found []doctor.Finding) {
 	return found
 }
 
-// nodeState judges the flags of a node.
-func nodeState(flags []string, serves bool) doctor.Finding {
-	const mend = "redis-cli -h NODE CLUSTER FAILOVER TAKEOVER # at one of its replicas, if the node does not come back"
-	switch failed, suspected := slices.Contains(flags, "fail"), slices.Contains(flags, "fail?"); {
-	case failed && serves:
-		return doctor.Break("nodes", "a master has failed", "Its locks cannot be taken or renewed until a replica takes over.", mend)
-	case suspected && serves:
-		return doctor.Break("nodes", "a master does not answer", "Its locks cannot be taken or renewed until it answers or a replica takes over.", mend)
+// A clusterNode is a line of CLUSTER NODES.
+type clusterNode struct {
+	id, addr, master string
+	flags, slots     []string
+}
+
+func clusterNodes(text string) (all []clusterNode) {
+	for line := range strings.Lines(text) {
+		// id, address, flags, master, ping, pong, epoch, link state, slots
+		if words := strings.Fields(line); len(words) >= 8 {
+			addr, _, _ := strings.Cut(words[1], "@")
+			all = append(all, clusterNode{words[0], addr, words[3], strings.Split(words[2], ","), words[8:]})
+		}
+	}
+	return all
+}
+
+// state judges the flags of a node. A majority of the masters has agreed on "fail", while
+// "fail?" may be the asked node's alone: whoever takes over then makes a second master.
+func (n clusterNode) state(all []clusterNode) doctor.Finding {
+	start := "redis-cli -h " + host(n.addr) + " -p " + port(n.addr) + " PING # start it"
+	switch failed, suspected := slices.Contains(n.flags, "fail"), slices.Contains(n.flags, "fail?"); {
+	case failed && len(n.slots) > 0:
+		for _, r := range all {
+			if r.master == n.id && !slices.Contains(r.flags, "fail") && !slices.Contains(r.flags, "fail?") {
+				start = "redis-cli -h " + host(r.addr) + " -p " + port(r.addr) + " CLUSTER FAILOVER FORCE # if the node does not come back"
+			}
+		}
+		return doctor.Break("nodes", "a master has failed", "Its locks cannot be taken or renewed until it is back or a replica takes over.", start)
+	case suspected && len(n.slots) > 0:
+		return doctor.Break("nodes", "a master does not answer", "Its locks cannot be taken or renewed until it answers or a replica takes over.", start)
 	case failed || suspected:
-		return doctor.Warn("nodes", "a replica has failed", "It confirms no grant and cannot take over.", "redis-cli --cluster check NODE")
+		return doctor.Warn("nodes", "a replica has failed", "It confirms no grant and cannot take over.", start)
 	}
 	return doctor.Finding{}
 }

@@ -35,6 +35,36 @@ func TestAMasterOfAClusterWithoutReplicasIsFound(t *testing.T) {
 		return doctortest.Find(t, doctortest.Examine(t, store+"?wait=1"), "replicas", addr).Level == doctor.OK
 	})
 	doctortest.Mended(t, before, doctortest.Examine(t, store+"?wait=1"), "replicas", addr, "min-replicas-to-write") // which now can be asked for
+
+	replica := newConsole(t, added.Addr())
+	replica.do("CONFIG", "SET", "cluster-replica-no-failover", "yes") // it waits for an operator
+	c.Nodes[1].Kill()
+	before = failed(t, store, addr)
+	shell(t, see(t, before, want{"nodes", addr, doctor.Broken, "a master has failed", "or a replica takes over", fmt.Sprintf("-p %d CLUSTER FAILOVER FORCE", added.Port())}).Mend)
+	doctortest.Eventually(t, "taken over", func() bool { return strings.Contains(replica.do("INFO", "replication"), "role:master") })
+	c.Nodes[1].Restart()
+	whole(t, store)
+	doctortest.Mended(t, before, doctortest.Examine(t, store), "nodes", addr, "replicas", "min-replicas-to-write")
+}
+
+// failed waits until a master counts as failed.
+func failed(t *testing.T, store, addr string) (found []doctor.Finding) {
+	t.Helper()
+	doctortest.Eventually(t, "failed", func() bool {
+		found = doctortest.Examine(t, store)
+		return slices.ContainsFunc(found, func(f doctor.Finding) bool {
+			return f.Check == "nodes" && f.Node == addr && f.Found == "a master has failed"
+		})
+	})
+	return found
+}
+
+// whole waits until no node counts as failed.
+func whole(t *testing.T, store string) {
+	t.Helper()
+	doctortest.Eventually(t, "whole", func() bool {
+		return doctortest.Find(t, doctortest.Examine(t, store), "nodes", "").Level == doctor.OK
+	})
 }
 
 func TestAClusterThatIsSetUpWrongIsFound(t *testing.T) {
@@ -67,13 +97,22 @@ func TestAClusterThatIsSetUpWrongIsFound(t *testing.T) {
 	if c.Owner(slot) == to {
 		to = c.Nodes[1]
 	}
-	m := c.BeginMove(slot, to)
-	moving := "redis-cluster://" + c.Owner(slot).Addr() // a node tells only of its own moves
-	see(t, doctortest.Examine(t, moving), want{"moving slots", "", doctor.Warning, fmt.Sprintf("slot %d is being moved", slot), "wait for the end", "--cluster fix"})
-	m.Finish()
+	from := c.Owner(slot)
+	newConsole(t, from.Addr()).do("SET", "{x}held", "by me", "PX", "3600000")
+	c.BeginMove(slot, to)
+	moving := "redis-cluster://" + from.Addr() // a node tells only of its own moves
+	before := doctortest.Examine(t, moving)
+	shell(t, see(t, before, want{"moving slots", "", doctor.Warning, fmt.Sprintf("slot %d is being moved", slot), "wait for the end", "--cluster fix"}).Mend)
+	doctortest.Mended(t, before, doctortest.Examine(t, moving), "moving slots", from.Addr())
+	if held := newConsole(t, to.Addr()).do("GET", "{x}held"); held != "by me" {
+		t.Errorf("the mend moved %q", held)
+	}
 	cleanCluster(t, store)
 	first.do("CLUSTER", "DELSLOTS", "0", "1", "2")
-	see(t, doctortest.Examine(t, store), want{"slots", "", doctor.Broken, "3 of 16384 slots have no master", "cannot be taken", "redis-cli --cluster fix "})
+	before = doctortest.Examine(t, store)
+	shell(t, "yes yes | "+see(t, before, want{"slots", "", doctor.Broken, "3 of 16384 slots have no master", "cannot be taken", "redis-cli --cluster fix "}).Mend)
+	c.AwaitOK()
+	doctortest.Mended(t, before, doctortest.Examine(t, store), "slots", "")
 }
 
 func TestANodeOfAClusterThatIsAwayIsFound(t *testing.T) {
@@ -84,9 +123,9 @@ func TestANodeOfAClusterThatIsAwayIsFound(t *testing.T) {
 	c.Nodes[0].Kill()
 	found := doctortest.Examine(t, store)
 	see(t, found, want{"server", gone, doctor.Warning, "unreachable", "other hosts of the URL", "PING"})
-	doctortest.Eventually(t, "failed", func() bool {
-		return slices.ContainsFunc(doctortest.Examine(t, store), func(f doctor.Finding) bool {
-			return f.Check == "nodes" && f.Node == gone && f.Level == doctor.Broken && strings.Contains(f.Found, "failed")
-		})
-	})
+	before := failed(t, store, gone)
+	see(t, before, want{"nodes", gone, doctor.Broken, "a master has failed", "until it is back", "PING # start it"})
+	c.Nodes[0].Restart()
+	whole(t, store)
+	doctortest.Mended(t, before, doctortest.Examine(t, store), "nodes", gone, "replicas")
 }

@@ -16,7 +16,7 @@ func kind(_ context.Context, s *server) doctor.Finding {
 	switch {
 	case s.info["redis_mode"] == "sentinel":
 		return doctor.Break(check, s.addr+" is a sentinel", "A sentinel keeps no keys: no lock can be taken here.",
-			"-s 'redis-sentinel://"+s.addr+"/NAME', NAME as in: SENTINEL MASTERS")
+			s.at("redis-sentinel", s.addr, "", "")+", NAME as in: SENTINEL MASTERS")
 	case s.info["cluster_enabled"] == "1":
 		return doctor.Break(check, s.addr+" is a node of a cluster", "The other nodes' keys are refused here, and with them most locks.",
 			s.at("redis-cluster", s.addr, "", ""))
@@ -63,5 +63,5 @@ func watchedBySentinels(ctx context.Context, s *server) doctor.Finding {
 	}
 	return doctor.Warn(check, fmt.Sprintf("sentinels watch this server (%d connections)", counts[channel]),
 		"After a failover this URL leads to the old master, whose locks exclude nobody at the new one.",
-		"-s 'redis-sentinel://HOST:26379/NAME', HOST of a sentinel, NAME as in: SENTINEL MASTERS")
+		s.at("redis-sentinel", "HOST:26379", "", "")+", HOST of a sentinel, NAME as in: SENTINEL MASTERS")
 }

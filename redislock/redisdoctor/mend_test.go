@@ -1,6 +1,7 @@
 package redisdoctor
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
@@ -14,6 +15,9 @@ func TestTheURLOfAMendIsThatOfTheNewScheme(t *testing.T) {
 		{"rediss://u:secret@h:1", "rediss", "", "-s 'rediss://new:6379'"},
 		{"redis-sentinel://u:secret@h/name/3", "redis", "", "-s 'redis://new:6379/3'"},
 		{"redis-sentinel://u:secret@h/name?tls=yes", "redis", "", "-s 'redis://new:6379?tls=yes'"},
+		{"redis-sentinel://u:secret@h/name/3?sentinel-auth=yes&scripts=always", "redis", "", "-s 'redis://new:6379/3?scripts=always'"},
+		{"rediss://u:secret@h/3?prefix=p&wait=2&wait-timeout=5s", "redis-sentinel", "", "-s 'redis-sentinel://new:6379/NAME/3?prefix=p&tls=yes&wait=2&wait-timeout=5s'"},
+		{"redis://h?wait=2&wait-timeout=5s", "redis", "wait=0", "-s 'redis://new:6379?wait=0'"},
 		{"redis-sentinel://u:secret@h/name/3", "redis-sentinel", "wait", "-s 'redis-sentinel://new:6379/name/3?wait=1'"},
 	} {
 		u, err := driver.ParseURL(test.store)
@@ -24,7 +28,11 @@ func TestTheURLOfAMendIsThatOfTheNewScheme(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.at(test.scheme, "new:6379", test.parameter, "1"); got != test.want {
+		parameter, value, ok := strings.Cut(test.parameter, "=")
+		if !ok {
+			value = "1"
+		}
+		if got := s.at(test.scheme, "new:6379", parameter, value); got != test.want {
 			t.Errorf("%s as %s: %s, want %s", test.store, test.scheme, got, test.want)
 		}
 	}

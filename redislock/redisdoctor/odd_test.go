@@ -1,11 +1,14 @@
 package redisdoctor
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl/doctor"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // An odd server is one whose INFO has few fields, or whose settings are not what they
@@ -53,6 +56,40 @@ func TestAServerThatTellsNothingIsNotCalledGood(t *testing.T) {
 	f := silent.untold([]string{"timeout", "role", "timeout"}, []string{"role", "idle timeout"})
 	if f.Level != doctor.Warning || f.Found != "the server does not tell role, timeout" || f.Meaning != "Not checked: role, idle timeout." {
 		t.Errorf("%+v", f)
+	}
+}
+
+// A sentinel told to fail over does not ask the others.
+func TestAMasterThatOtherSentinelsReachIsNotReplaced(t *testing.T) {
+	at := func(addr, flags string) watcher {
+		return watcher{addr: addr, master: map[string]string{"name": "m", "ip": "10.0.0.9", "port": "6379", "flags": flags}}
+	}
+	down, up := at("10.0.0.1:26379", "s_down,master"), at("10.0.0.2:26379", "master")
+	f := masterUp([]watcher{{err: driver.ErrUnreachable}, up, down})
+	if f.Level != doctor.Warning || f.Node != down.addr || f.Mend != "redis-cli -h 10.0.0.9 -p 6379 PING # where this sentinel runs" {
+		t.Errorf("%+v", f)
+	}
+	if f := masterUp([]watcher{down}); f.Level != doctor.Broken || !strings.Contains(f.Mend, "SENTINEL FAILOVER m") {
+		t.Errorf("%+v", f)
+	}
+	if f := masterUp([]watcher{up}); f.Level != doctor.OK {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A node that misses another may be the one that is cut off.
+func TestNoReplicaTakesOverFromAMasterThatOneNodeMisses(t *testing.T) {
+	const text = "1 10.0.0.1:6379@16379 myself,master - 0 0 1 connected 0-100\n" +
+		"2 10.0.0.2:6379@16379 master,%s - 0 0 2 connected 101-16383\n" +
+		"3 10.0.0.3:6379@16379 slave 2 0 0 2 connected\n"
+	for flag, mend := range map[string]string{
+		"fail":  "redis-cli -h 10.0.0.3 -p 6379 CLUSTER FAILOVER FORCE # if the node does not come back",
+		"fail?": "redis-cli -h 10.0.0.2 -p 6379 PING # start it",
+	} {
+		all := clusterNodes(fmt.Sprintf(text, flag))
+		if f := all[1].state(all); f.Level != doctor.Broken || f.Mend != mend {
+			t.Errorf("%s: %+v", flag, f)
+		}
 	}
 }
 

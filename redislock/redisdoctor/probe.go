@@ -13,7 +13,7 @@ import (
 // clock compares the server's clock with ours.
 func clock(ctx context.Context, s *server) doctor.Finding {
 	return doctor.Clock(ctx, "When this clock is corrected forward, the server expires locks that are held; tokens follow it after a loss of data.",
-		"chronyc makestep", func(ctx context.Context) (time.Time, error) {
+		"chronyc makestep # while no lock is held", func(ctx context.Context) (time.Time, error) {
 			m, err := s.do(ctx, "TIME")
 			if err != nil {
 				return time.Time{}, err
@@ -50,7 +50,7 @@ func scripts(ctx context.Context, s *server) doctor.Finding {
 	if err == nil {
 		return doctor.Good(check, "allowed")
 	}
-	mend := "sed -i '/^rename-command EVAL/d' redis.conf"
+	mend := "sed -i '/^ *rename-command  *EVAL/Id' redis.conf # and restart the server"
 	if redisclient.Code(err) == "NOPERM" {
 		mend = s.setUser("+eval", "+evalsha")
 	}

@@ -58,26 +58,30 @@ func parse(ctx context.Context, u *url.URL) (*store, error) {
 // login. A parameter is added if it is not "".
 func (t *store) at(scheme, hosts, parameter, value string) string {
 	u := url.URL{Scheme: scheme, Host: hosts, Path: t.url.Path}
+	database := ""
+	if t.Client.SelectDB > 0 {
+		database = "/" + strconv.Itoa(t.Client.SelectDB)
+	}
 	switch {
 	case scheme == "redis-cluster":
 		u.Path = ""
 	case scheme != t.url.Scheme && t.url.Scheme == "redis-sentinel": // its path begins with the master's name
-		u.Path = ""
-		if t.Client.SelectDB > 0 {
-			u.Path = "/" + strconv.Itoa(t.Client.SelectDB)
-		}
+		u.Path = database
+	case scheme != t.url.Scheme && scheme == "redis-sentinel":
+		u.Path = "/NAME" + database
 	}
-	q := url.Values{}
+	q := t.url.Query() // another prefix, for one, would be other locks
 	if t.url.Scheme == "rediss" && scheme != "rediss" {
 		q.Set("tls", "yes")
 	}
-	for _, kept := range []string{"prefix", "tls"} {
-		if v := t.url.Query().Get(kept); v != "" {
-			q.Set(kept, v)
-		}
+	if scheme != "redis-sentinel" {
+		q.Del("sentinel-auth")
 	}
 	if parameter != "" {
 		q.Set(parameter, value)
+	}
+	if q.Get("wait") == "0" {
+		q.Del("wait-timeout")
 	}
 	u.RawQuery = q.Encode()
 	return "-s '" + u.String() + "'"

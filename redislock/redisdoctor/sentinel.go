@@ -179,7 +179,7 @@ func (w *watcher) unasked(err error, right, command string) string {
 // sentinelFindings judges what the sentinels say.
 func (t *store) sentinelFindings(all []watcher, first *watcher) []doctor.Finding {
 	name := t.Client.Sentinel.MasterSet
-	found := []doctor.Finding{agreement(all), masterUp(first), sentinelCount(first, name)}
+	found := []doctor.Finding{agreement(all), masterUp(all), sentinelCount(first, name)}
 	found = append(found, ofEach(all, name, sentinelQuorum)...)
 	found = append(found, failover(all, name))
 	return append(found, ofEach(all, name, downAfter)...)
@@ -221,13 +221,29 @@ func agreement(all []watcher) doctor.Finding {
 	return doctor.Good("master", names)
 }
 
-// masterUp says whether the sentinels reach the master.
-func masterUp(w *watcher) doctor.Finding {
-	flags := w.master["flags"]
-	if strings.Contains(flags, "down") || strings.Contains(flags, "disconnected") {
-		return doctor.Break("master state", "the sentinel says "+flags, "No lock can be taken until the master is back or replaced.", w.cli("SENTINEL FAILOVER "+w.master["name"]))
+// masterUp says whether the sentinels reach the master. While some do, a failover by the
+// word of another would leave two masters for a moment.
+func masterUp(all []watcher) doctor.Finding {
+	const check = "master state"
+	var missing, reaching *watcher
+	for i := range all {
+		switch flags := all[i].master["flags"]; {
+		case all[i].err != nil:
+		case strings.Contains(flags, "down") || strings.Contains(flags, "disconnected"):
+			missing = cmp.Or(missing, &all[i])
+		default:
+			reaching = cmp.Or(reaching, &all[i])
+		}
 	}
-	return doctor.Good("master state", flags)
+	switch {
+	case missing == nil:
+		return doctor.Good(check, reaching.master["flags"])
+	case reaching != nil:
+		return doctor.Warn(check, "the sentinel says "+missing.master["flags"]+", "+reaching.addr+" does not", "It votes for a failover that is not needed, and each may lose grants.",
+			"redis-cli -h "+missing.master["ip"]+" -p "+missing.master["port"]+" PING # where this sentinel runs").At(missing.addr)
+	}
+	return doctor.Break(check, "the sentinel says "+missing.master["flags"], "No lock can be taken until the master is back or replaced.",
+		missing.cli("SENTINEL FAILOVER "+missing.master["name"])+" # if it does not come back")
 }
 
 // sentinelCount says whether there are enough sentinels.

@@ -60,9 +60,18 @@ func TestSentinelsThatAreSetUpWrongAreFound(t *testing.T) {
 	replica.mend(f, login)
 	clean(t, login)
 	see(t, doctortest.Examine(t, strings.Replace(store, "/pawl", "/nobody", 1)), want{"sentinel", c.Sentinels[1].Addr(), doctor.Broken, "No such master", "does not know this master", "SENTINEL MASTERS"})
-	see(t, doctortest.Examine(t, "redis://"+c.Nodes[0].Addr()+"?wait=1"), want{"watched by sentinels", "", doctor.Warning, "sentinels watch this server", "leads to the old master", "redis-sentinel://"})
-	see(t, doctortest.Examine(t, "redis://"+c.Sentinels[0].Addr()), want{"server", "", doctor.Broken, "is a sentinel", "keeps no keys", "-s 'redis-sentinel://" + c.Sentinels[0].Addr()})
-	clean(t, store)
+	named := strings.NewReplacer("HOST:26379", c.Sentinels[1].Addr(), "NAME", testserver.SentinelName)
+	for _, w := range []want{
+		{"watched by sentinels", "", doctor.Warning, "sentinels watch this server", "leads to the old master", "-s 'redis-sentinel://HOST:26379/NAME?wait=1'"},
+		{"server", "", doctor.Broken, "is a sentinel", "keeps no keys", "-s 'redis-sentinel://" + c.Sentinels[0].Addr() + "/NAME?wait=1'"},
+	} {
+		asked := c.Nodes[0]
+		if w.check == "server" {
+			asked = c.Sentinels[0]
+		}
+		before := doctortest.Examine(t, "redis://"+asked.Addr()+"?wait=1")
+		doctortest.Mended(t, before, clean(t, named.Replace(replica.mend(see(t, before, w), ""))), w.check, "")
+	}
 }
 
 func TestServersAndSentinelsThatAreAwayAreFound(t *testing.T) {
@@ -79,9 +88,18 @@ func TestServersAndSentinelsThatAreAwayAreFound(t *testing.T) {
 	see(t, doctortest.Examine(t, store), want{"server", c.Nodes[1].Addr(), doctor.Warning, "unreachable", "cannot become the master", "PING"})
 	c.Nodes[0].Kill()
 	see(t, doctortest.Examine(t, store), want{"server", c.Nodes[0].Addr(), doctor.Broken, "unreachable", "cannot be taken", "PING"})
+	var before []doctor.Finding
 	doctortest.Eventually(t, "seen by the sentinel", func() bool {
-		return doctortest.Find(t, doctortest.Examine(t, store), "master state", "").Level == doctor.Broken
+		before = doctortest.Examine(t, store)
+		return doctortest.Find(t, before, "master state", "").Level == doctor.Broken
 	})
+	shell(t, see(t, before, want{"master state", "", doctor.Broken, "the sentinel says ", "back or replaced", "SENTINEL FAILOVER pawl"}).Mend)
+	var after []doctor.Finding
+	doctortest.Eventually(t, "replaced", func() bool {
+		after = doctortest.Examine(t, store)
+		return doctortest.Find(t, after, "master state", "").Level == doctor.OK
+	})
+	doctortest.Mended(t, before, after, "master state", "", "replicas", "min-replicas-to-write") // both others are away
 }
 
 // Nobody takes over from a master whose replicas are all gone.

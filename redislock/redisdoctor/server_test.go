@@ -239,11 +239,12 @@ func TestAClockThatIsOffIsFound(t *testing.T) {
 	s := testserver.RedisOn(t, c, durable...)
 	store := "redis://" + s.Addr()
 	c.Step(time.Hour)
-	see(t, doctortest.Examine(t, store), want{"clock", "", doctor.Warning, "ahead of ours", "expires locks that are held", "chronyc makestep"})
+	before := doctortest.Examine(t, store)
+	see(t, before, want{"clock", "", doctor.Warning, "ahead of ours", "expires locks that are held", "chronyc makestep"})
 	c.Step(-2 * time.Hour)
 	see(t, doctortest.Examine(t, store), want{"clock", "", doctor.Warning, "behind ours", "expires locks that are held", "chronyc makestep"})
-	c.Step(time.Hour)
-	clean(t, store)
+	c.Step(time.Hour) // as makestep does
+	doctortest.Mended(t, before, clean(t, store), "clock", "")
 }
 
 func TestASlowLinkIsFound(t *testing.T) {
@@ -279,9 +280,17 @@ func TestAServerWithLittleRoomForConnectionsIsFound(t *testing.T) {
 
 func TestAServerWithoutScriptsIsFound(t *testing.T) {
 	t.Parallel()
-	s := testserver.Redis(t, append(slices.Clone(durable), "--rename-command", "EVAL", "")...)
-	see(t, doctortest.Examine(t, "redis://"+s.Addr()), want{"scripts", "", doctor.Broken, "EVAL is refused", "No lock can be taken", "rename-command EVAL"})
+	file := filepath.Join(t.TempDir(), "redis.conf")
+	if err := os.WriteFile(file, []byte("rename-command eval \"\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := testserver.Redis(t, append(slices.Clone(durable), "--include", file)...)
+	before := doctortest.Examine(t, "redis://"+s.Addr())
+	f := see(t, before, want{"scripts", "", doctor.Broken, "EVAL is refused", "No lock can be taken", "and restart the server"})
+	shell(t, "cd "+filepath.Dir(file)+" && "+f.Mend)
+	s.Restart()
+	doctortest.Mended(t, before, clean(t, "redis://"+s.Addr()), f.Check, "")
 	v := testserver.Valkey(t, append(slices.Clone(durable), "--rename-command", "EVAL", "")...)
-	see(t, doctortest.Examine(t, "redis://"+v.Addr()), want{"scripts", "", doctor.Warning, "EVAL is refused", "no line", "rename-command EVAL"})
-	see(t, doctortest.Examine(t, "redis://"+v.Addr()+"?scripts=always"), want{"scripts", "", doctor.Broken, "EVAL is refused", "No lock can be taken", "rename-command EVAL"})
+	see(t, doctortest.Examine(t, "redis://"+v.Addr()), want{"scripts", "", doctor.Warning, "EVAL is refused", "no line", "rename-command "})
+	see(t, doctortest.Examine(t, "redis://"+v.Addr()+"?scripts=always"), want{"scripts", "", doctor.Broken, "EVAL is refused", "No lock can be taken", "rename-command "})
 }

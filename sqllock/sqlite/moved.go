@@ -23,24 +23,33 @@ type fileInUse struct {
 // findFiles stores what the file, its log and its shared memory are. The connection has
 // read or written before, so all of them are open, and stay so until it is closed.
 func (c *conn) findFiles() error {
-	var open [2]any
-	for i, op := range []sqlite3.FcntlOpcode{sqlite3.FCNTL_FILE_POINTER, sqlite3.FCNTL_JOURNAL_POINTER} {
-		f, err := c.db.FileControl("main", op)
-		if err != nil {
-			return err
+	file, err := c.db.FileControl("main", sqlite3.FCNTL_FILE_POINTER)
+	if err != nil {
+		return err
+	}
+	all := []any{file}
+	// Of a file that another program has set to another mode, a reader has neither log nor
+	// shared memory open, and the pointer to the log is to anything.
+	if mode := ""; c.readOnly {
+		if err := c.query("PRAGMA main.journal_mode", func(s *sqlite3.Stmt) { mode = s.ColumnText(0) }); err != nil || mode != "wal" {
+			return driver.Join(err, c.addFiles(all))
 		}
-		open[i] = f
 	}
-	c.log, _ = open[1].(vfs.File)
-	if runtime.GOOS == "windows" { // no open file can be removed
-		return nil
+	log, err := c.db.FileControl("main", sqlite3.FCNTL_JOURNAL_POINTER)
+	if err != nil {
+		return err
 	}
-	all := open[:]
-	if f, ok := open[0].(vfs.FileSharedMemory); ok {
+	c.log, _ = log.(vfs.File)
+	all = append(all, log)
+	if f, ok := file.(vfs.FileSharedMemory); ok {
 		all = append(all, f.SharedMemory())
 	}
-	if c.readOnly && c.log == nil { // another program has ended the journal mode with a log
-		all = open[:1]
+	return c.addFiles(all)
+}
+
+func (c *conn) addFiles(all []any) error {
+	if runtime.GOOS == "windows" { // no open file can be removed
+		return nil
 	}
 	for _, x := range all {
 		if w, ok := x.(vfs.FileUnwrap); ok {

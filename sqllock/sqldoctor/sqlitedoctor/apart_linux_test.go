@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -22,14 +23,13 @@ import (
 // stepsKey is the environment variable by which a child process learns what to do.
 const stepsKey = "PAWL_DOCTOR_STEPS"
 
-// notApplied are the checks whose mends no test applies, and why.
-var notApplied = map[string]string{
-	"file system": "it names another place", "tables": "it names another place", "space": "a disk is to be emptied", "integrity": "it needs the program sqlite3, and leaves another file",
-}
-
 func TestMain(m *testing.M) {
 	steps := os.Getenv(stepsKey)
 	if steps == "" {
+		var notApplied map[string]string
+		if onDisk() == "" {
+			notApplied = map[string]string{here: "no folder of this machine is on a local disk"}
+		}
 		os.Exit(doctortest.Unapplied(m.Run(), notApplied))
 	}
 	for step := range strings.SplitSeq(steps, "\n") {
@@ -121,15 +121,40 @@ func child(t *testing.T, as *syscall.SysProcAttr, steps []string) []doctor.Findi
 	return decode(t, out)
 }
 
+// onDisk returns a folder on a local disk, "" if this machine has none.
+var onDisk = sync.OnceValue(func() string {
+	for _, dir := range []string{os.TempDir(), "/var/tmp"} {
+		if f, err := fileSystem(context.Background(), &file{folder: dir}); err == nil && f.Level == doctor.OK {
+			return dir
+		}
+	}
+	return ""
+})
+
 func TestAFileOnTmpfsOrOverlayfsIsAWarning(t *testing.T) {
 	t.Parallel()
+	better := ""
+	if onDisk() != "" {
+		inMemory := "sqlite://" + newPathIn(t, "/dev/shm")
+		better = newPathIn(t, onDisk())
+		before := doctortest.Examine(t, inMemory)
+		mend := expect(t, before, here, doctor.Warning, "is on tmpfs", "A restart of the machine removes the file")
+		doctortest.Mended(t, before, doctortest.Examine(t, named(t, mend, "/var/lib/pawl/locks.db", better)), here, "")
+	}
 	path := newPath(t)
 	dir := filepath.Dir(path)
 	found := apart(t, "mount\ttmpfs\t"+dir+"\tsize=64m", "examine\tsqlite://"+path)
-	expect(t, found, "file system", doctor.Warning, "is on tmpfs", "A restart of the machine removes the file")
-	found = apart(t, "mount\ttmpfs\t"+dir+"\tsize=64m", "shell\tcd "+dir+" && mkdir image changes work all",
-		fmt.Sprintf("mount\toverlay\t%s/all\tlowerdir=%[1]s/image,upperdir=%[1]s/changes,workdir=%[1]s/work", dir), "examine\tsqlite://"+dir+"/all/locks.db")
-	expect(t, found, "file system", doctor.Warning, "is on overlayfs", "locks of its own")
+	expect(t, found, here, doctor.Warning, "is on tmpfs", "A restart of the machine removes the file")
+	overlay := []string{"mount\ttmpfs\t" + dir + "\tsize=64m", "shell\tcd " + dir + " && mkdir image changes work all",
+		fmt.Sprintf("mount\toverlay\t%s/all\tlowerdir=%[1]s/image,upperdir=%[1]s/changes,workdir=%[1]s/work", dir)}
+	examine := "examine\tsqlite://" + dir + "/all/locks.db"
+	before := apart(t, append(overlay, examine)...)
+	if mend := expect(t, before, here, doctor.Warning, "is on overlayfs", "locks of its own"); mend != "docker run -v pawl:"+dir+"/all" {
+		t.Error(mend)
+	}
+	if better != "" { // a volume is a folder of the machine's, mounted as this is
+		doctortest.Mended(t, before, apart(t, append(overlay, "bind\t"+filepath.Dir(better)+"\t"+dir+"/all", examine)...), here, "")
+	}
 }
 
 // FUSE stands for the file systems that programs and other machines implement.
@@ -143,7 +168,7 @@ func TestANetworkFileSystemIsBroken(t *testing.T) {
 	path := newPath(t)
 	for _, params := range []string{"", "?network=allow"} {
 		found := apart(t, "fuse\t"+filepath.Dir(path), "examine\tsqlite://"+path+params)
-		expect(t, found, "file system", doctor.Broken, filepath.Dir(path)+" is on FUSE", "two may hold the same lock")
+		expect(t, found, here, doctor.Broken, filepath.Dir(path)+" is on FUSE", "two may hold the same lock")
 	}
 }
 
@@ -151,12 +176,24 @@ func TestADiskThatIsFullIsFound(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	dir := filepath.Dir(path)
-	fill := func(data, line string) []doctor.Finding {
-		return apart(t, "mount\ttmpfs\t"+dir+"\t"+data, "shell\tcd "+dir+" && "+line, "examine\tsqlite://"+path)
+	fill := func(data string, lines ...string) []doctor.Finding {
+		steps := []string{"mount\ttmpfs\t" + dir + "\t" + data}
+		for _, line := range lines {
+			steps = append(steps, "shell\tcd "+dir+" && "+line)
+		}
+		return apart(t, append(steps, "examine\tsqlite://"+path)...)
 	}
 	expect(t, fill("size=64m,nr_inodes=1000", "true"), "space", doctor.OK, "64.0 MB are left", "")
 	expect(t, fill("size=16m,nr_inodes=1000", "true"), "space", doctor.Warning, "16.0 MB are left", "when the disk is full")
-	expect(t, fill("size=16m,nr_inodes=1000", "head -c 16000000 /dev/zero > other"), "space", doctor.Broken, "0.7 MB are left", "when the disk is full")
+	for _, test := range []struct{ data, line, found, shows string }{
+		{"size=64m,nr_inodes=1000", "mkdir sub && head -c 66500000 /dev/zero > sub/other", "0.6 MB are left", "sub/other"},
+		{"size=64m,nr_inodes=200", "mkdir sub && cd sub && touch $(seq 196)", "2 inodes", "sub"},
+	} {
+		before := fill(test.data, test.line)
+		mend := expect(t, before, "space", doctor.Broken, test.found, "when the disk is full")
+		after := fill(test.data, test.line, mend+" | grep "+dir+"/"+test.shows+"$", "rm -r sub") // what the mend shows goes
+		doctortest.Mended(t, before, after, "space", "", here)
+	}
 	expect(t, fill("size=64m,nr_inodes=50", "true"), "space", doctor.Warning, "49 inodes", "when the disk is full")
 	expect(t, fill("size=64m,nr_inodes=5", "touch a b c"), "space", doctor.Broken, "1 inodes", "when the disk is full")
 }
@@ -250,6 +287,7 @@ func TestModesThatContradictEachOtherAreAWarning(t *testing.T) {
 			t.Fatal(err)
 		}
 		run(t, expect(t, found, "rights", doctor.Warning, test.found, test.meaning))
+		doctortest.Applied("rights")
 		if found, err = doctor.Examine(t.Context(), "sqlite://"+path); err != nil {
 			t.Fatal(err)
 		}

@@ -76,9 +76,13 @@ func tables(ctx context.Context, f *file) (doctor.Finding, error) {
 	}
 }
 
-// recovery returns the line that saves what can be read.
+// recovery returns the line that puts what can be read into the file's place. Not every
+// sqlite3 has .recover: Debian's writes nothing then. A dump that met an error ends with
+// ROLLBACK.
 func recovery(f *file) string {
-	return fmt.Sprintf("sqlite3 %s .recover | sqlite3 %s", doctor.Quote(f.path), doctor.Quote(f.path+".new"))
+	path, made, old := doctor.Quote(f.path), doctor.Quote(f.path+".new"), doctor.Quote(f.path+".corrupt")
+	return fmt.Sprintf("sqlite3 %[1]s .dump | sed 's/^ROLLBACK.*/COMMIT;/' | sqlite3 -cmd 'PRAGMA journal_mode = WAL' %[2]s && mv %[1]s %[3]s && mv %[2]s %[1]s && rm -f %[4]s %[5]s # when all programs have let the file go",
+		path, made, old, doctor.Quote(f.path+"-wal"), doctor.Quote(f.path+"-shm"))
 }
 
 func journalMode(ctx context.Context, f *file) (doctor.Finding, error) {

@@ -166,10 +166,14 @@ func space(_ context.Context, f *file) (doctor.Finding, error) {
 		return doctor.Finding{}, sqlexam.ErrSkip // not known here, or the check of the path says why
 	}
 	const full = "Locks cannot be taken or released when the disk is full."
-	mend := "du -xh " + doctor.Quote(f.folder) + " | sort -h | tail"
+	mount := fmt.Sprintf(`"$(df -P %s | awk 'END { print $6 }')"`, doctor.Quote(f.folder)) // what fills the disk is seldom in the folder
+	mend := "du -axh " + mount + " | sort -h | tail"
 	found := fmt.Sprintf("%.1f MB are left", float64(disk.free)/(1<<20))
 	if disk.nodes > 0 {
 		found += fmt.Sprintf(", and %d inodes", disk.freeNodes)
+	}
+	if disk.free >= low {
+		mend = "du -x --inodes " + mount + " | sort -n | tail"
 	}
 	switch {
 	case disk.free < little, disk.nodes > 0 && disk.freeNodes < littleNodes:

@@ -22,9 +22,11 @@ import (
 )
 
 // newPath returns a path for a file, in a folder that every user can reach.
-func newPath(t *testing.T) string {
+func newPath(t *testing.T) string { t.Helper(); return newPathIn(t, "") }
+
+func newPathIn(t *testing.T, parent string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pawl-doctor-") // not t.TempDir, which other users cannot reach
+	dir, err := os.MkdirTemp(parent, "pawl-doctor-") // not t.TempDir, which other users cannot reach
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
 	}
@@ -83,6 +85,16 @@ func run(t *testing.T, line string) {
 	if out, err := exec.CommandContext(t.Context(), "sh", "-ec", line).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", line, err, out)
 	}
+}
+
+// named returns the URL of a mend, with a path of the test in the place of the one that
+// stands for it.
+func named(t *testing.T, mend, example, path string) string {
+	t.Helper()
+	if mend != "-s 'sqlite://"+example+"'" {
+		t.Errorf("%s does not name %s", mend, example)
+	}
+	return "sqlite://" + path
 }
 
 // here are checks whose finding depends on where the temporary folder is.
@@ -181,7 +193,9 @@ func TestAFileOfOtherContentIsBroken(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("This is a text and no database. ", 200)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	examtest.Expect(t, "sqlite://"+path, "tables", doctor.Broken, "is not a SQLite database", "No lock can be taken in it")
+	before := doctortest.Examine(t, "sqlite://"+path)
+	mend := expect(t, before, "tables", doctor.Broken, "is not a SQLite database", "No lock can be taken in it")
+	doctortest.Mended(t, before, doctortest.Examine(t, named(t, mend, "/another/path", newStore(t))), "tables", "", here)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -200,6 +214,9 @@ func TestAFileOfOtherContentIsBroken(t *testing.T) {
 
 func TestACorruptFileIsBroken(t *testing.T) {
 	t.Parallel()
+	if _, err := exec.LookPath("sqlite3"); err != nil {
+		t.Skip(err)
+	}
 	path := newStore(t)
 	db := openDB(t, path)
 	for i := range 200 {
@@ -221,9 +238,9 @@ func TestACorruptFileIsBroken(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if mend := examtest.Expect(t, "sqlite://"+path, "integrity", doctor.Broken, "pawl_record", "Locks fail"); !strings.Contains(mend, ".recover") {
-		t.Error(mend)
-	}
+	before := doctortest.Examine(t, "sqlite://"+path)
+	run(t, expect(t, before, "integrity", doctor.Broken, "pawl_record", "Locks fail"))
+	doctortest.Mended(t, before, doctortest.Examine(t, "sqlite://"+path), "integrity", "", here)
 }
 
 func TestAnotherJournalModeIsAWarning(t *testing.T) {
