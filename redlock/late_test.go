@@ -38,7 +38,7 @@ func TestAnEnterThatArrivesAfterAnEvictionDoesNotReviveTheHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			until(t, ttl, "left everywhere", func() bool { return f.holding(t, "name") == 0 }) // a majority is enough for Leave
-			if late, err := delayed.Enter(t.Context(), c); err != nil || !late.Held { // the delayed request
+			if late, err := delayed.Enter(t.Context(), c); err != nil || !late.Held {          // the delayed request
 				t.Fatal(late, err)
 			}
 			until(t, ttl, "arrived everywhere", func() bool { return f.holding(t, "name") == 3 })
