@@ -27,6 +27,7 @@ const askLimit = etcdstore.MaxCallTimeout
 type member struct {
 	endpoint string // as the client wants it: with a scheme
 	address  string // host:port
+	listens  bool   // a connection was accepted
 	alive    bool   // it answered, if only with a refusal
 	err      error  // why it has no status
 
@@ -69,6 +70,7 @@ func (m *member) ask(ctx context.Context, config clientv3.Config) {
 	if m.err = m.dial(ctx); m.err != nil {
 		return
 	}
+	m.listens = true
 	if m.client, m.err = etcdstore.Connect(ctx, config); m.err != nil {
 		return
 	}

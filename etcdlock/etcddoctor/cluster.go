@@ -60,7 +60,7 @@ func majority(ctx context.Context, c *cluster) doctor.Finding {
 		found = fmt.Sprintf("no majority confirms a read: %v", err)
 	}
 	return doctor.Break(check, found, "Nothing can be locked, unlocked or renewed; held locks end at their deadlines.",
-		"systemctl start etcd # on the members that do not answer")
+		"systemctl start etcd # on the members that do not answer; restart those that listen")
 }
 
 // oneMore adds a member without a vote. One with a vote counts for the majority before it
@@ -158,7 +158,7 @@ func alarms(_ context.Context, c *cluster) doctor.Finding {
 		return doctor.Good(check, "none")
 	case corrupt != 0:
 		return doctor.Break(check, found, "Members have different data, so two clients may hold the same lock; the cluster refuses all writes.",
-			fmt.Sprintf("etcdctl member remove %x && etcdctl alarm disarm # then add it again with an empty data folder", corrupt))
+			fmt.Sprintf("etcdctl member remove %x && sleep 5 && etcdctl alarm disarm # if it led, another has to be elected between; then add it again with an empty data folder", corrupt))
 	case space:
 		return doctor.Break(check, found, "No lock can be taken: the database has reached its quota. Held locks are renewed and released.",
 			c.answering()[0].compact()+" && etcdctl alarm disarm")
@@ -177,8 +177,12 @@ func silent(c *cluster) (found []doctor.Finding) {
 		if m.alive {
 			continue
 		}
+		mend := "systemctl start etcd # there"
+		if m.listens { // it runs, so that a start would do nothing
+			mend = "systemctl restart etcd # there: it listens and does not answer"
+		}
 		f := doctor.Warn("member", fmt.Sprintf("does not answer: %v", m.err),
-			"If it is down, fewer of the others may fail, and clients lose time when they try it.", "systemctl start etcd # there")
+			"If it is down, fewer of the others may fail, and clients lose time when they try it.", mend)
 		found = append(found, f.At(m.address))
 	}
 	return found

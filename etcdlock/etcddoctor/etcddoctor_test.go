@@ -60,7 +60,7 @@ func TestAnOldVersionAndASingleMemberAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	server := testserver.Etcd(t)
 	found := doctortest.Examine(t, "etcd://"+server.Addr())
-	doctortest.Expect(t, found, "version", server.Addr(), doctor.Warning, "3.4.", "can revoke every lease", "install etcd 3.4.31 or newer")
+	doctortest.Expect(t, found, "version", server.Addr(), doctor.Warning, "3.4.", "can revoke every lease", "install etcd 3.4.31")
 	doctortest.Expect(t, found, "members", "", doctor.Warning, "1 that vote", "no lock can be taken", "etcdctl member add")
 	doctortest.Expect(t, found, "quota", server.Addr(), doctor.OK, "of 2048.0 MiB")
 	doctortest.CleanButTimes(t, found, "version", "members")
@@ -69,9 +69,14 @@ func TestAnOldVersionAndASingleMemberAreWarnedOf(t *testing.T) {
 func TestAMemberThatDoesNotWaitForItsDiskIsFound(t *testing.T) {
 	t.Parallel()
 	server := testserver.NewEtcd(t)
-	found := doctortest.Examine(t, "etcd://"+server.Addr())
-	doctortest.Expect(t, found, "fsync", server.Addr(), doctor.Warning, "does not wait for its disk", "loses power", "remove --unsafe-no-fsync")
+	store := "etcd://" + server.Addr()
+	stillHeld := held(t, store)
+	found := doctortest.Examine(t, store)
+	f := doctortest.Expect(t, found, "fsync", server.Addr(), doctor.Warning, "does not wait for its disk", "loses power")
 	doctortest.CleanButTimes(t, found, "fsync", "members")
+	without(t, f, server)
+	doctortest.Mended(t, found, doctortest.Examine(t, store), "fsync", server.Addr())
+	stillHeld()
 }
 
 // fill writes values until some is refused, or the database has reached a size.
@@ -154,6 +159,7 @@ func TestMembersThatAreDownAreFound(t *testing.T) {
 	t.Parallel()
 	c := testserver.NewEtcds(t, 3, nil)
 	store := storeOf(c.Addrs())
+	stillHeld := held(t, store)
 	c.Members[2].Kill()
 	c.Leader(0, 1)
 	found := doctortest.Examine(t, store)
@@ -166,12 +172,19 @@ func TestMembersThatAreDownAreFound(t *testing.T) {
 
 	c.Members[1].Pause() // silent, not gone
 	found = doctortest.Examine(t, store)
-	doctortest.Expect(t, found, "member", c.Addrs()[1], doctor.Warning, "does not answer")
+	doctortest.Expect(t, found, "member", c.Addrs()[1], doctor.Warning, "does not answer", "systemctl restart etcd")
 	doctortest.Expect(t, found, "majority", "", doctor.Broken, "Nothing can be locked", "systemctl start etcd")
-	c.Members[1].Resume()
-	c.Members[2].Restart()
+	for _, i := range []int{1, 2} {
+		systemctl(t, doctortest.Find(t, found, "member", c.Addrs()[i]), c.Members[i])
+	}
 	c.Await()
-	doctortest.Expect(t, doctortest.Examine(t, store), "majority", "", doctor.OK)
+	after := doctortest.Examine(t, store)
+	const meanwhile = "leader changes" // they are counted
+	doctortest.Mended(t, found, after, "majority", "", "fsync", meanwhile)
+	for _, i := range []int{1, 2} {
+		doctortest.Mended(t, found, after, "member", c.Addrs()[i], "fsync", meanwhile)
+	}
+	stillHeld()
 }
 
 func TestAClusterThatIsAwayIsAnError(t *testing.T) {
@@ -201,6 +214,7 @@ func TestFrequentLeaderChangesAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	c := testserver.NewEtcds(t, 3, nil)
 	store := storeOf(c.Addrs())
+	stillHeld := held(t, store)
 	for i := range 6 {
 		leader := c.Leader()
 		next := dial(t, at(c.Addrs()[(leader+1)%3]))
@@ -213,8 +227,29 @@ func TestFrequentLeaderChangesAreWarnedOf(t *testing.T) {
 		}
 	}
 	found := doctortest.Examine(t, store)
-	doctortest.Expect(t, found, "leader changes", c.Addrs()[0], doctor.Warning, " in ", "in doubt", "--election-timeout")
+	f := doctortest.Expect(t, found, "leader changes", c.Addrs()[0], doctor.Warning, " in ", "in doubt")
 	doctortest.CleanButTimes(t, found, "leader changes", "fsync")
+	line, where, _ := strings.Cut(f.Mend, " # ")
+	line, ok := strings.CutPrefix(line, "etcd ")
+	if !ok || !strings.HasPrefix(where, "on every member, one after the other") {
+		t.Fatalf("%q", f.Mend)
+	}
+	for _, m := range c.Members {
+		m.RestartWith(func(args []string) []string { return append(args, strings.Fields(line)...) })
+		c.Await()
+	}
+	after := doctortest.Examine(t, store)
+	for _, node := range c.Addrs() {
+		doctortest.Mended(t, found, after, "leader changes", node)
+	}
+	lease, err := dial(t, at(c.Addrs()...)).Grant(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("TTLs below %ds are rounded up", lease.TTL); !strings.Contains(where, want) {
+		t.Errorf("%q, not %q", f.Mend, want)
+	}
+	stillHeld()
 }
 
 func TestTwoClustersInOneURLAreFound(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,9 +26,13 @@ import (
 // The alarm is raised as a member raises it that finds other data than its own.
 func TestACorruptMemberIsFound(t *testing.T) {
 	t.Parallel()
-	server := testserver.NewEtcd(t)
-	client := dial(t, at(server.Addr()))
-	status, err := client.Status(t.Context(), server.Addr())
+	c := testserver.NewEtcds(t, 3, nil)
+	store := storeOf(c.Addrs())
+	stillHeld := held(t, store)
+	lead := c.Leader() // the one whose removal ends in an election
+	bad, rest := c.Addrs()[lead], slices.Delete(c.Addrs(), lead, lead+1)
+	client := dial(t, at(rest[0]))
+	status, err := dial(t, at(bad)).Status(t.Context(), bad)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +40,12 @@ func TestACorruptMemberIsFound(t *testing.T) {
 	if _, err := pb.NewMaintenanceClient(client.ActiveConnection()).Alarm(t.Context(), alarm); err != nil {
 		t.Fatal(err)
 	}
-	store := "etcd://" + server.Addr()
-	doctortest.Expect(t, doctortest.Examine(t, store), "alarms", "", doctor.Broken, fmt.Sprintf("CORRUPT at member %x", alarm.MemberID), "different data", fmt.Sprintf("etcdctl member remove %x", alarm.MemberID))
-	if _, err := client.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}); err != nil {
-		t.Fatal(err)
-	}
-	doctortest.Expect(t, doctortest.Examine(t, store), "alarms", "", doctor.OK)
+	found := doctortest.Examine(t, store)
+	f := doctortest.Expect(t, found, "alarms", "", doctor.Broken, fmt.Sprintf("CORRUPT at member %x", alarm.MemberID), "different data", fmt.Sprintf("etcdctl member remove %x", alarm.MemberID))
+	etcdctl(t, rest[0], f.Mend)
+	after := doctortest.Examine(t, storeOf(rest))
+	doctortest.Mended(t, found, after, "alarms", "", "members") // of which there are two now
+	stillHeld()
 }
 
 // No etcd of a known version reports anything else.
@@ -92,21 +97,24 @@ func (b *begun) Read(p []byte) (int, error) { return b.from.Read(p) }
 
 func TestAMemberWithoutMetricsIsWarnedOf(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(testing.TB, ...string) *testserver.Server{"3.4": testserver.Etcd, "newer": testserver.NewEtcd} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			address := withoutHTTP(t, start(t).Addr())
-			found := doctortest.Examine(t, "etcd://"+address)
-			doctortest.Expect(t, found, "metrics", address, doctor.Warning, "cannot read /metrics", "were not examined", "remove --listen-client-http-urls")
-			if text := doctortest.Text(found...); strings.Contains(text, "fsync") {
-				t.Errorf("a check was made without metrics:\n%s", text)
-			}
-			if name == "3.4" { // the quota is nowhere else
-				doctortest.Expect(t, found, "quota", address, doctor.Warning, "cannot read the quota", "remove --listen-client-http-urls")
-			}
-			doctortest.CleanButTimes(t, found, "metrics", "quota", "members", "version")
-		})
+	server := testserver.NewEtcd(t, "--unsafe-no-fsync=false", fmt.Sprintf("--listen-client-http-urls=http://127.0.0.1:%d", testserver.FreePort(t)))
+	store := "etcd://" + server.Addr()
+	stillHeld := held(t, store)
+	found := doctortest.Examine(t, store)
+	f := doctortest.Expect(t, found, "metrics", server.Addr(), doctor.Warning, "cannot read /metrics", "were not examined")
+	if text := doctortest.Text(found...); strings.Contains(text, "fsync") {
+		t.Errorf("a check was made without metrics:\n%s", text)
 	}
+	doctortest.CleanButTimes(t, found, "metrics", "members")
+	without(t, f, server)
+	doctortest.Mended(t, found, doctortest.Examine(t, store), "metrics", server.Addr())
+	stillHeld()
+
+	address := withoutHTTP(t, testserver.Etcd(t).Addr()) // Debian's tells its quota nowhere else
+	found = doctortest.Examine(t, "etcd://"+address)
+	doctortest.Expect(t, found, "metrics", address, doctor.Warning, "cannot read /metrics", "were not examined")
+	doctortest.Expect(t, found, "quota", address, doctor.Warning, "cannot read the quota", "remove --listen-client-http-urls")
+	doctortest.CleanButTimes(t, found, "metrics", "quota", "members", "version")
 }
 
 // The metrics are read twice: before and after the member has written.
@@ -161,6 +169,13 @@ func TestAMemberThatIsCutOffIsWarnedOf(t *testing.T) {
 			break
 		}
 	}
-	doctortest.Expect(t, found, "leader", c.Addrs()[away], doctor.Warning, "it knows no leader", "cut off", "etcdctl endpoint health")
+	f := doctortest.Expect(t, found, "leader", c.Addrs()[away], doctor.Warning, "it knows no leader", "cut off", "check the network")
 	doctortest.Expect(t, found, "majority", "", doctor.OK)
+	out, err := runEtcdctl(t, c.Addrs()[c.Leader()], f.Mend)
+	if !strings.Contains(out, c.Addrs()[away]+" is unhealthy") {
+		t.Errorf("%q does not tell who is cut off: %v\n%s", f.Mend, err, out)
+	}
+	network.Heal()
+	c.Await()
+	doctortest.Mended(t, found, doctortest.Examine(t, store), "leader", c.Addrs()[away])
 }

@@ -26,7 +26,7 @@ func version(_ context.Context, m *member) doctor.Finding {
 	case major < 3 || major == 3 && minor < 4:
 		return doctor.Break(check, text, "pawl needs etcd 3.4 or newer.", "install etcd 3.5.13 or newer")
 	case major == 3 && minor == 4 && patch < 31:
-		return doctor.Warn(check, text, meaning, "install etcd 3.4.31 or newer")
+		return doctor.Warn(check, text, meaning, "install etcd 3.4.31 # 3.5.13 or newer one minor version after the other: none reads the data of the one before the last")
 	case major == 3 && minor == 5 && patch < 13:
 		return doctor.Warn(check, text, meaning, "install etcd 3.5.13 or newer")
 	}

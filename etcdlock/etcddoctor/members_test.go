@@ -20,10 +20,8 @@ import (
 func etcdctl(t *testing.T, endpoint, line string) (out string) {
 	t.Helper()
 	doctortest.Eventually(t, "healthy", func() bool {
-		cmd := exec.Command("sh", "-c", line)
-		cmd.Env = append(os.Environ(), "ETCDCTL_API=3", "ETCDCTL_ENDPOINTS="+endpoint)
-		b, err := cmd.CombinedOutput()
-		out = string(b)
+		var err error
+		out, err = runEtcdctl(t, endpoint, line)
 		if err != nil && !strings.Contains(out, "unhealthy cluster") {
 			t.Fatalf("%s: %v %s", line, err, out)
 		}
@@ -32,15 +30,23 @@ func etcdctl(t *testing.T, endpoint, line string) (out string) {
 	return out
 }
 
+func runEtcdctl(t *testing.T, endpoint, line string) (out string, err error) {
+	t.Helper()
+	if _, err := exec.LookPath("etcdctl"); err != nil {
+		t.Skip(err)
+	}
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Env = append(os.Environ(), "ETCDCTL_API=3", "ETCDCTL_ENDPOINTS="+endpoint)
+	b, err := cmd.CombinedOutput()
+	return string(b), err
+}
+
 var memberAdded = regexp.MustCompile(`Member\s+([0-9a-f]+) added`)
 
 // A cluster grows from one member to three by what doctor says, and a lock is held all the
 // while.
 func TestMembersAreAddedWithoutTheLossOfTheMajority(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("etcdctl"); err != nil {
-		t.Skip(err)
-	}
 	c := testserver.NewEtcds(t, 1, nil, "--unsafe-no-fsync=false")
 	store := storeOf(c.Addrs())
 	locks, err := pawl.Open(t.Context(), store, pawl.WithTTL(5*time.Second))

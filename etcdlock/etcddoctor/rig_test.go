@@ -2,21 +2,75 @@ package etcddoctor
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/doctor"
 	"github.com/pawl-go/pawl/internal/doctortest"
+	"github.com/pawl-go/pawl/internal/testserver"
 )
 
 func TestMain(m *testing.M) { doctortest.Main(m, notApplied) }
 
 // notApplied are the checks whose mends no test applies, and why.
 var notApplied = map[string]string{
-	"fsync": "it is the command line of the server", "metrics": "it is the command line of the server", "leader changes": "it is the command line of every member",
-	"leader": "a network is to be mended", "majority": "members are to be started", "member": "members are to be started", "version": "another version is to be installed",
+	"version": "no etcd between Debian's, which has the faults, and the newest is at hand, and its data can only be moved up version by version",
+}
+
+// held takes a lock. What it returns checks, after a mend, that it is held still.
+func held(t *testing.T, store string) (still func()) {
+	t.Helper()
+	locks, err := pawl.Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { locks.Close() })
+	lease, err := locks.Mutex("held", pawl.WithTTL(10*time.Minute)).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := lease.Confirm(t.Context()); err != nil {
+			t.Errorf("the mend costs a lock: %v", err)
+		}
+	}
+}
+
+// systemctl does to a member what a mend says of its service: a start does nothing where it
+// runs.
+func systemctl(t *testing.T, f doctor.Finding, member *testserver.Server) {
+	t.Helper()
+	switch verb, _, _ := strings.Cut(strings.TrimPrefix(f.Mend, "systemctl "), " etcd"); verb {
+	case "start":
+		select {
+		case <-member.Exited():
+			member.Restart()
+		default:
+		}
+	case "restart":
+		member.Restart()
+	default:
+		t.Fatalf("%q", f.Mend)
+	}
+}
+
+// without starts a member again without the argument that a mend removes.
+func without(t *testing.T, f doctor.Finding, member *testserver.Server) {
+	t.Helper()
+	var flag string
+	if _, err := fmt.Sscanf(f.Mend, "remove %s from the member's command line", &flag); err != nil {
+		t.Fatalf("%q: %v", f.Mend, err)
+	}
+	member.RestartWith(func(args []string) []string {
+		return slices.DeleteFunc(args, func(arg string) bool { name, _, _ := strings.Cut(arg, "="); return name == flag })
+	})
 }
 
 func dial(t *testing.T, config clientv3.Config) *clientv3.Client {

@@ -34,7 +34,7 @@ func writes(folder string) []clientv3.Op {
 func rights(ctx context.Context, c *cluster) (found []doctor.Finding) {
 	m := c.serving()
 	if m == nil {
-		return []doctor.Finding{doctor.Warn("rights", "not examined: no member serves", "Whether pawl may do what it needs is not known.", "systemctl start etcd # on the members that do not answer")}
+		return []doctor.Finding{doctor.Warn("rights", "not examined: no member serves", "Whether pawl may do what it needs is not known.", "systemctl start etcd # on the members that do not answer; restart those that listen")}
 	}
 	for _, right := range needed {
 		folder := c.prefix + right.dir
