@@ -16,6 +16,9 @@ import (
 	"github.com/pawl-go/pawl/zklock/internal/zkpath"
 )
 
+// startSilent is the mend where no server serves. A start does nothing where one runs.
+const startSilent = "zkServer.sh start # on the servers that do not answer; restart those that listen"
+
 // majority checks that a server serves: it does so only with a majority.
 func majority(_ context.Context, e *ensemble) doctor.Finding {
 	const check = "majority"
@@ -23,7 +26,7 @@ func majority(_ context.Context, e *ensemble) doctor.Finding {
 		return doctor.Good(check, fmt.Sprintf("%d of %d servers of the URL serve", n, len(e.servers)))
 	}
 	return doctor.Break(check, "no server of the URL serves", "Nothing can be locked, unlocked or renewed; held locks end at their deadlines.",
-		"zkServer.sh start # on the servers that do not answer")
+		startSilent)
 }
 
 // oneEnsemble checks that all servers of the URL have the same nodes.
@@ -101,15 +104,15 @@ func serverCount(_ context.Context, e *ensemble) doctor.Finding {
 	n := len(e.voters())
 	switch {
 	case len(servers) == 0:
-		return doctor.Warn(check, "not known: no server serves", "How many servers may fail is not known.", "zkServer.sh start # on the servers that do not answer")
+		return doctor.Warn(check, "not known: no server serves", "How many servers may fail is not known.", startSilent)
 	case servers[0].mode() == standalone:
 		return doctor.Warn(check, "a single one, standalone", "While it is down no lock can be taken, renewed or released, and with its disk all locks and tokens are lost.",
-			"server.1=HOST1:2888:3888 # and server.2, server.3 in the zoo.cfg of each of three servers; start this one and one other, and the third when they serve: two that are empty would begin without its data")
+			"server.1=HOST1:2888:3888 # and server.2, server.3, initLimit=10, syncLimit=5 in the zoo.cfg of each of three servers, its own number in dataDir/myid; start this one and one other, and the third when they serve: two that are empty would begin without its data")
 	case n == 0:
 		return servers[0].denied(check, "conf", "How many servers may fail is not known.")
 	case n%2 == 0:
 		return doctor.Warn(check, fmt.Sprintf("%d that vote", n), fmt.Sprintf("No more of them may fail than of %d, and one more can.", n-1),
-			fmt.Sprintf("server.%d=HOST:2888:3888", n+1))
+			fmt.Sprintf("server.%d=HOST:2888:3888 # in the zoo.cfg of all, %d in its dataDir/myid; restart the others one by one, then start it", n+1, n+1))
 	}
 	return doctor.Good(check, fmt.Sprintf("%d that vote", n))
 }
@@ -209,7 +212,7 @@ func sessionLimits(ctx context.Context, e *ensemble) doctor.Finding {
 	least, err1 := e.negotiate(ctx, shortTimeout)
 	most, err2 := e.negotiate(ctx, longTimeout)
 	if err := cmp.Or(err1, err2); err != nil {
-		return doctor.Warn(check, fmt.Sprintf("cannot open a session: %v", err), "Which TTLs there can be is not known.", "zkServer.sh start # on the servers that do not answer")
+		return doctor.Warn(check, fmt.Sprintf("cannot open a session: %v", err), "Which TTLs there can be is not known.", startSilent)
 	}
 	from, to := least*3/4, most*3/4
 	found := fmt.Sprintf("sessions of %v to %v, so TTLs of %v to %v", least, most, from, to)

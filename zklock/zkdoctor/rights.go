@@ -24,7 +24,7 @@ const (
 func rights(ctx context.Context, e *ensemble) (found []doctor.Finding) {
 	servers := e.serving()
 	if len(servers) == 0 {
-		return []doctor.Finding{doctor.Warn("rights", "not examined: no server serves", "Whether pawl may do what it needs is not known.", "zkServer.sh start # on the servers that do not answer")}
+		return []doctor.Finding{doctor.Warn("rights", "not examined: no server serves", "Whether pawl may do what it needs is not known.", startSilent)}
 	}
 	for _, dir := range []string{zkpath.LinesDir, zkpath.RecordsDir, zkpath.EvictionsDir} {
 		found = append(found, e.rightsOn(ctx, servers[0], e.root+dir)...)
@@ -143,10 +143,12 @@ func (e *ensemble) right(right, node, on string, err error) doctor.Finding {
 	return doctor.Warn(check, fmt.Sprintf("cannot ask for %s: %v", node, err), "Whether pawl may do that is not known.", fmt.Sprintf("zkCli.sh -server %s getAcl %s", e.settings.Servers[0], on))
 }
 
-// setACL is the command that gives all rights on a node, for someone who may.
+// setACL is the command that gives all rights on a node, for someone who may. It does not
+// repeat the present ACL: to those without the right of admin servers show passwords as x.
 func (e *ensemble) setACL(node string) string {
+	const others = " # in place of what getAcl shows: add the others who need the node, separated by commas"
 	if e.settings.User == "" {
-		return fmt.Sprintf("zkCli.sh -server %s setAcl %s world:anyone:cdrwa", e.settings.Servers[0], node)
+		return fmt.Sprintf("zkCli.sh -server %s setAcl %s world:anyone:cdrwa", e.settings.Servers[0], node) + others
 	}
-	return fmt.Sprintf(`printf 'addauth digest %s:PASSWORD\nsetAcl %s auth::cdrwa\n' | zkCli.sh -server %s`, e.settings.User, node, e.settings.Servers[0])
+	return fmt.Sprintf(`printf 'addauth digest %s:PASSWORD\nsetAcl %s auth::cdrwa\n' | zkCli.sh -server %s`, e.settings.User, node, e.settings.Servers[0]) + others
 }

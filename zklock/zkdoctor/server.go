@@ -2,7 +2,9 @@ package zkdoctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"time"
 
@@ -15,6 +17,8 @@ func state(s *server) doctor.Finding {
 	const check = "state"
 	const mend = "zkServer.sh start # there"
 	switch {
+	case errors.Is(s.err, os.ErrDeadlineExceeded): // of the connection: a start would find that it runs
+		return doctor.Warn(check, fmt.Sprintf("does not answer: %v", s.err), "If it is stuck, fewer of the others may fail, and clients lose time when they try it.", "zkServer.sh restart # there: it listens and does not answer; kill -9 it before, if it does not stop")
 	case s.err != nil:
 		return doctor.Warn(check, fmt.Sprintf("does not answer: %v", s.err), "If it is down, fewer of the others may fail, and clients lose time when they try it.", mend)
 	case s.mode() == readOnly:
