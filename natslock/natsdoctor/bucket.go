@@ -14,16 +14,15 @@ import (
 func leader(_ context.Context, s *store) doctor.Finding {
 	const check = "leader"
 	c := s.js.info.Cluster
-	const mend = "systemctl start nats-server # on the servers that are down"
 	switch {
 	case c == nil || c.Leader == "" && s.first().conn.ConnectedClusterName() == "":
 		return doctor.Good(check, "a single server")
 	case c.Leader == "":
-		return doctor.Break(check, "the bucket has none", "Nothing can be locked, unlocked or renewed; held locks end at their deadlines.", mend)
+		return doctor.Break(check, "the bucket has none", "Nothing can be locked, unlocked or renewed; held locks end at their deadlines.", startDown)
 	}
 	for _, r := range c.Replicas {
 		if r.Offline || !r.Current {
-			return doctor.Warn(check, fmt.Sprintf("%s leads, %s does not follow", c.Leader, r.Name), "If more servers fail, nothing can be locked, renewed or released.", mend)
+			return doctor.Warn(check, fmt.Sprintf("%s leads, %s does not follow", c.Leader, r.Name), "If more servers fail, nothing can be locked, renewed or released.", startDown)
 		}
 	}
 	return doctor.Good(check, fmt.Sprintf("%s leads, %d follow", c.Leader, len(c.Replicas)))

@@ -3,6 +3,11 @@ package natsdoctor
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,12 +20,86 @@ import (
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
-func TestMain(m *testing.M) { doctortest.Main(m, notApplied) }
+func TestMain(m *testing.M) { doctortest.Main(m, nil) }
 
-// notApplied are the checks whose mends no test applies, and why.
-var notApplied = map[string]string{
-	"endpoints": "it names hosts that the user knows", "jetstream": "servers are to be started, or their files changed", "leader": "servers are to be started",
-	"server": "servers are to be started", "sync interval": "it is the file of the server",
+// systemctl does to a server what a mend says of its service: a start does nothing where it
+// runs.
+func systemctl(t *testing.T, f doctor.Finding, server *testserver.Server) {
+	t.Helper()
+	switch verb, _, _ := strings.Cut(strings.TrimPrefix(f.Mend, "systemctl "), " nats-server"); verb {
+	case "start":
+		select {
+		case <-server.Exited():
+			server.Restart()
+		default:
+		}
+	case "restart":
+		server.Restart()
+	default:
+		t.Fatalf("%q", f.Mend)
+	}
+}
+
+// configure changes the file of a server and starts it again.
+func configure(t *testing.T, server *testserver.Server, old, changed string) {
+	t.Helper()
+	path := filepath.Join(server.Dir(), "nats.conf")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), old) {
+		t.Fatalf("no %q in\n%s", old, text)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), old, changed, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server.Restart()
+}
+
+// apply does by the API what a mend says to do with the command nats, which is not there.
+func apply(t *testing.T, js jetstream.JetStream, f doctor.Finding) {
+	t.Helper()
+	words := strings.Fields(line(f))
+	if len(words) < 5 || !slices.Contains([]string{"nats stream rm -f", "nats stream edit -f"}, strings.Join(words[:4], " ")) {
+		t.Fatalf("%q", f.Mend)
+	}
+	if len(words) == 5 {
+		if err := js.DeleteStream(t.Context(), words[4]); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	stream, err := js.Stream(t.Context(), words[4])
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	flag, text, _ := strings.Cut(words[5], "=")
+	number, _ := strconv.Atoi(text)
+	switch flag {
+	case "--ack":
+		config.NoAck = false
+	case "--replicas":
+		config.Replicas = number
+	case "--max-bytes":
+		config.MaxBytes = int64(number)
+	case "--max-msgs":
+		config.MaxMsgs = int64(number)
+	case "--max-msg-size":
+		config.MaxMsgSize = int32(number)
+	default:
+		t.Fatalf("%q", f.Mend)
+	}
+	if _, err := js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// line returns a mend without its comment.
+func line(f doctor.Finding) string {
+	text, _, _ := strings.Cut(f.Mend, " # ")
+	return text
 }
 
 // monitored examines servers whose monitoring pages the examiner knows.

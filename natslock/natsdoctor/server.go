@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/pawl-go/pawl/doctor"
 	"github.com/pawl-go/pawl/driver"
@@ -16,8 +17,11 @@ func answers(s *server) doctor.Finding {
 	if s.conn != nil {
 		return doctor.Good(check, "it answers")
 	}
-	return doctor.Warn(check, fmt.Sprintf("does not answer: %v", s.err), "If it is down, fewer of the others may fail, and clients lose time when they try it.",
-		"systemctl start nats-server # there")
+	mend := "systemctl start nats-server # there"
+	if errors.Is(s.err, os.ErrDeadlineExceeded) { // of the connection: it runs, so that a start would do nothing
+		mend = "systemctl restart nats-server # there: it listens and does not answer"
+	}
+	return doctor.Warn(check, fmt.Sprintf("does not answer: %v", s.err), "If it is down, fewer of the others may fail, and clients lose time when they try it.", mend)
 }
 
 // version checks that the server has TTLs of messages.
@@ -51,7 +55,7 @@ func roundTrip(ctx context.Context, s *server) doctor.Finding {
 func syncInterval(_ context.Context, s *server) doctor.Finding {
 	const check = "sync interval"
 	const meaning = "If machines lose power, locks that were granted are lost and tokens are given a second time."
-	const mend = `jetstream { store_dir: "/var/lib/nats", sync_interval: always }`
+	const mend = "sync_interval: always # in the block jetstream, whose store_dir stays: in another folder it would find no bucket"
 	switch {
 	case s.monitor == nil:
 		return doctor.Warn(check, fmt.Sprintf("cannot read it: no monitoring page: %v", s.monitorErr), "Unless it is always: "+meaning, mend)

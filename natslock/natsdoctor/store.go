@@ -42,8 +42,11 @@ func oneStore(ctx context.Context, s *store) doctor.Finding {
 	slices.Sort(names)
 	name := strings.Join(slices.Compact(names), " and ")
 	if name == "" {
-		return doctor.Warn(check, "a single server", "While it is down no lock can be taken, renewed or released, and with its disk all locks are lost.",
-			`cluster { name: NAME, listen: "0.0.0.0:6222", routes: ["nats://HOST2:6222", "nats://HOST3:6222"] }`)
+		mend := `cluster { name: NAME, listen: "0.0.0.0:6222", routes: ["nats://HOST2:6222", "nats://HOST3:6222"] }`
+		if s.js.info != nil {
+			mend += fmt.Sprintf(" # after %s. A server that joins a cluster drops the bucket that it has", s.anew())
+		}
+		return doctor.Warn(check, "a single server", "While it is down no lock can be taken, renewed or released, and with its disk all locks are lost.", mend)
 	}
 	return doctor.Good(check, "the servers of the URL are in cluster "+name)
 }
@@ -134,6 +137,9 @@ func endpoints(_ context.Context, s *store) doctor.Finding {
 		s.storeURL(s.settings.Bucket, s.servers[0].address, "HOST2:4222", "HOST3:4222"))
 }
 
+// startDown is the mend where servers are missing. A start does nothing where one runs.
+const startDown = "systemctl start nats-server # on the servers that are down; restart those that are stuck"
+
 // errCluster is the code of the server's error that JetStream has no leader.
 const errCluster = 10008
 
@@ -154,10 +160,10 @@ func jetStreamOn(_ context.Context, s *store) doctor.Finding {
 	case errors.Is(s.js.err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return doctor.Break(check, "it is off for this account", "There are no buckets, and nothing can be locked.", "accounts { NAME { jetstream: enabled } }")
 	case errors.As(s.js.err, &refusal) && refusal.ErrorCode == errCluster:
-		return doctor.Break(check, "no majority of the servers agrees on a leader", "No bucket can be made or found; held locks end at their deadlines.", "systemctl start nats-server # on the servers that are down")
+		return doctor.Break(check, "no majority of the servers agrees on a leader", "No bucket can be made or found; held locks end at their deadlines.", startDown)
 	}
 	return doctor.Break(check, fmt.Sprintf("no answer: %v", s.js.err), "There is no majority of the servers, or the right to ask is missing; nothing can be locked.",
-		"systemctl start nats-server # on the servers that are down")
+		startDown)
 }
 
 // bucket checks that pawl can use the bucket, or will make it.
@@ -183,7 +189,7 @@ func bucket(s *store) doctor.Finding {
 }
 
 // anew is the command after which pawl makes the bucket with its own settings. Tokens grow
-// still; locks that are held are lost.
+// still; locks that are held and records are lost.
 func (s *store) anew() string {
-	return fmt.Sprintf("nats stream rm -f %s # while nothing is locked; the next lock makes it anew", s.stream())
+	return fmt.Sprintf("nats stream rm -f %s # while nothing is locked, and once and cell keep nothing that is needed; the next lock makes it anew", s.stream())
 }
