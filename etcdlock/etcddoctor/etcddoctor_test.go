@@ -242,6 +242,13 @@ func TestFrequentLeaderChangesAreWarnedOf(t *testing.T) {
 	for _, node := range c.Addrs() {
 		doctortest.Mended(t, found, after, "leader changes", node)
 	}
+	lease, err := dial(t, at(c.Addrs()...)).Grant(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("TTLs below %ds are rounded up", lease.TTL); !strings.Contains(where, want) {
+		t.Errorf("%q, not %q", f.Mend, want)
+	}
 	stillHeld()
 }
 

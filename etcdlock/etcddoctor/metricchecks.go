@@ -39,7 +39,7 @@ func leaderChanges(_ context.Context, m *member) doctor.Finding {
 		return doctor.Good(check, found)
 	}
 	return doctor.Warn(check, found, "Each change puts every held lock in doubt, and locks with short TTLs are lost.",
-		"etcd --heartbeat-interval=300 --election-timeout=3000 # on every member, one after the other, unless disks or CPUs are too slow")
+		"etcd --heartbeat-interval=300 --election-timeout=3000 # on every member, one after the other, unless disks or CPUs are too slow; TTLs below 5s are rounded up then")
 }
 
 const walSyncs = "etcd_disk_wal_fsync_duration_seconds"
