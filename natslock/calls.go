@@ -77,7 +77,7 @@ func (s *store) fault(ctx context.Context, subject string, err error) error {
 		return fmt.Errorf("natslock: the line is longer than a message can be: %w", err)
 	case isFull(err):
 		return fmt.Errorf("natslock: %w: there is no room: %w", driver.ErrDenied, err)
-	case refused && !isBusy(err) && (refusal.Code < 500 || refusal.ErrorCode == notClustered):
+	case isPermanent(err):
 		return fmt.Errorf("natslock: %w", err)
 	case denied != nil:
 		return fmt.Errorf("natslock: %w: %w", driver.ErrDenied, denied)

@@ -215,3 +215,29 @@ func TestACallersOwnDeadlineMovesNobodyOn(t *testing.T) {
 		t.Errorf("the connection was given up, and made anew %d times", n)
 	}
 }
+
+// A cluster that is being started lacks a server for a replica of the bucket, which is an
+// outage: it does not last.
+func TestABucketThatLacksAServerIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	var ports [3]string
+	for i := range ports {
+		ports[i] = fmt.Sprintf("127.0.0.1:%d", testserver.FreePort(t))
+	}
+	member := func(i int) *testserver.Server {
+		return testserver.NATSMember(t, fmt.Sprint("member", i), "jetstream { store_dir: data }",
+			fmt.Sprintf(`cluster { name: c, listen: "%s", routes: ["nats://%s", "nats://%s"] }`, ports[i], ports[(i+1)%3], ports[(i+2)%3]))
+	}
+	first, _ := member(0), member(1)
+	locks := pawl.New(newEngine(storeAt(t, first.Addr())))
+	defer locks.Close()
+	m := locks.Mutex("name")
+	_, err := m.TryLock(t.Context())
+	expectError(t, "without the server", err, pawl.ErrUnreachable, "no suitable peers")
+	member(2)
+	for begun := time.Now(); err != nil; _, err = m.TryLock(t.Context()) {
+		if expectError(t, "until the server is known", err, pawl.ErrUnreachable); t.Failed() || time.Since(begun) > time.Minute {
+			t.Fatal(err)
+		}
+	}
+}
