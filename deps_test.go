@@ -120,7 +120,7 @@ var rows = map[string]row{
 	"internal/passwordleak": {stdOnly: true},
 	"internal/claimset":     {ours: "driver", stdOnly: true}, // the state of claims, apart from all that calls and waits
 	"internal/conntest":     {stdOnly: true},
-	"internal/doctortest":   {ours: "doctor", stdOnly: true},
+	"internal/doctortest":   {ours: "doctor pawl", stdOnly: true},
 	"internal/dialtest":     {stdOnly: true, tests: "doctor redislock/redisdoctor redlock/redlockdoctor etcdlock/etcddoctor zklock/zkdoctor natslock/natsdoctor sqllock/sqldoctor"},
 	"internal/eventcheck":   {ours: "pawl internal/faultproxy internal/recipetest"},
 	"internal/faultdial":    {stdOnly: true}, // apart from the tests' faultproxy, because the command links it

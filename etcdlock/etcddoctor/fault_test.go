@@ -28,7 +28,7 @@ func TestACorruptMemberIsFound(t *testing.T) {
 	t.Parallel()
 	c := testserver.NewEtcds(t, 3, nil)
 	store := storeOf(c.Addrs())
-	stillHeld := held(t, store)
+	stillHeld := doctortest.Held(t, store)
 	lead := c.Leader() // the one whose removal ends in an election
 	bad, rest := c.Addrs()[lead], slices.Delete(c.Addrs(), lead, lead+1)
 	client := dial(t, at(rest[0]))
@@ -99,7 +99,7 @@ func TestAMemberWithoutMetricsIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	server := testserver.NewEtcd(t, "--unsafe-no-fsync=false", fmt.Sprintf("--listen-client-http-urls=http://127.0.0.1:%d", testserver.FreePort(t)))
 	store := "etcd://" + server.Addr()
-	stillHeld := held(t, store)
+	stillHeld := doctortest.Held(t, store)
 	found := doctortest.Examine(t, store)
 	f := doctortest.Expect(t, found, "metrics", server.Addr(), doctor.Warning, "cannot read /metrics", "were not examined")
 	if text := doctortest.Text(found...); strings.Contains(text, "fsync") {

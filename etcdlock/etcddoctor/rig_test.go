@@ -10,7 +10,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/doctor"
 	"github.com/pawl-go/pawl/internal/doctortest"
 	"github.com/pawl-go/pawl/internal/testserver"
@@ -21,26 +20,6 @@ func TestMain(m *testing.M) { doctortest.Main(m, notApplied) }
 // notApplied are the checks whose mends no test applies, and why.
 var notApplied = map[string]string{
 	"version": "no etcd between Debian's, which has the faults, and the newest is at hand, and its data can only be moved up version by version",
-}
-
-// held takes a lock. What it returns checks, after a mend, that it is held still.
-func held(t *testing.T, store string) (still func()) {
-	t.Helper()
-	locks, err := pawl.Open(t.Context(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { locks.Close() })
-	lease, err := locks.Mutex("held", pawl.WithTTL(10*time.Minute)).Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		t.Helper()
-		if err := lease.Confirm(t.Context()); err != nil {
-			t.Errorf("the mend costs a lock: %v", err)
-		}
-	}
 }
 
 // systemctl does to a member what a mend says of its service: a start does nothing where it

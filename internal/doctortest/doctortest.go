@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/doctor"
 )
 
@@ -151,6 +152,26 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never %s", what)
+		}
+	}
+}
+
+// Held takes a lock. What it returns checks, after a mend, that it is held still.
+func Held(t testing.TB, store string) (still func()) {
+	t.Helper()
+	locks, err := pawl.Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { locks.Close() })
+	lease, err := locks.Mutex("held", pawl.WithTTL(10*time.Minute)).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := lease.Confirm(t.Context()); err != nil {
+			t.Errorf("the mend costs a lock: %v", err)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestSettingsOfTheBucketAreJudged(t *testing.T) {
 	server := testserver.NATS(t)
 	x, store := monitored(server), storeOf(server.Addr())
 	js := dialTo(t, "nats://"+server.Addr())
-	stillHeld := held(t, store)
+	stillHeld := doctortest.Held(t, store)
 	for _, test := range []struct {
 		check  string
 		level  doctor.Level
@@ -57,7 +57,7 @@ func TestSettingsOfTheBucketAreJudged(t *testing.T) {
 			apply(t, js, f)
 		}
 		if test.check == "bucket" {
-			stillHeld = held(t, store) // the lock was in the one that is gone
+			stillHeld = doctortest.Held(t, store) // the lock was in the one that is gone
 		}
 		doctortest.Mended(t, found, examined(t, x, store), test.check, "")
 		stillHeld()
@@ -69,7 +69,7 @@ func TestABucketThatIsNearlyFullIsWarnedOf(t *testing.T) {
 	server := testserver.NATS(t)
 	x, store := monitored(server), storeOf(server.Addr())
 	js := dialTo(t, "nats://"+server.Addr())
-	stillHeld := held(t, store)
+	stillHeld := doctortest.Held(t, store)
 	stream, err := js.Stream(t.Context(), "KV_team")
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestABucketInMemoryWithoutProtectionIsFound(t *testing.T) {
 	doctortest.Expect(t, found, "protection", "", doctor.Warning, "can be deleted or purged", "frees locks", f.Mend)
 	doctortest.CleanButTimes(t, found, "persistence", "protection", "cluster", "sync interval")
 	apply(t, js, f)
-	held(t, store)
+	doctortest.Held(t, store)
 	after := examined(t, x, store)
 	doctortest.Mended(t, found, after, "persistence", "")
 	doctortest.Mended(t, found, after, "protection", "")

@@ -23,27 +23,6 @@ func storeOf(addresses ...string) string {
 	return "nats://" + strings.Join(addresses, ",") + "/team"
 }
 
-// held opens a store and takes a lock, which makes the bucket. What it returns checks, after
-// a mend, that the lock is held still.
-func held(t *testing.T, store string) (still func()) {
-	t.Helper()
-	locks, err := pawl.Open(t.Context(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { locks.Close() })
-	lease, err := locks.Mutex("name", pawl.WithTTL(10*time.Minute), pawl.WithoutRenewal()).Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		t.Helper()
-		if err := lease.Confirm(t.Context()); err != nil {
-			t.Errorf("the mend costs a lock: %v", err)
-		}
-	}
-}
-
 func TestAGoodClusterIsCleanAndStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	c := testserver.NATSServers(t, 3, nil, "sync_interval: always")
@@ -55,7 +34,7 @@ func TestAGoodClusterIsCleanAndStaysAsItIs(t *testing.T) {
 	if text := content(t, js); text != "" {
 		t.Errorf("the examination made %s", text)
 	}
-	held(t, store)
+	doctortest.Held(t, store)
 	c.Await()
 	before := content(t, js)
 	found = examined(t, x, store)
@@ -82,7 +61,7 @@ func TestASingleServerWithTheDefaultSyncIntervalIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	server := testserver.NATS(t)
 	store := storeOf(server.Addr())
-	stillHeld := held(t, store)
+	stillHeld := doctortest.Held(t, store)
 	found := examined(t, monitored(server), store)
 	f := doctortest.Expect(t, found, "sync interval", server.Addr(), doctor.Warning, "2m0s", "lose power", "# in the block jetstream")
 	alone := doctortest.Expect(t, found, "cluster", "", doctor.Warning, "a single server", "no lock can be taken", "routes:", "while nothing is locked")
@@ -116,7 +95,15 @@ func growsToACluster(t *testing.T, server *testserver.Server, found []doctor.Fin
 	members := []*testserver.Server{server, testserver.NATSMember(t, "two", jetStream, lines[1]), testserver.NATSMember(t, "three", jetStream, lines[2])}
 	configure(t, server, "jetstream {", lines[0]+"\njetstream {")
 	x, store := monitored(members...), storeOf(server.Addr(), members[1].Addr(), members[2].Addr())
-	held(t, store)
+	locks, err := pawl.Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	doctortest.Eventually(t, "the servers know each other", func() bool {
+		_, err := locks.Mutex("name").TryLock(t.Context())
+		return err == nil
+	})
 	var after []doctor.Finding
 	doctortest.Eventually(t, "followed", func() bool {
 		after = examined(t, x, store)
@@ -132,7 +119,7 @@ func TestAServerWithoutJetStreamIsFound(t *testing.T) {
 	found := examined(t, x, store)
 	f := doctortest.Expect(t, found, "jetstream", "", doctor.Broken, "it is off", "nothing can be locked", `store_dir: "/var/lib/nats"`)
 	configure(t, server, "listen:", strings.Replace(f.Mend, "/var/lib/nats", "data", 1)+"\nlisten:")
-	held(t, store)
+	doctortest.Held(t, store)
 	doctortest.Mended(t, found, examined(t, x, store), "jetstream", "")
 }
 
@@ -147,7 +134,7 @@ func TestLimitsOfTheServerAndOfAnAccountAreFound(t *testing.T) {
 	inAccount := regexp.MustCompile(`^accounts { NAME { (.*) } }$`)
 	on := inAccount.ReplaceAllString(f.Mend, off+", $1")
 	configure(t, server, off, on)
-	stillHeld := held(t, store)
+	stillHeld := doctortest.Held(t, store)
 	found = examined(t, x, store)
 	doctortest.Expect(t, found, "jetstream", "", doctor.OK)
 
@@ -175,7 +162,7 @@ func TestADomainIsFound(t *testing.T) {
 		t.Fatalf("%q", f.Mend)
 	}
 	configure(t, server, setting, "")
-	held(t, store)
+	doctortest.Held(t, store)
 	doctortest.Mended(t, found, examined(t, x, store), "jetstream", "")
 }
 
@@ -183,7 +170,7 @@ func TestOneReplicaInAClusterAndServersThatAreDownAreFound(t *testing.T) {
 	t.Parallel()
 	c := testserver.NATSServers(t, 3, nil, "sync_interval: always")
 	x, store := monitored(c.Members...), storeOf(c.Addrs()...)
-	stillHeld := held(t, store+"?replicas=1")
+	stillHeld := doctortest.Held(t, store+"?replicas=1")
 	found := examined(t, x, store)
 	f := doctortest.Expect(t, found, "replicas", "", doctor.Warning, "1", "no lock can be taken")
 	apply(t, dialTo(t, strings.Join(c.Addrs(), ",")), f)
@@ -242,11 +229,11 @@ func TestTwoServersWithoutAClusterInOneURLAreFound(t *testing.T) {
 	one, two := testserver.NATS(t), testserver.NATS(t)
 	x, store := monitored(one, two), storeOf(one.Addr(), two.Addr())
 	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "are not in a cluster", "Two clients can hold", "PAWL_STORE=nats://"+one.Addr()+"/team")
-	held(t, storeOf(two.Addr()))
+	doctortest.Held(t, storeOf(two.Addr()))
 	mended := strings.TrimPrefix(doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "only one of", "Two clients can hold", "PAWL_STORE=nats://"+two.Addr()+"/team").Mend, "PAWL_STORE=")
 	doctortest.Mended(t, examined(t, x, store), examined(t, x, mended), "cluster", "", "cluster") // a single server, still
 	doctortest.Expect(t, examined(t, x, mended), "bucket", "", doctor.OK, "team has the settings")
-	held(t, storeOf(one.Addr()))
+	doctortest.Held(t, storeOf(one.Addr()))
 	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "different buckets team", "PAWL_STORE=nats://"+two.Addr()+"/team") // the older one
 }
 
@@ -260,7 +247,7 @@ func TestServersOfTwoClustersInOneURLAreFound(t *testing.T) {
 		doctortest.Expect(t, examined(t, x, storeOf(left.Addrs()...)), "cluster", "", doctor.OK)
 		doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, one.Addr()+", in cluster left, and", "in cluster "+name+", are not connected", "Two clients can hold", "PAWL_STORE=nats://"+one.Addr()+"/team")
 		twoHolders(t, store)
-		held(t, storeOf(two.Addr())+"?replicas=1")
+		doctortest.Held(t, storeOf(two.Addr())+"?replicas=1")
 		doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Broken, "Two clients can hold")
 	}
 }
@@ -291,7 +278,7 @@ func TestAServerThatDoesNotTellItsBucketIsWarnedOf(t *testing.T) {
 	proxy.SwallowReplies(1000, faultproxy.Matching(func(request []byte) bool { return bytes.Contains(request, []byte("$JS.API.STREAM.INFO")) }))
 	doctortest.Expect(t, examined(t, x, store), "cluster", "", doctor.Warning, "cannot ask "+proxy.Addr()+" for its bucket", "two clients can hold", "PAWL_STORE=nats://"+c.Addrs()[0])
 	doctortest.Expect(t, examined(t, x, storeOf(proxy.Addr(), c.Addrs()[0])), "cluster", "", doctor.Warning, "cannot ask "+proxy.Addr()+" for its bucket")
-	held(t, storeOf(c.Addrs()[0]))
+	doctortest.Held(t, storeOf(c.Addrs()[0]))
 	found := examined(t, x, store)
 	f := doctortest.Expect(t, found, "cluster", "", doctor.Warning, "cannot ask "+proxy.Addr()+" for its bucket")
 	doctortest.Mended(t, found, examined(t, x, strings.TrimPrefix(f.Mend, "PAWL_STORE=")), "cluster", "", "endpoints", "leader") // of one server, and a follower needs a moment

@@ -38,7 +38,7 @@ func TestEachMissingRightIsNamed(t *testing.T) {
 		server := restricted(t, allowed)
 		store := "nats://ana:hidden-word@" + server.Addr() + "/team"
 		if !strings.Contains(missing, "CREATE") {
-			held(t, "nats://admin:word@"+server.Addr()+"/team")
+			doctortest.Held(t, "nats://admin:word@"+server.Addr()+"/team")
 		}
 		admin := dialTo(t, "nats://admin:word@"+server.Addr())
 		before := content(t, admin)
@@ -70,7 +70,7 @@ func TestEachMissingRightIsNamed(t *testing.T) {
 		mended := restricted(t, mend)
 		store = "nats://ana:hidden-word@" + mended.Addr() + "/team"
 		doctortest.CleanButTimes(t, examined(t, monitored(mended), store), "cluster", "sync interval")
-		held(t, store)
+		doctortest.Held(t, store)
 		doctortest.CleanButTimes(t, examined(t, monitored(mended), store), "cluster", "sync interval")
 	}
 	for _, one := range publish {

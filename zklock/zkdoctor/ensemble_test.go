@@ -17,7 +17,7 @@ func TestAStandaloneServerThatDoesNotWaitForItsDiskIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	server := testserver.ZooKeeperNode(t, 1, longSessions)
 	awaitServing(t, server)
-	stillHeld := held(t, storeOf(server.Addr()))
+	stillHeld := doctortest.Held(t, storeOf(server.Addr()))
 	found := doctortest.Examine(t, storeOf(server.Addr()))
 	f := doctortest.Expect(t, found, "servers", "", doctor.Warning, "standalone", "no lock can be taken",
 		"initLimit=10, syncLimit=5", "its own number in dataDir/myid", "start this one and one other, and the third when they serve")
@@ -44,7 +44,7 @@ func TestServersThatAreDownAreFound(t *testing.T) {
 	t.Parallel()
 	e := testserver.ZooKeepers(t, 3, nil, "-Dreadonlymode.enabled=true", longSessions)
 	store := storeOf(e.Addrs()...)
-	stillHeld := held(t, store)
+	stillHeld := doctortest.Held(t, store)
 	down := (e.Leader() + 1) % 3 // a follower
 	e.Nodes[down].Kill()
 	rest := []int{(down + 1) % 3, (down + 2) % 3}
@@ -94,7 +94,7 @@ func TestServersThatAreDownAreFound(t *testing.T) {
 func TestAnEvenNumberOfServersAndAURLWithOneOfThemAreWarnedOf(t *testing.T) {
 	t.Parallel()
 	e := testserver.ZooKeepers(t, 2, nil, "forceSync=yes", longSessions)
-	stillHeld := held(t, storeOf(e.Addrs()...))
+	stillHeld := doctortest.Held(t, storeOf(e.Addrs()...))
 	lead := e.Addrs()[e.Leader()]
 	found := doctortest.Examine(t, storeOf(lead))
 	f := doctortest.Expect(t, found, "servers", "", doctor.Warning, "2 that vote", "No more of them may fail than of 1", "server.3=", "3 in its dataDir/myid", "restart the others one by one, then start it")

@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/doctor"
 	"github.com/pawl-go/pawl/internal/doctortest"
 	"github.com/pawl-go/pawl/internal/testserver"
@@ -24,26 +23,6 @@ func TestMain(m *testing.M) { doctortest.Main(m, nil) }
 
 // longSessions is the line of a server's file that held needs.
 const longSessions = "maxSessionTimeout=1000000"
-
-// held takes a lock. What it returns checks, after a mend, that it is held still.
-func held(t *testing.T, store string) (still func()) {
-	t.Helper()
-	locks, err := pawl.Open(t.Context(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { locks.Close() })
-	lease, err := locks.Mutex("held", pawl.WithTTL(10*time.Minute)).Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		t.Helper()
-		if err := lease.Confirm(t.Context()); err != nil {
-			t.Errorf("the mend costs a lock: %v", err)
-		}
-	}
-}
 
 // zkServer does to servers that were killed or paused what mends say: a start does nothing
 // where one runs.
