@@ -167,6 +167,12 @@ type Session interface {
 	// What is in out counts also if Beat returns an error. Where Enter answers Valid 0,
 	// a promise to one claim is a promise to the session. ErrGone says that the
 	// session, and with it every claim of it, has ended.
+	//
+	// live is in the order of its urgency: holds before places in line, and of each the
+	// one whose deadline is nearest first. An engine that cannot reach all of them before
+	// ctx ends reaches them in this order, and a part that has no answer does not keep
+	// the others from theirs. The core repeats only what had no answer, so what is in live
+	// need not be all claims of the session, and several Beats may be under way.
 	Beat(ctx context.Context, live []Claim, out []Standing) error
 
 	// Lost is closed when the store reports that the session has ended. It is nil if
@@ -182,6 +188,14 @@ type Session interface {
 // cannot block each other. The claims are on different names.
 type Multi interface {
 	EnterAll(ctx context.Context, cs []Claim) ([]Standing, error)
+}
+
+// Leaver is an optional interface of a Session: LeaveAll is Leave for many claims, often
+// of one name, in as few round trips as the store allows. It sets out[i] to what
+// Leave of cs[i] would have returned; len(out) == len(cs). What is not reached before ctx ends has
+// ctx's error.
+type Leaver interface {
+	LeaveAll(ctx context.Context, cs []Claim, out []error)
 }
 
 // Watcher is an optional interface of an Engine: Watch notifies callers without a claim
