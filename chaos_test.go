@@ -432,8 +432,8 @@ func stress(t *testing.T, seed int64) {
 			c.mu.Lock()
 			for s := range c.sessions {
 				s.mu.Lock()
-				if len(s.set.Live()) > 0 || len(s.departures) > 0 || s.set.Held() != 0 {
-					t.Errorf("client %d: %d live, %d held, %d leaving", i, len(s.set.Live()), s.set.Held(), len(s.departures))
+				if len(s.set.Live()) > 0 || len(s.departures.all) > 0 || s.set.Held() != 0 {
+					t.Errorf("client %d: %d live, %d held, %d leaving", i, len(s.set.Live()), s.set.Held(), len(s.departures.all))
 				}
 				s.mu.Unlock()
 			}

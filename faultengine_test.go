@@ -19,14 +19,15 @@ type faultEngine struct {
 	driver.Engine
 	features *driver.Features // nil: the engine's own
 
-	mu    sync.Mutex // guards the hooks
-	open  func(ctx context.Context, next func() (driver.Session, error)) (driver.Session, error)
-	enter func(ctx context.Context, c driver.Claim, next func(context.Context) (driver.Standing, error)) (driver.Standing, error)
-	leave func(ctx context.Context, c driver.Claim, next func(context.Context) error) error
-	beat  func(ctx context.Context, live []driver.Claim, out []driver.Standing, next func(context.Context) error) error
-	await func(ctx context.Context) // in place of the engine's own waiting
-	close error                     // of a session
-	lost  chan struct{}
+	mu       sync.Mutex // guards the hooks
+	open     func(ctx context.Context, next func() (driver.Session, error)) (driver.Session, error)
+	enter    func(ctx context.Context, c driver.Claim, next func(context.Context) (driver.Standing, error)) (driver.Standing, error)
+	leave    func(ctx context.Context, c driver.Claim, next func(context.Context) error) error
+	leaveAll func(ctx context.Context, cs []driver.Claim, next func()) // nil: the sessions are no driver.Leaver
+	beat     func(ctx context.Context, live []driver.Claim, out []driver.Standing, next func(context.Context) error) error
+	await    func(ctx context.Context) // in place of the engine's own waiting
+	close    error                     // of a session
+	lost     chan struct{}
 }
 
 // withFaults runs fn in a bubble with a client on a withFaults memory engine.
@@ -60,7 +61,11 @@ func (r *faultEngine) Open(ctx context.Context, o driver.SessionOptions) (driver
 		if err != nil {
 			return nil, err
 		}
-		return &faultSession{Session: s, r: r, lost: r.lost}, nil
+		fs := &faultSession{Session: s, r: r, lost: r.lost}
+		if r.leaveAll != nil {
+			return &leavingSession{fs}, nil
+		}
+		return fs, nil
 	}
 	r.mu.Lock()
 	hook := r.open
@@ -75,6 +80,13 @@ type faultSession struct {
 	driver.Session
 	r    *faultEngine
 	lost chan struct{}
+}
+
+// A leavingSession is a driver.Leaver.
+type leavingSession struct{ *faultSession }
+
+func (s *leavingSession) LeaveAll(ctx context.Context, cs []driver.Claim, out []error) {
+	s.r.leaveAll(ctx, cs, func() { s.Session.(driver.Leaver).LeaveAll(ctx, cs, out) })
 }
 
 func (s *faultSession) Lost() <-chan struct{} { return s.lost }

@@ -15,14 +15,17 @@ const maxTick = 100 * time.Millisecond
 // maxInFlight bounds the beats that are under way behind a stuck one.
 const maxInFlight = 4
 
-// A schedule says when the keeper beats. A beat goes out every TTL/3 and is bounded
-// by TTL/6; one that failed is repeated almost at once, and one that is stuck
-// beyond its bound does not delay the next.
+// A schedule says when the keeper beats. A round of beats begins every TTL/3 and asks for
+// all claims. A beat is bounded by TTL/6; one that did not learn of every claim is
+// followed almost at once by one for the others, and one that is stuck beyond its
+// bound, for TTL/5, does not delay the next. Earlier than that, a beat which returns at
+// its bound with some answers would be overtaken by one that asks for all again.
 type schedule struct {
 	next     instant // when the next beat is due
-	sent     instant // when the last was sent
+	round    instant // when the present round began
+	sent     instant // when the last beat was sent
 	inFlight int     // beats that have not returned
-	fails    int     // beats that failed in a row
+	fails    int     // beats in a row that learnt nothing
 }
 
 // due says when the next beat may go out.
@@ -31,24 +34,35 @@ func (r *schedule) due(ttl time.Duration) instant {
 	case r.inFlight >= maxInFlight:
 		return claimset.Never // until one of them returns
 	case r.inFlight > 0:
-		return max(r.next, r.sent.Add(ttl/6))
+		return max(r.next, r.sent.Add(ttl/5))
 	}
 	return r.next
+}
+
+// begin reports whether a beat that is sent now begins a round.
+func (r *schedule) begin(now instant, ttl time.Duration) bool {
+	if now < r.round.Add(ttl/3) {
+		return false
+	}
+	r.round = now
+	return true
 }
 
 // launched counts a beat in.
 func (r *schedule) launched(now instant, ttl time.Duration) {
 	r.inFlight++
 	r.sent = now
-	r.next = now.Add(ttl / 6) // should it be stuck; an answer moves it
+	r.next = now.Add(ttl / 5) // should it be stuck; an answer moves it
 }
 
-// returned counts a beat out that was sent at the given time.
-func (r *schedule) returned(sent, now instant, ttl time.Duration, complete bool) {
+// returned counts a beat out, of which some, all or nothing was learnt.
+func (r *schedule) returned(now instant, ttl time.Duration, some, all bool) {
 	r.inFlight--
-	if complete {
+	if some || all {
 		r.fails = 0
-		r.next = max(r.next, sent.Add(ttl/3))
+	}
+	if all {
+		r.next = max(r.next, r.round.Add(ttl/3))
 		return
 	}
 	pause := min(max(ttl/100, time.Millisecond)<<min(r.fails, 5), ttl/6)
@@ -108,8 +122,8 @@ func (s *session) nextLook(now instant) instant {
 	if s.ticking {
 		look = min(look, now.Add(min(s.margin, maxTick)))
 	}
-	for _, d := range s.departures {
-		look = min(look, d.due())
+	if s.leavers < maxLeavers { // else one that ends wakes the keeper
+		look = min(look, s.departures.next())
 	}
 	return look
 }
@@ -154,19 +168,22 @@ func (s *session) launch(now instant) {
 	s.calls.Go(func() { s.beat(b) }) // finish waits for it
 }
 
-// newBeatLocked prepares a beat for all claims.
+// newBeatLocked prepares a beat for the claims that this round has not prolonged yet.
 func (s *session) newBeatLocked(now instant) *beat {
 	b := s.spare
 	s.spare = nil
 	if b == nil {
 		b = &beat{}
 	}
+	if s.schedule.begin(now, s.ttl) {
+		s.set.NextRound()
+	}
 	s.schedule.launched(now, s.ttl)
 	b.sent = now
-	b.claims = s.set.Query(b.claims[:0])
+	b.claims = s.set.Query(b.claims[:0], now, s.ttl/5)
 	b.asked, b.lost, b.events = b.asked[:0], b.lost[:0], b.events[:0]
 	for _, q := range b.claims {
-		b.asked = append(b.asked, q.Asked)
+		b.asked = append(b.asked, q.Claim.Claim)
 	}
 	if cap(b.out) < len(b.asked) {
 		b.out = make([]driver.Standing, len(b.asked), cap(b.asked))
@@ -190,8 +207,8 @@ func (s *session) beat(b *beat) {
 	}
 	now := s.c.now()
 	s.mu.Lock()
-	complete := s.beatenLocked(b, now, err)
-	s.schedule.returned(b.sent, now, s.ttl, complete)
+	some, all := s.beatenLocked(b, now, err)
+	s.schedule.returned(now, s.ttl, some, all)
 	s.mu.Unlock()
 	s.lose(b.lost...)
 	for _, n := range b.events {
@@ -204,14 +221,15 @@ func (s *session) beat(b *beat) {
 	s.wakeKeeper()
 }
 
-// beatenLocked takes in the answers, and reports whether there was one for the
-// session and for every claim.
-func (s *session) beatenLocked(b *beat, now instant, err error) (complete bool) {
-	complete = err == nil
+// beatenLocked takes in the answers, and reports whether there was one for some of the
+// claims, and whether there was one for the session and for all of them.
+func (s *session) beatenLocked(b *beat, now instant, err error) (some, all bool) {
+	all = err == nil
 	s.fault.note(b.sent, err)
 	for i, q := range b.claims {
 		cl := q.Claim.Owner.(*claim)
-		switch s.set.Prolonged(q, b.out[i], b.sent, now) {
+		outcome := s.set.Prolonged(q, b.out[i], b.sent, now)
+		switch outcome {
 		case claimset.Replaced:
 			b.lost = append(b.lost, loss{cl: cl, why: errBroken})
 		case claimset.Late:
@@ -219,17 +237,16 @@ func (s *session) beatenLocked(b *beat, now instant, err error) (complete bool) 
 		case claimset.Gone, claimset.Turn: // a notice of it has not come
 			cl.interruptLocked()
 		case claimset.Doubted:
-			complete = false
 			b.events = cl.noticeLocked(b.events, Event{Kind: InDoubt, Err: err})
-		case claimset.Unlearnt:
-			complete = false
 		case claimset.Renewed:
 			b.events = cl.noticeLocked(b.events, Event{Kind: Renewed, Took: now.Sub(b.sent)})
 		}
+		unlearnt := outcome == claimset.Unlearnt || outcome == claimset.Doubted
+		some, all = some || !unlearnt, all && !unlearnt
 	}
 	if err == nil {
-		s.set.Beaten(b.sent, complete)
+		s.set.Beaten(b.sent, all)
 	}
 	s.set.Refresh()
-	return complete
+	return some, all
 }

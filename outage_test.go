@@ -103,7 +103,7 @@ func TestAcquiresThatGaveUpInAStallDoNotRefuseLaterOnes(t *testing.T) {
 		if n := f.lists.Load(); n > 0 {
 			t.Errorf("List was called %d times", n)
 		}
-		if n := departures(c); n > 0 {
+		if n := openDepartures(c); n > 0 {
 			t.Errorf("%d departures are still there", n)
 		}
 	})
@@ -119,7 +119,7 @@ func TestASilentStoreIsOwedNoMoreThanItCanBeToldLater(t *testing.T) {
 		giveUp(t, c, maxDepartures, time.Second, name)
 		time.Sleep(2 * defaultTTL)
 		giveUp(t, c, maxDepartures, time.Second, name)
-		if n := departures(c); n > maxDepartures {
+		if n := openDepartures(c); n > maxDepartures {
 			t.Errorf("%d departures", n)
 		}
 		_, err := c.Mutex("another").TryLock(t.Context())
@@ -169,7 +169,7 @@ func TestNoDepartureIsRepeatedForEver(t *testing.T) {
 			wantErr(t, err, context.DeadlineExceeded)
 			wantErr(t, err, ErrUnreachable)
 			time.Sleep(4 * defaultTTL)
-			if n := departures(c); n > 0 && !bySession {
+			if n := openDepartures(c); n > 0 && !bySession {
 				t.Errorf("%d departures after four TTLs", n)
 			}
 			before := leaves.Load()
@@ -200,11 +200,11 @@ func TestNoDepartureIsRepeatedForEver(t *testing.T) {
 	}
 }
 
-// departures counts what the client's sessions have still to leave.
-func departures(c *Client) (n int) {
+// openDepartures counts what the client's sessions have still to leave.
+func openDepartures(c *Client) (n int) {
 	for _, s := range c.allSessions() {
 		s.mu.Lock()
-		n += len(s.departures)
+		n += len(s.departures.all)
 		s.mu.Unlock()
 	}
 	return n

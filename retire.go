@@ -33,7 +33,7 @@ func (s *session) use() (inUse, ending bool) {
 }
 
 func (s *session) inUseLocked() bool {
-	return len(s.set.Live()) > 0 || len(s.unlocking) > 0 || len(s.departures) > 0 && !s.set.Retiring()
+	return len(s.set.Live()) > 0 || len(s.unlocking) > 0 || len(s.departures.all) > 0 && !s.set.Retiring()
 }
 
 // finish ends the session in the store. Calls in the background are cancelled
@@ -58,7 +58,7 @@ func (s *session) finish() {
 func (s *session) mayRemain() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.inUseLocked() || len(s.departures) > 0
+	return s.inUseLocked() || len(s.departures.all) > 0
 }
 
 // awaitUnlocks waits for the Unlocks that are under way, so that they are not

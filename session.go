@@ -34,7 +34,8 @@ type session struct {
 	set        claimset.Set // the state of all claims
 	ticking    bool         // the keeper looks often enough for held claims
 	granted    bool         // a claim was granted since the keeper looked
-	departures []*departure
+	departures departures
+	leavers    int      // goroutines that leave departures
 	unlocking  []*claim // being left by Unlock
 	schedule   schedule
 	fault      beatFault
@@ -48,7 +49,7 @@ func newSession(c *Client, d driver.Session, id string, fixed bool, sent instant
 		c: c, d: d, id: id, ttl: ttl, margin: margin, fixed: fixed,
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 		set:      claimset.New(ttl, margin, fixed, sent),
-		schedule: schedule{next: sent.Add(ttl / 3)},
+		schedule: schedule{round: sent, next: sent.Add(ttl / 3)},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s

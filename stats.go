@@ -31,7 +31,7 @@ func (c *Client) Stats() Stats {
 		s.mu.Lock()
 		st.Sessions++
 		st.Held += s.set.Held()
-		st.Departures += len(s.departures)
+		st.Departures += len(s.departures.all)
 		s.mu.Unlock()
 	}
 	return st

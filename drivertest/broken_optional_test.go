@@ -79,6 +79,30 @@ var brokenOptional = []testEngine{
 			return all, nil
 		}
 	}},
+	{"leave all says nothing of a claim that is not there", 1, func(engine *overridden) {
+		engine.leaveAll = func(ctx context.Context, s *overriddenSession, cs []driver.Claim, out []error) {
+			for _, c := range cs {
+				_ = s.Leave(ctx, c)
+			}
+		}
+	}},
+	{"leave all ends later tries", 1, func(engine *overridden) {
+		engine.leaveAll = func(ctx context.Context, s *overriddenSession, cs []driver.Claim, out []error) {
+			for i, c := range cs {
+				c.Try++
+				out[i] = s.Leave(ctx, c)
+			}
+		}
+	}},
+	{"leave all forgets the last", 7, func(engine *overridden) {
+		engine.leaveAll = func(ctx context.Context, s *overriddenSession, cs []driver.Claim, out []error) {
+			for i, c := range cs {
+				if i == 0 || i < len(cs)-1 || i == 2 {
+					out[i] = s.Leave(ctx, c)
+				}
+			}
+		}
+	}},
 	{"store compares and writes in two steps", 10, func(engine *overridden) {
 		engine.store = func(ctx context.Context, key string, value []byte, ifVersion uint64, keep time.Duration) (uint64, error) {
 			_, v, err := engine.Engine.Load(ctx, key)

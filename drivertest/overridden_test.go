@@ -24,6 +24,7 @@ type overridden struct {
 	enterAll func(ctx context.Context, s *overriddenSession, cs []driver.Claim) ([]driver.Standing, error)
 	await    func(ctx context.Context, s *overriddenSession, c driver.Claim, last driver.Standing) (driver.Standing, error)
 	leave    func(ctx context.Context, s *overriddenSession, c driver.Claim) error
+	leaveAll func(ctx context.Context, s *overriddenSession, cs []driver.Claim, out []error)
 	beat     func(ctx context.Context, s *overriddenSession, live []driver.Claim, out []driver.Standing) error
 	closeS   func(ctx context.Context, s *overriddenSession) error
 	closeE   func() error
@@ -161,6 +162,16 @@ func (s *overriddenSession) Leave(ctx context.Context, c driver.Claim) error {
 		return s.engine.leave(ctx, s, c)
 	}
 	return s.Session.Leave(ctx, c)
+}
+
+func (s *overriddenSession) LeaveAll(ctx context.Context, cs []driver.Claim, out []error) {
+	if s.engine.leaveAll != nil {
+		s.engine.leaveAll(ctx, s, cs, out)
+		return
+	}
+	for i, c := range cs {
+		out[i] = s.Leave(ctx, c)
+	}
 }
 
 func (s *overriddenSession) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {

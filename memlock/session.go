@@ -20,6 +20,7 @@ type session struct {
 
 var (
 	_ driver.Multi      = (*session)(nil)
+	_ driver.Leaver     = (*session)(nil)
 	_ driverkit.Backend = (*session)(nil)
 )
 
@@ -150,6 +151,12 @@ func (s *session) findLocked(c driver.Claim, now time.Time) (*line, int) {
 
 func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	return s.do(ctx, func(now time.Time) error { return s.leaveLocked(c, now) })
+}
+
+func (s *session) LeaveAll(ctx context.Context, cs []driver.Claim, out []error) {
+	for i, c := range cs {
+		out[i] = s.Leave(ctx, c)
+	}
 }
 
 func (s *session) leaveLocked(c driver.Claim, now time.Time) error {

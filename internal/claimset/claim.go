@@ -62,6 +62,8 @@ type Claim struct {
 	doubt   bool // the last beat did not confirm the hold
 	pinned  bool // never passed on
 	pass    uint8
+	round   uint32  // the last one in which a beat was answered for it
+	asked   Instant // when the beat under way was sent that asks for it; 0: there is none
 	index   int     // in Set.live
 	promise Instant // until when the store promised the claim, less the margin
 	limit   Instant // where MaxHold ends it; 0: nowhere

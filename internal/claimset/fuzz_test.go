@@ -17,6 +17,8 @@ type model struct {
 	tokens   [2]uint64 // fence and pass of the last holder
 	try      int
 	id       string
+	answered int     // the last round in which a beat was answered for it
+	asked    Instant // when the beat was sent that may be under way; 0: there is none
 }
 
 func (m *model) promise() (latest Instant) {
@@ -45,16 +47,18 @@ type history struct {
 	beats   []sentBeat
 	next    int
 	fence   uint64
+	round   int // of beats
 }
 
 type sentBeat struct {
-	sent Instant
-	qs   []Query
+	sent  Instant
+	qs    []Query
+	round int
 }
 
 func newHistory(t *testing.T, fixed bool) *history {
 	return &history{
-		t: t, s: New(ttl, margin, fixed, start), now: start, session: start.Add(ttl), earlier: start.Add(ttl),
+		t: t, s: New(ttl, margin, fixed, start), now: start, session: start.Add(ttl), earlier: start.Add(ttl), round: 1,
 		models: map[*Claim]*model{}, fence: 1,
 	}
 }
@@ -85,8 +89,12 @@ func (h *history) step(op, which byte) {
 		m.state = Ended
 	case 7:
 		h.reenter(c, m, op)
-	case 8, 9:
-		h.beats = append(h.beats, sentBeat{h.now, h.s.Query(nil)})
+	case 8:
+		h.s.NextRound()
+		h.round++
+		h.beat()
+	case 9:
+		h.beat()
 	case 10, 11, 12:
 		h.answer(op, which)
 	case 13:
@@ -105,6 +113,33 @@ func (h *history) step(op, which byte) {
 			h.s.Retire()
 		}
 	}
+}
+
+// beat sends one, which asks for the claims that have no answer yet, the most urgent first.
+func (h *history) beat() {
+	qs := h.s.Query(nil, h.now, ttl/6)
+	asked := map[*Claim]bool{}
+	for i, q := range qs {
+		asked[q.Claim] = true
+		if i > 0 && (q.Held && !qs[i-1].Held || q.Held == qs[i-1].Held && q.Claim.Promise() < qs[i-1].Claim.Promise()) {
+			h.t.Fatal("a beat asks for a claim after one that is less urgent")
+		}
+	}
+	for _, c := range h.claims {
+		m := h.models[c]
+		patience := 2 * ttl / 6
+		if m.state == Held {
+			patience = ttl / 6
+		}
+		want := (m.state == Waiting || m.state == Held && !h.s.fixed) && m.answered < h.round && (m.asked == 0 || h.now >= m.asked.Add(patience))
+		if asked[c] != want {
+			h.t.Fatalf("a beat asks for claim %s: %v, want %v", c.ID, asked[c], want)
+		}
+		if want {
+			m.asked = h.now
+		}
+	}
+	h.beats = append(h.beats, sentBeat{h.now, qs, h.round})
 }
 
 func (h *history) join(which byte) {
@@ -181,7 +216,7 @@ func (h *history) reenter(c *Claim, m *model, op byte) {
 		h.s.Rename(c, h.id())
 		m.try, m.id = 1, c.ID
 	}
-	m.state, m.promises = Entering, nil
+	m.state, m.promises, m.answered, m.asked = Entering, nil, 0, 0
 }
 
 func (h *history) confirm(c *Claim, m *model, op byte) {
@@ -216,7 +251,10 @@ func (h *history) answer(op, which byte) {
 		case 1:
 			st = driver.Standing{Gone: true}
 		}
-		stale := m.state == Ended || m.id != q.Asked.ID || m.try != q.Asked.Try
+		if m.asked == b.sent {
+			m.asked = 0
+		}
+		stale := m.state == Ended || m.id != q.ID || m.try != q.Try
 		late := m.state == Held && h.now >= m.deadline(q.Claim.MaxHold)
 		switch got := h.s.Prolonged(q, st, b.sent, h.now); {
 		case (got == Stale) != stale:
@@ -224,6 +262,7 @@ func (h *history) answer(op, which byte) {
 		case got == Renewed && (late || m.state != Held):
 			h.t.Fatal("renewed after its deadline, or without a hold")
 		case got == Renewed || got == Turn || got == InLine:
+			m.answered = max(m.answered, b.round)
 			m.promises = append(m.promises, b.sent.Add(ttl-margin))
 			h.session = max(h.session, b.sent.Add(ttl))
 		case got == Replaced || got == Late:

@@ -19,12 +19,13 @@ type Set struct {
 	answered Instant  // when the last call that was answered had been sent
 	closed   bool     // the session has ended
 	retiring bool     // no claim may join; those that did stay until they end
+	round    uint32   // of beats: in each, every claim is prolonged once
 }
 
 // New returns the set of a session that was opened by a call sent at the given time.
 // With fixed a hold lasts as long as was promised before it was granted.
 func New(ttl, margin time.Duration, fixed bool, sent Instant) Set {
-	return Set{ttl: ttl, margin: margin, fixed: fixed, next: Never, promised: sent.Add(ttl), answered: sent}
+	return Set{ttl: ttl, margin: margin, fixed: fixed, next: Never, promised: sent.Add(ttl), answered: sent, round: 1}
 }
 
 // Open reports whether claims may still join.
@@ -57,22 +58,12 @@ func (s *Set) LastAnswer() Instant { return s.answered }
 // Promised returns until when the store promised the session itself.
 func (s *Set) Promised() Instant { return s.promised }
 
-// Knows reports whether a claim with this ID is live, also one that is entering.
-func (s *Set) Knows(id string) bool {
-	for _, c := range s.live {
-		if c.ID == id {
-			return true
-		}
-	}
-	return false
-}
-
 // Join makes c a claim of the set, unless the session has ended or is about to.
 func (s *Set) Join(c *Claim) bool {
 	if !s.Open() {
 		return false
 	}
-	c.state, c.promise, c.limit, c.index = Entering, 0, 0, len(s.live)
+	c.state, c.promise, c.limit, c.index, c.round, c.asked = Entering, 0, 0, len(s.live), 0, 0
 	s.live = append(s.live, c)
 	return true
 }
@@ -92,7 +83,7 @@ func (s *Set) Retry(c *Claim) {
 // reenter forgets the place in line: its promise was for that place, and a beat for
 // it would report a false loss.
 func (s *Set) reenter(c *Claim) {
-	c.promise = 0
+	c.promise, c.round, c.asked = 0, 0, 0
 	if c.state == Waiting {
 		c.state = Entering
 	}

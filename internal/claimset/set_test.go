@@ -127,7 +127,7 @@ func TestPassing(t *testing.T) {
 		{name: "within the turn", now: at(2), want: true},
 		{name: "after the turn", now: at(4)},
 		{name: "in doubt", now: at(2), do: func(s *Set, c *Claim) {
-			s.Prolonged(Query{c, c.Claim, true}, driver.Standing{}, at(1), at(1))
+			s.Prolonged(Query{Claim: c, ID: c.ID, Try: c.Try, Held: true}, driver.Standing{}, at(1), at(1))
 		}},
 		{name: "pinned", now: at(2), do: func(s *Set, c *Claim) { c.Pin() }},
 		{name: "ended", now: at(2), do: func(s *Set, c *Claim) { s.End(c) }},
@@ -165,8 +165,8 @@ func TestWhatABeatMeansForAClaim(t *testing.T) {
 			asked: func(q *Query) { q.Held = false }},
 		{name: "too late", st: held(7, ttl), now: at(9), want: Late},
 		{name: "nothing learnt", want: Doubted},
-		{name: "another Try", st: driver.Standing{Gone: true}, want: Stale, asked: func(q *Query) { q.Asked.Try = 0 }},
-		{name: "another ID", st: held(7, ttl), want: Stale, asked: func(q *Query) { q.Asked.ID = "y" }},
+		{name: "another Try", st: driver.Standing{Gone: true}, want: Stale, asked: func(q *Query) { q.Try = 0 }},
+		{name: "another ID", st: held(7, ttl), want: Stale, asked: func(q *Query) { q.ID = "y" }},
 		{name: "in line", waiting: true, st: driver.Standing{Valid: ttl}, want: InLine},
 		{name: "its turn", waiting: true, st: held(9, ttl), want: Turn},
 		{name: "a lost place", waiting: true, st: driver.Standing{Gone: true}, want: Gone},
@@ -179,7 +179,7 @@ func TestWhatABeatMeansForAClaim(t *testing.T) {
 				s.Join(c)
 				s.Answered(c, at(0), s.Promised(), driver.Standing{Valid: ttl})
 			}
-			q := Query{c, c.Claim, !tc.waiting}
+			q := Query{Claim: c, ID: c.ID, Try: c.Try, Held: !tc.waiting}
 			if tc.asked != nil {
 				tc.asked(&q)
 			}
@@ -195,7 +195,7 @@ func TestWhatABeatMeansForAClaim(t *testing.T) {
 
 func TestDoubtIsToldOnceAndEndsWithAnAnswer(t *testing.T) {
 	s, c := heldSet(t, false, 0)
-	q := Query{c, c.Claim, true}
+	q := Query{Claim: c, ID: c.ID, Try: c.Try, Held: true}
 	for i, want := range []Outcome{Doubted, Unlearnt, Unlearnt} {
 		if got := s.Prolonged(q, driver.Standing{}, at(2), at(2)); got != want || !c.Doubtful() {
 			t.Errorf("%d: outcome %d", i, got)
@@ -222,16 +222,73 @@ func TestBeatsAskForWhatTheyMayProlong(t *testing.T) {
 		s.Join(waiting)
 		s.Answered(waiting, at(0), s.Promised(), driver.Standing{Valid: ttl})
 		var ids string
-		for _, q := range s.Query(nil) {
-			ids += q.Asked.ID
+		for _, q := range s.Query(nil, at(3), ttl/6) {
+			ids += q.ID
 		}
 		if want := map[bool]string{false: "xw", true: "w"}[fixed]; ids != want {
 			t.Errorf("fixed %v: asks for %q", fixed, ids)
 		}
 		s.End(entering)
 		s.End(waiting)
-		if s.Beatable() == fixed || !s.Knows("x") || s.Knows("w") || len(s.Live()) != 1 || s.Live()[0] != c {
+		if s.Beatable() == fixed || len(s.Live()) != 1 || s.Live()[0] != c {
 			t.Errorf("fixed %v: beatable %v, live %v", fixed, s.Beatable(), s.Live())
 		}
 	}
+}
+
+// What one beat was answered for, the next of the same round does not ask again; what
+// had no answer it does, and what is still asked only when that has lasted too long.
+func TestABeatAsksForWhatTheRoundHasNotProlonged(t *testing.T) {
+	s := New(ttl, margin, false, at(0))
+	names := map[string]*Claim{}
+	for i, id := range []string{"w1", "h1", "w2", "h2"} {
+		c := queued(id)
+		s.Join(c)
+		names[id] = c
+		sent := at(0).Add(time.Duration(-i) * time.Second) // so the later ones are promised for less
+		if st := (driver.Standing{Held: id[0] == 'h', Token: 7, Valid: ttl}); st.Held {
+			s.Answered(c, sent, 0, st)
+			s.Grant(c, 7, at(0))
+		} else {
+			s.Answered(c, sent, 0, st)
+		}
+	}
+	ask := func(now Instant) (qs []Query, ids string) {
+		qs = s.Query(nil, now, 2*time.Second)
+		for _, q := range qs {
+			ids += q.ID + " "
+		}
+		return qs, ids
+	}
+	want := func(got, want string) {
+		t.Helper()
+		if got != want {
+			t.Fatalf("asked for %q, want %q", got, want)
+		}
+	}
+	first, ids := ask(at(3))
+	want(ids, "h2 h1 w2 w1 ")
+	_, ids = ask(at(4))
+	want(ids, "") // the first is under way
+	second, ids := ask(at(5))
+	want(ids, "h2 h1 ")
+	s.Prolonged(second[0], held(7, ttl), at(5), at(5))
+	s.Prolonged(second[1], driver.Standing{}, at(5), at(5))
+	_, ids = ask(at(6))
+	want(ids, "h1 ")
+	for _, q := range first { // answered late, and only for places in line
+		st := driver.Standing{}
+		if !q.Held {
+			st.Valid = ttl
+		}
+		if q.Claim == names["w1"] {
+			st.Valid += time.Second
+		}
+		s.Prolonged(q, st, at(3), at(7))
+	}
+	_, ids = ask(at(8))
+	want(ids, "h1 ")
+	s.NextRound()
+	_, ids = ask(at(10))
+	want(ids, "h1 h2 w2 w1 ")
 }

@@ -65,7 +65,7 @@ var mutants = []mutant{
 		"	case n.empty():\n		n.exclusive = true\n", "	case n != nil:\n		n.exclusive = true\n",
 		"two goroutines with one lease's context hold the lock at once"},
 	{"places in line are not beaten", "internal/claimset/beat.go",
-		"if c.state == Entering || s.fixed && c.state == Held {", "if c.state != Held || s.fixed {",
+		"if c.state == Entering || s.fixed && c.state == Held || c.round", "if c.state != Held || s.fixed || c.round",
 		"a waiter loses its place after a TTL"},
 	{"fair is ignored", "turn.go",
 		"need < k.limit || k.o.fair || k.o.fixed", "need < k.limit || k.o.fixed",
