@@ -66,6 +66,7 @@ func TestABeatAsksFirstForHoldsAndOnlyForWhatHadNoAnswer(t *testing.T) {
 				others[e.ID] = true
 			}
 		}
+		var mu sync.Mutex // guards what follows
 		asked := map[string]int{}
 		beats := 0
 		r.set(func(r *faultEngine) {
@@ -73,6 +74,8 @@ func TestABeatAsksFirstForHoldsAndOnlyForWhatHadNoAnswer(t *testing.T) {
 				if len(live) == 0 || others[live[0].ID] {
 					return next(ctx)
 				}
+				mu.Lock()
+				defer mu.Unlock()
 				for i, cl := range live {
 					asked[cl.Name]++
 					if i > 0 && mine[cl.ID] && !mine[live[i-1].ID] {
@@ -90,6 +93,8 @@ func TestABeatAsksFirstForHoldsAndOnlyForWhatHadNoAnswer(t *testing.T) {
 		})
 		time.Sleep(defaultTTL/3 + time.Second)
 		r.set(func(r *faultEngine) { r.beat = nil })
+		mu.Lock()
+		defer mu.Unlock()
 		once, twice := 0, 0
 		for _, n := range asked {
 			switch n {
@@ -150,6 +155,8 @@ func TestAStormOfAcquiresThatGiveUpIsLeftInFewCalls(t *testing.T) {
 		if n := listed(t, c); n != 1 {
 			t.Errorf("%d claims are in line", n)
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		if left != rounds*callers || calls > rounds*(maxLeavers+2) {
 			t.Errorf("%d claims left in %d calls", left, calls)
 		}
