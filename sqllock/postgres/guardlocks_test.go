@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,12 +41,17 @@ func TestEveryStatementKeepsTheRuleOfGuards(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rival.Release()
+	guard, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guard.Release()
 	// A statement that waits for a guard would wait for ever; it fails instead.
 	if _, err := conn.Exec(t.Context(), "SET lock_timeout = '3s'"); err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Exec(context.WithoutCancel(t.Context()), "RESET lock_timeout")
-	x := &guardLocks{T: t, tables: e.store.tables, conn: conn.Conn(), rival: rival.Conn()}
+	x := &guardLocks{T: t, tables: e.store.tables, conn: conn.Conn(), rival: rival.Conn(), guard: guard.Conn()}
 	granted := map[string]bool{}
 	statements := lineStatements(t, e.store)
 	for _, q := range statements {
@@ -60,7 +66,10 @@ func TestEveryStatementKeepsTheRuleOfGuards(t *testing.T) {
 	if want := []string{"admit_shared", "grant_next", "promote", "take_free"}; !slices.Equal(slices.Sorted(maps.Keys(granted)), want) {
 		t.Errorf("granted by %v, want %v", slices.Sorted(maps.Keys(granted)), want)
 	}
-	t.Logf("%d statements in %d states", len(statements), len(lineStates))
+	if x.waited == 0 {
+		t.Error("pg_locks showed no guard that waits")
+	}
+	t.Logf("%d statements in %d states, pg_locks showed %d guards that wait", len(statements), len(lineStates), x.waited)
 }
 
 // lineStatements returns the statements of this dialect about lines.
@@ -126,11 +135,13 @@ var lineStates = map[string]struct {
 	"an expired reader, and waiting": {claims: []string{"other 1 9 1 -1", "me 9 9 0 60"}},
 }
 
-// guardLocks runs statements on conn, and looks at their locks on rival.
+// guardLocks runs statements on conn, and looks at their locks on rival. A guard that
+// may have to wait begins on guard.
 type guardLocks struct {
 	*testing.T
-	tables      tables
-	conn, rival *pgx.Conn
+	tables             tables
+	conn, rival, guard *pgx.Conn
+	waited             int // guards that pg_locks showed to wait
 }
 
 // a line's rows, by "head" or the claim's id: "" if it is gone, else who holds it.
@@ -260,6 +271,10 @@ func (x *guardLocks) check(q *sqlstore.Statement, state string) (granted bool) {
 		}
 	}
 	_, headUnlocked := free["head"]
+	x.checkTables(q, state, granted)
+	if waits := x.guardWaits(tx); waits == headUnlocked {
+		x.Errorf("%s, %s: pg_locks shows a guard that waits: %v; the row was skipped as locked: %v", q.Name, state, waits, !headUnlocked)
+	}
 	if granted && headUnlocked {
 		x.Errorf("%s, %s: grants without a lock against guards", q.Name, state)
 	}
@@ -273,6 +288,66 @@ func (x *guardLocks) check(q *sqlstore.Statement, state string) (granted bool) {
 		}
 	}
 	return granted
+}
+
+// checkTables reads in pg_locks what the open transaction on conn holds on whole tables:
+// nothing that keeps out others, and after a grant the lock of a SELECT FOR on the head's,
+// because an update alone does not conflict with a guard.
+func (x *guardLocks) checkTables(q *sqlstore.Statement, state string, granted bool) {
+	x.Helper()
+	rows, err := x.rival.Query(x.Context(), `SELECT relation::regclass::text, mode FROM pg_locks
+		WHERE pid = $1 AND relation IN ($2::text::regclass, $3::text::regclass)`, x.conn.PgConn().PID(), x.tables.head, x.tables.claim)
+	if err != nil {
+		x.Fatal(err)
+	}
+	selected := false
+	var table, mode string
+	if _, err := pgx.ForEachRow(rows, []any{&table, &mode}, func() error {
+		if mode != "AccessShareLock" && mode != "RowShareLock" && mode != "RowExclusiveLock" {
+			x.Errorf("%s, %s: locks %s with %s", q.Name, state, table, mode)
+		}
+		selected = selected || table == x.tables.head && mode == "RowShareLock"
+		return nil
+	}); err != nil {
+		x.Fatal(err)
+	}
+	if granted && !selected {
+		x.Errorf("%s, %s: grants, and has not selected the head for a lock", q.Name, state)
+	}
+}
+
+// guardWaits begins a guard of the head beside an open transaction, which it ends, and
+// reads in pg_locks whether it waits for it. Row locks themselves are in the rows.
+func (x *guardLocks) guardWaits(tx pgx.Tx) (waits bool) {
+	x.Helper()
+	statement := x.conn.PgConn().PID()
+	done := make(chan error, 1)
+	go func() {
+		_, err := x.guard.Exec(x.Context(), "SELECT 1 FROM "+x.tables.head+" WHERE name = 'n' FOR KEY SHARE")
+		done <- err
+	}()
+	for !waits {
+		select {
+		case err := <-done:
+			if err != nil {
+				x.Fatal(err)
+			}
+			return false
+		case <-time.After(time.Millisecond):
+		}
+		if err := x.rival.QueryRow(x.Context(), `SELECT EXISTS (SELECT 1 FROM pg_locks w JOIN pg_locks h USING (transactionid)
+			WHERE NOT w.granted AND h.granted AND w.pid = $1 AND h.pid = $2)`, x.guard.PgConn().PID(), statement).Scan(&waits); err != nil {
+			x.Fatal(err)
+		}
+	}
+	x.waited++
+	if err := tx.Rollback(x.Context()); err != nil {
+		x.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		x.Fatal(err)
+	}
+	return true
 }
 
 // checkGuarded runs a statement while some rows are guarded: it must not wait for them,
