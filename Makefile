@@ -43,7 +43,7 @@ RESULTS := $(CURDIR)/bin/test
 export TESTREPORT := $(RESULTS)
 REPORT  := "$(RESULTS)/report"
 
-.PHONY: help test $(STEPS) report unstable lint soak sim mutants trust bench model build install clean
+.PHONY: help test $(STEPS) report unstable lint soak sim mutants trust bench scale model build install clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -126,6 +126,9 @@ trust: ## verify every store, plant bugs, simulate; writes docs/trust.md
 bench: ## pawl beside its peers on the same servers; BENCH are flags, as -parts redis; writes bench/RESULTS.md
 	@scripts/deps
 	@go -C bench run . $(BENCH)
+
+scale: ## how many leases, waiters and names each store bears; writes docs/scale.md
+	@scripts/scale
 
 model: ## check the protocols with Spin; QUICK=1 for the small ones
 	@scripts/deps spin
