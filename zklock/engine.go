@@ -17,6 +17,7 @@ import (
 type Engine struct {
 	options
 	root, lines, records, evictions string // paths
+	ends, walked                    string // in records
 
 	main     *zkstore.Conn // for calls that belong to no session; on a connection of the user's, for all
 	borrowed bool          // main is the user's
@@ -31,7 +32,7 @@ type Engine struct {
 	evictNodes map[*zkstore.Session]*evictNode
 	leftovers  []error // why claims of sessions that have ended are still in line
 	server     serverTime
-	expiredAt  driverkit.Instant // when expired records were last looked for
+	cleaning   bool // expired records are looked for
 }
 
 var (

@@ -76,6 +76,7 @@ func newEngine(opts []Option) (*Engine, error) {
 	}
 	e.root = zkpath.Root(e.path, e.prefix)
 	e.lines, e.records, e.evictions = e.root+zkpath.LinesDir, e.root+zkpath.RecordsDir, e.root+zkpath.EvictionsDir
+	e.ends, e.walked = e.records+"/"+endsNode, e.records+"/"+walkNode
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e, nil
 }
@@ -113,7 +114,7 @@ func (e *Engine) closeLater(conn *zkstore.Conn) {
 func (e *Engine) prepare(ctx context.Context) error {
 	for _, path := range []string{e.lines, e.records, e.evictions} {
 		err := e.main.Call(ctx, func(c *zk.Conn) error { // also finds out whether this user may read there
-			_, _, err := c.Children(path)
+			_, _, err := c.Get(path) // there may be millions of children
 			return err
 		})
 		if errors.Is(err, zk.ErrNoNode) {

@@ -22,14 +22,19 @@ type record struct {
 	keep        time.Duration
 	value       []byte
 	expired     bool
+	readAt      int64 // the leader's time
 }
 
 // recordVersion begins a record's data: "r1 <incarnation> <keep in ms>\n<value>".
 const recordVersion = "r1"
 
 func (r *record) encode(value []byte, keep time.Duration) []byte {
-	millis := (keep + time.Millisecond - 1) / time.Millisecond
-	return append(fmt.Appendf(nil, "%s %s %d\n", recordVersion, r.incarnation, millis), value...)
+	return append(fmt.Appendf(nil, "%s %s %d\n", recordVersion, r.incarnation, keepMillis(keep)), value...)
+}
+
+// keepMillis is how long a record is kept, in the milliseconds that are written into it.
+func keepMillis(keep time.Duration) int64 {
+	return int64((keep + time.Millisecond - 1) / time.Millisecond)
 }
 
 // parse reads a record's data; ok is false for data that is not pawl's.
@@ -51,6 +56,8 @@ func (r *record) version() uint64 {
 	return uint64(r.stat.Mzxid)
 }
 
+var errNoRecord = errors.New("zklock: a node is not a record")
+
 // fetchRecord reads a record as it is now, by the leader's clock.
 func (e *Engine) fetchRecord(ctx context.Context, key string) (*record, error) {
 	if err := e.sessions.Begin(ctx); err != nil {
@@ -65,7 +72,7 @@ func (e *Engine) fetchRecord(ctx context.Context, key string) (*record, error) {
 
 // readRecord reads a record as the connected server knows it. millis is the leader's time.
 func (e *Engine) readRecord(ctx context.Context, path string, millis int64) (*record, error) {
-	r := &record{path: path}
+	r := &record{path: path, readAt: millis}
 	var data []byte
 	var stat *zk.Stat
 	err := e.main.Call(ctx, func(c *zk.Conn) (err error) {
@@ -80,25 +87,24 @@ func (e *Engine) readRecord(ctx context.Context, path string, millis int64) (*re
 	}
 	r.stat = stat
 	if !r.parse(data) {
-		return nil, fmt.Errorf("zklock: node %s is not a record", path)
+		return nil, fmt.Errorf("%w: %s", errNoRecord, path)
 	}
 	r.expired = r.keep > 0 && time.Duration(millis-stat.Mtime)*time.Millisecond >= r.keep
 	return r, nil
 }
 
 // writeRecord creates, changes or deletes the record that was read, if it has not changed. A
-// nil value deletes it.
+// nil value deletes it. The entry of its end is written with it, and that of its earlier end
+// deleted.
 func (e *Engine) writeRecord(ctx context.Context, r *record, value []byte, keep time.Duration) (uint64, error) {
 	var ops []any
+	drop := e.entryOf(r)
 	set := -1 // the operation whose reply has the version
 	switch {
 	case value == nil && r.stat == nil:
 		return 0, nil
 	case value == nil:
-		ops = []any{
-			&zk.DeleteRequest{Path: r.path + "/" + r.incarnation, Version: -1},
-			&zk.DeleteRequest{Path: r.path, Version: r.stat.Version},
-		}
+		ops = r.deletion()
 	case r.stat == nil:
 		r.incarnation = newNonce()
 		ops = []any{
@@ -114,13 +120,37 @@ func (e *Engine) writeRecord(ctx context.Context, r *record, value []byte, keep 
 		}
 		set = 1
 	}
-	var res []zk.MultiResponse
-	err := e.main.Call(ctx, func(c *zk.Conn) (err error) {
-		res, err = c.Multi(ops...)
-		return err
-	})
+	add := ""
+	if set >= 0 {
+		add = e.entryPath(endEntry{base(r.path), r.incarnation, r.nextVersion()}, r.readAt, keep)
+	}
+	res, err := e.commit(ctx, ops, drop, add)
 	if err != nil || set < 0 {
 		return 0, err
 	}
 	return uint64(res[set].Stat.Mzxid), nil
+}
+
+// deletion deletes the record exactly as it was read.
+func (r *record) deletion() []any { return deletion(r.path, r.incarnation, r.stat.Version) }
+
+func deletion(path, incarnation string, version int32) []any {
+	return []any{&zk.DeleteRequest{Path: path + "/" + incarnation, Version: -1}, &zk.DeleteRequest{Path: path, Version: version}}
+}
+
+// nextVersion is the version of the record's node once it has been written.
+func (r *record) nextVersion() int32 {
+	if r.stat == nil {
+		return 1 // created and written
+	}
+	return r.stat.Version + 1
+}
+
+// entryOf is where the entry of a record is that was read; empty if it has none. Where its
+// write took so long that a period ended meanwhile, the entry is in the period before.
+func (e *Engine) entryOf(r *record) string {
+	if r.stat == nil {
+		return ""
+	}
+	return e.entryPath(endEntry{base(r.path), r.incarnation, r.stat.Version}, r.stat.Mtime, r.keep)
 }

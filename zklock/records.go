@@ -37,7 +37,7 @@ func (e *Engine) Store(ctx context.Context, key string, value []byte, ifVersion 
 		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNotEmpty):
 			continue // it was changed in between: the next read shows how
 		case err == nil && keep > 0:
-			e.expireRecords()
+			e.cleanRecords()
 		}
 		return version, err
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/driverkit"
 )
 
 // The order of events: two claims are held; one is evicted and another client takes its
@@ -59,20 +58,4 @@ func TestARefusedTryEndsItsLowerTry(t *testing.T) {
 		t.Errorf("%+v, not refused", st)
 	}
 	expectLine(t, e, holder)
-}
-
-func TestExpiringRecordsAsksForTheTimeOnce(t *testing.T) {
-	t.Parallel()
-	e, n := counting(t, pathOf(t))
-	e.expiredAt = driverkit.Now() // Store begins no run
-	for _, key := range []string{"a", "b", "c"} {
-		if _, err := e.Store(t.Context(), key, []byte("value"), 0, time.Hour); err != nil {
-			t.Fatal(err)
-		}
-	}
-	n.take()
-	if err := e.expireSome(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	n.expect(t, "looking at three records", 5) // the time, the keys, and each record
 }
