@@ -29,7 +29,10 @@ type session struct {
 	closed     bool
 }
 
-var _ driver.Multi = (*session)(nil)
+var (
+	_ driver.Multi  = (*session)(nil)
+	_ driver.Leaver = (*session)(nil)
+)
 
 func (s *session) TTL() time.Duration { return s.lease.TTL }
 

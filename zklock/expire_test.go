@@ -15,8 +15,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-const opChildren = 12
-
 // unattended returns an engine that deletes expired records only when the test says so.
 func unattended(t *testing.T, opts ...Option) *Engine {
 	e := connect(t, []string{oneServer(t)}, append([]Option{WithPath(pathOf(t))}, opts...)...)
@@ -102,7 +100,7 @@ func TestThousandsOfExpiredRecordsAreDeletedWithoutReadingARecord(t *testing.T) 
 	n.take()
 	clean(t, e, over)
 	total, ops := n.take()
-	if ops[opGetData] > 1 || ops[opChildren] > 200 || total > expired/8 {
+	if ops[opGetData] > 1 || ops[opGetChildren] > 200 || total > expired/8 {
 		t.Errorf("%d requests %v to delete %d records", total, ops, expired)
 	}
 	expectStored(t, e, "short/", 0, kept)
@@ -115,7 +113,7 @@ func TestARecordWithAnEndCostsTwoRequestsAndConnectReadsNoNames(t *testing.T) {
 	e := unattended(t, WithDialer(n.dial))
 	n.take()
 	connect(t, []string{oneServer(t)}, WithPath(e.path), WithDialer(n.dial))
-	if _, ops := n.take(); ops[opChildren]+ops[8] > 0 {
+	if _, ops := n.take(); ops[opGetChildren]+ops[8] > 0 {
 		t.Errorf("Connect: %v", ops)
 	}
 	version := store(t, e, "key", 0, time.Hour)

@@ -44,7 +44,7 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 func (s *session) leave(ctx context.Context, cs *claimState) error {
 	s.mu.Lock()
 	c, own, mayExist := cs.claim, cs.node, cs.mayExist
-	handsOver := cs.held && cs.hasWaited && c.Exclusive()
+	handsOver := cs.handsOverLocked()
 	s.mu.Unlock()
 	path := s.e.linePath(c.Name) + "/" + own
 	var err error
@@ -63,6 +63,9 @@ func (s *session) leave(ctx context.Context, cs *claimState) error {
 	}
 	return err
 }
+
+// handsOverLocked reports whether others are told that the claim has left, see markAndDelete.
+func (cs *claimState) handsOverLocked() bool { return cs.held && cs.hasWaited && cs.claim.Exclusive() }
 
 // deleteNode deletes a node; ErrGone says that it was not there.
 func deleteNode(ctx context.Context, caller zkstore.Caller, path string) error {

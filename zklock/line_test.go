@@ -87,7 +87,7 @@ func TestAPredecessorThatGoesBeforeItIsWatchedIsNotWaitedFor(t *testing.T) {
 	s := open(t, plain, time.Minute)
 	ahead, c := mutex(), mutex()
 	hold(t, s, ahead)
-	watches := newPauser(3, opGetData) // the first two are for its evict node
+	watches := newPauser(6, opGetData) // three are of Connect, and two are for its evict node
 	late := open(t, connect(t, []string{oneServer(t)}, WithPath(path), WithDialer(watches.dial)), time.Minute)
 	entered := make(chan driver.Standing, 1)
 	go func() {
@@ -119,7 +119,7 @@ func TestAPermitThatIsGivenBackBeforeTheLineIsWatchedIsNotMissed(t *testing.T) {
 	if _, err := s.EnterAll(t.Context(), holders); err != nil {
 		t.Fatal(err)
 	}
-	watches := newPauser(5, opGetChildren) // three are of Connect, and one is of the look
+	watches := newPauser(2, opGetChildren) // the first is of the look
 	late := open(t, connect(t, []string{oneServer(t)}, WithPath(path), WithDialer(watches.dial)), time.Minute)
 	entered := make(chan driver.Standing, 1)
 	go func() {

@@ -52,7 +52,10 @@ type claimState struct {
 	lostNode       bool           // a beat has found that its node is not there, or does not hold
 }
 
-var _ driver.Multi = (*session)(nil)
+var (
+	_ driver.Multi  = (*session)(nil)
+	_ driver.Leaver = (*session)(nil)
+)
 
 func (s *session) TTL() time.Duration    { return s.ttl }
 func (s *session) Lost() <-chan struct{} { return s.ctx.Done() }
