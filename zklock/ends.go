@@ -118,6 +118,15 @@ func (e *Engine) commit(ctx context.Context, ops []any, drop, add string) (res [
 	}
 }
 
+// failedOp is the index of the operation that made a Multi fail.
+func failedOp(res []zk.MultiResponse) int {
+	at := 0
+	for at < len(res)-1 && res[at].Error == nil {
+		at++
+	}
+	return at
+}
+
 // createBucket creates a bucket and its period: containers, which the servers delete if no
 // cleaner does.
 func (e *Engine) createBucket(ctx context.Context, path string) error {
@@ -147,3 +156,8 @@ func (e *Engine) createBucket(ctx context.Context, path string) error {
 }
 
 func parentOf(path string) string { return path[:strings.LastIndexByte(path, '/')] }
+
+// keepMillis is how long a record is kept, in the milliseconds that are written into it.
+func keepMillis(keep time.Duration) int64 {
+	return int64((keep + time.Millisecond - 1) / time.Millisecond)
+}

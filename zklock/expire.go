@@ -163,38 +163,3 @@ func (e *Engine) deleteEmpty(ctx context.Context, path string) error {
 	}
 	return err
 }
-
-// children returns the names of a node's children in their order: none where this user may not
-// read them.
-func (e *Engine) children(ctx context.Context, path string) (names []string, err error) {
-	err = e.main.Call(ctx, func(c *zk.Conn) (err error) {
-		names, _, err = c.Children(path)
-		return err
-	})
-	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, driver.ErrDenied) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(names)
-	return names, nil
-}
-
-func (e *Engine) get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
-	err = e.main.Call(ctx, func(c *zk.Conn) (err error) {
-		data, stat, err = c.Get(path)
-		return err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return data, stat, nil
-}
-
-func (e *Engine) set(ctx context.Context, path string, data []byte, version int32) error {
-	return e.main.Call(ctx, func(c *zk.Conn) error {
-		_, err := c.Set(path, data, version)
-		return err
-	})
-}

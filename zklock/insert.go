@@ -136,15 +136,6 @@ func (s *session) discardUnsent(all []*entering) {
 	}
 }
 
-// failedOp is the index of the operation that made a Multi fail.
-func failedOp(res []zk.MultiResponse) int {
-	at := 0
-	for at < len(res)-1 && res[at].Error == nil {
-		at++
-	}
-	return at
-}
-
 // repair creates the containers that a Multi missed, or takes out of it a lower try that is
 // gone. again says that a line which was read is no longer there.
 func (s *session) repair(ctx context.Context, all []*entering, res []zk.MultiResponse) (again bool, err error) {

@@ -32,11 +32,6 @@ func (r *record) encode(value []byte, keep time.Duration) []byte {
 	return append(fmt.Appendf(nil, "%s %s %d\n", recordVersion, r.incarnation, keepMillis(keep)), value...)
 }
 
-// keepMillis is how long a record is kept, in the milliseconds that are written into it.
-func keepMillis(keep time.Duration) int64 {
-	return int64((keep + time.Millisecond - 1) / time.Millisecond)
-}
-
 // parse reads a record's data; ok is false for data that is not pawl's.
 func (r *record) parse(data []byte) (ok bool) {
 	head, value, ok := bytes.Cut(data, []byte("\n"))
