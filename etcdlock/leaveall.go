@@ -77,8 +77,7 @@ func (s *session) deleteKeys(ctx context.Context, all []deletion, out []error) {
 	}
 	reply, err := s.lease.Commit(ctx, nil, ops, nil)
 	for i, d := range all {
-		if err != nil {
-			out[d.index] = err
+		if out[d.index] = err; err != nil {
 			continue
 		}
 		s.forget(d.claim)
