@@ -215,6 +215,7 @@ func (s *session) enterAll(ctx context.Context, m driver.Multi, cls []*claim, li
 func (s *session) await(ctx context.Context, cl *claim, last driver.Standing) (driver.Standing, error) {
 	call, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	sent := s.c.now()
 	s.mu.Lock()
 	if s.set.Closed() { // nothing would interrupt it
 		s.mu.Unlock()
@@ -226,6 +227,9 @@ func (s *session) await(ctx context.Context, cl *claim, last driver.Standing) (d
 	st, err := s.d.Await(call, c, last)
 	s.mu.Lock()
 	cl.interrupt = nil
+	if err == nil && st.Held && st.Valid > 0 {
+		s.set.Answered(&cl.Claim, sent, 0, st)
+	}
 	s.mu.Unlock()
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(call), errLook) {
 		err = errLook

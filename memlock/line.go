@@ -35,6 +35,7 @@ type place struct {
 	granted uint64 // the token as it was minted; Confirm may raise token
 	epoch   uint64 // of the node when it was minted
 	held    bool
+	voted   bool // an Enter was answered with granted
 	since   time.Time // of arrival, then of holding
 	until   time.Time
 }

@@ -6,54 +6,40 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/internal/jitter"
 )
 
-// Await waits until a majority of the nodes has reported a departure since the claim
-// entered, at most for last.Pause. It promises nothing: the core enters again.
-func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standing) (driver.Standing, error) {
-	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
-	if closed {
-		return driver.Standing{}, driver.ErrGone
-	}
-	w, err := s.e.watches.open(c.Name)
-	if err != nil {
+// Await waits for the claim's turn at a node, and then for the votes of a majority. Without
+// a turn, or the votes, it says only that the core may enter again.
+func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) (driver.Standing, error) {
+	if err := ctx.Err(); err != nil {
 		return driver.Standing{}, err
 	}
-	defer w.release()
-	pause := last.Pause
-	if pause <= 0 || pause > maxPause {
-		pause = maxPause
+	began := time.Now()
+	cs := s.stateOf(c)
+	if cs == nil {
+		return driver.Standing{Gone: true}, nil
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	seen := w.startWaiting(c)
-	defer w.stopWaiting(c)
-	for {
-		risen, changed := false, (<-chan struct{})(w.ready)
-		if seen != nil {
-			risen, changed = w.risen(seen)
-		}
-		if risen {
-			return driver.Standing{Ahead: -1}, nil
-		}
-		select {
-		case <-changed:
-			if seen == nil { // a departure since its Enter was not counted: enter again, watched
-				return driver.Standing{Ahead: -1}, nil
-			}
-		case <-timer.C:
-			return driver.Standing{Ahead: -1}, nil
-		case <-ctx.Done():
-			s.e.watches.forget(c)
-			return driver.Standing{}, ctx.Err()
-		case <-s.nodes.Done():
-			return driver.Standing{}, driver.ErrGone
-		case <-w.ctx.Done():
-			return driver.Standing{}, driver.ErrGone
-		}
+	t := &turn{s: s, cs: cs, claim: cs.atNode(), epochs: make([]uint64, len(s.e.set.Nodes))}
+	t.claim.Queue = true
+	token, until := t.take(ctx)
+	if token == 0 {
+		s.leaveNodes(cs, func(int) func(error) { return func(error) {} })
 	}
+	switch s.mu.Lock(); {
+	case s.closed:
+		defer s.mu.Unlock()
+		return driver.Standing{}, driver.ErrGone
+	case token != 0:
+		defer s.mu.Unlock()
+		cs.token = token
+		return driver.Standing{Held: true, Token: token, Valid: until.Sub(began)}, nil
+	}
+	s.mu.Unlock()
+	if took := time.Since(began); took < minWait {
+		driverkit.Pause(ctx, minWait/2+jitter.N(minWait/2))
+	}
+	return driver.Standing{Ahead: -1}, ctx.Err()
 }
 
 // Watch reports departures from the name's lines, one for each time that a majority of

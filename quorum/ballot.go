@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -183,12 +184,10 @@ func (b *ballot) askLocked(indexes []int) {
 // the same for all clients of a name while its nodes answer in time. Where fewer nodes
 // than a majority do, all are asked first.
 func (s *session) split(name string) (first, rest []int) {
-	n := len(s.e.byName)
-	start := startNode(name, n)
-	order := make([]int, 0, n)
+	order := make([]int, 0, len(s.e.byName))
 	var late []int
-	for k := range n {
-		if i := s.e.byName[(start+k)%n]; s.nodes.Late(i) {
+	for _, i := range s.e.circle(name) {
+		if s.nodes.Late(i) {
 			late = append(late, i)
 		} else {
 			order = append(order, i)
@@ -200,6 +199,12 @@ func (s *session) split(name string) (first, rest []int) {
 		return order, nil
 	}
 	return order[:s.e.set.Majority], order[s.e.set.Majority:]
+}
+
+// circle returns the nodes in the order of a name, which is the same for all clients.
+func (e *Engine) circle(name string) []int {
+	start := startNode(name, len(e.byName))
+	return slices.Concat(e.byName[start:], e.byName[:start])
 }
 
 // startNode returns where a name begins in a circle of n nodes, by its FNV-1a hash.

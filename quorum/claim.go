@@ -2,10 +2,14 @@ package quorum
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
+
+var errUnclear = errors.New("quorum: an earlier call may yet arrive")
 
 // A claimState is what a session knows of one of its claims. It outlives the claim
 // until no call about it is in flight: at each node calls about a claim follow one
@@ -17,6 +21,7 @@ type claimState struct {
 	granted    []uint64        // by node: the token of its last grant; 0: none
 	confirming []uint64        // tokens that nodes were asked to confirm and may report since
 	lastCall   []chan struct{} // by node: closed when the last call has returned; nil: none was made
+	unclear    []bool          // by node: a call failed, and may arrive yet; shared by the states of one Try
 	inFlight   int             // calls
 	rest       canceler        // will ask the remaining nodes; nil: all were asked, or will not be
 	left       bool
@@ -52,6 +57,9 @@ func (s *session) stateOf(c driver.Claim) *claimState {
 		fresh := s.newState(c)
 		if cs != nil {
 			copy(fresh.lastCall, cs.lastCall)
+			if cs.claim.Try == c.Try {
+				fresh.unclear = cs.unclear
+			}
 			cs.endLocked()
 		}
 		s.claims[c.ID] = fresh
@@ -64,7 +72,7 @@ func (s *session) stateOf(c driver.Claim) *claimState {
 
 func (s *session) newState(c driver.Claim) *claimState {
 	n := len(s.e.set.Nodes)
-	return &claimState{claim: c, granted: make([]uint64, n), lastCall: make([]chan struct{}, n)}
+	return &claimState{claim: c, granted: make([]uint64, n), lastCall: make([]chan struct{}, n), unclear: make([]bool, n)}
 }
 
 // findLocked returns the state of exactly this Try of c, nil if there is none.
@@ -98,6 +106,11 @@ func (s *session) callLocked(r *nodes.Round, i int, cs *claimState, f func(conte
 		}
 		return f(ctx, at)
 	}, func(err error) {
+		if err != nil && !errors.Is(err, driver.ErrGone) {
+			s.mu.Lock()
+			cs.unclear[i] = true
+			s.mu.Unlock()
+		}
 		done(err)
 		close(returned)
 		s.mu.Lock()
@@ -110,14 +123,19 @@ func (s *session) callLocked(r *nodes.Round, i int, cs *claimState, f func(conte
 // enterLocked enters a claim at one node, which sends its vote to votes.
 func (s *session) enterLocked(r *nodes.Round, i int, cs *claimState, c driver.Claim, votes chan<- vote) {
 	var st driver.Standing
+	var sent time.Time
 	s.callLocked(r, i, cs, func(ctx context.Context, at *nodes.Session) (err error) {
+		if c.Queue && s.isUnclear(cs, i) {
+			return errUnclear
+		}
+		sent = time.Now()
 		st, err = at.Enter(ctx, c)
 		if err == nil && s.ownLeaves(ctx, i, st) {
 			st, err = at.Enter(ctx, c)
 		}
 		return at.Check(err)
 	}, func(err error) {
-		v := vote{node: i, st: st, err: err}
+		v := vote{node: i, st: st, err: err, sent: sent}
 		if v.granted() {
 			s.mu.Lock()
 			v.same = cs.granted[i] == st.Token
@@ -126,6 +144,14 @@ func (s *session) enterLocked(r *nodes.Round, i int, cs *claimState, c driver.Cl
 		}
 		votes <- v
 	})
+}
+
+// isUnclear reports whether an earlier call about this Try may yet arrive at node i: a
+// Leave would end what is entered now.
+func (s *session) isUnclear(cs *claimState, i int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cs.unclear[i]
 }
 
 // ownLeaves reports whether a claim was refused because of another one of this session

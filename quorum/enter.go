@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/jitter"
 	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
 
@@ -29,7 +30,6 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 	if cs == nil {
 		return driver.Standing{Gone: true}, nil
 	}
-	s.e.watches.entering(c)
 	sent := time.Now()
 	b, err := s.runBallot(ctx, cs)
 	if err != nil {
@@ -46,9 +46,8 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 		// What took longer than the TTL is given back too: the next attempt must have
 		// the next Try.
 		s.undo(ctx, b)
-		return driver.Standing{Ahead: -1, Split: true, Pause: s.e.watches.backoff(c.Name, time.Since(sent))}, nil
+		return driver.Standing{Ahead: -1, Split: true, Pause: backoff(time.Since(sent))}, nil
 	}
-	s.e.watches.held(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -90,7 +89,7 @@ func (s *session) notWon(ctx context.Context, b *ballot, took time.Duration) (dr
 	s.undo(ctx, b)
 	st := b.refusal()
 	if st.Split = b.split(); st.Split || b.grants() > 0 && b.refusals() < b.majority { // otherwise one rival holds the name, and its departure is reported
-		st.Pause = s.e.watches.backoff(b.claim.Name, took)
+		st.Pause = backoff(took)
 	}
 	if b.count(vote.granted) > b.grants() { // some in an earlier epoch
 		s.e.repairer.Wake()
@@ -101,7 +100,6 @@ func (s *session) notWon(ctx context.Context, b *ballot, took time.Duration) (dr
 // undo gives back a claim that is not held. It waits for the nodes that granted, and
 // not for those whose answer is unknown.
 func (s *session) undo(ctx context.Context, b *ballot) {
-	s.e.watches.undoing(b)
 	answers := make(chan struct{}, b.nodes)
 	waiting := 0
 	s.leaveNodes(b.cs, func(i int) func(error) {
@@ -116,4 +114,11 @@ func (s *session) undo(ctx context.Context, b *ballot) {
 		return func(error) {}
 	})
 	_ = nodes.Gather(ctx, answers, waiting, func(struct{}) time.Duration { return nodes.UntilAll })
+}
+
+// backoff returns how long a claim waits before its next attempt when its rivals may have
+// failed as well: a random time, and a multiple of what this one took, since an attempt
+// that takes longer collides with more rivals.
+func backoff(took time.Duration) time.Duration {
+	return time.Millisecond/2 + jitter.N(min(2*max(took, time.Millisecond), maxPause))
 }

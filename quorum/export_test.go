@@ -5,14 +5,6 @@ import "github.com/pawl-go/pawl/driver"
 // ID returns the ID by which the nodes know the quorum.
 func (e *Engine) ID() string { return e.set.ID }
 
-// Waiters returns how many claims the watch of a name remembers.
-func (e *Engine) Waiters(name string) int {
-	w := e.watches.find(name)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.waiters)
-}
-
 // Order returns the nodes in the order in which a session asks them for a name.
 func Order(s driver.Session, name string) []int {
 	first, rest := s.(*session).split(name)

@@ -24,7 +24,6 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.e.watches.forget(c)
 	cs, held := s.stateToLeave(c)
 	if cs == nil {
 		return driver.ErrGone

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -11,11 +12,15 @@ type vote struct {
 	node int
 	st   driver.Standing
 	err  error
-	same bool // the node granted with the same token as the last time
+	same bool      // the node granted with the same token as the last time
+	sent time.Time // when this was asked
 }
 
 func (v vote) granted() bool { return v.err == nil && v.st.Held }
 func (v vote) refused() bool { return v.err == nil && !v.st.Held }
+
+// waits reports whether the claim is in the node's line.
+func (v vote) waits() bool { return v.refused() && v.st.Valid > 0 }
 
 // votes is the answers to one Enter that have arrived.
 type votes struct {

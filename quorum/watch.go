@@ -15,8 +15,7 @@ import (
 // two calls of Await, and departures in between must not be missed.
 const idleTimeout = 2 * time.Second
 
-// maxPause is the longest that a waiter sleeps without a notice, and the time after
-// which a watch that a node ended is opened again.
+// maxPause is the time after which a watch that a node ended is opened again.
 const maxPause = time.Second
 
 // watches is the watches of an engine, one for each name that this process waits for.
@@ -41,16 +40,13 @@ type watch struct {
 	majority int
 	ready    chan struct{} // closed when a majority is watched
 
-	mu       sync.Mutex         // guards what follows
-	watched  []bool             // by node
-	isReady  bool               // ready is closed
-	counts   []uint64           // departures, by node
-	waiters  map[string]*waiter // by claim ID
-	swept    time.Time          // when waiters that did not return were last deleted
-	changed  chan struct{}      // closed and replaced when a count rises
-	users    int
-	failures int // ballots of this process in a row that no claim won
-	idle     *time.Timer
+	mu      sync.Mutex    // guards what follows
+	watched []bool        // by node
+	isReady bool          // ready is closed
+	counts  []uint64      // departures, by node
+	changed chan struct{} // closed and replaced when a count rises
+	users   int
+	idle    *time.Timer
 }
 
 // open returns the watch of a name, and starts it if there is none. The caller must
@@ -77,7 +73,7 @@ func (ws *watches) open(name string) (*watch, error) {
 func (ws *watches) start(name string) *watch {
 	n := len(ws.set.Nodes)
 	w := &watch{majority: ws.set.Majority, watched: make([]bool, n), counts: make([]uint64, n),
-		waiters: map[string]*waiter{}, changed: make(chan struct{}), ready: make(chan struct{})}
+		changed: make(chan struct{}), ready: make(chan struct{})}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	for i, n := range ws.set.Nodes {
 		source, ok := n.Engine.(driver.Watcher)
@@ -104,13 +100,6 @@ func (ws *watches) expire(name string, w *watch) {
 		delete(ws.all, name)
 		w.cancel()
 	}
-}
-
-// find returns the watch of a name; nil: this process does not wait for the name.
-func (ws *watches) find(name string) *watch {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return ws.all[name]
 }
 
 func (w *watch) release() {

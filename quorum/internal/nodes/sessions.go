@@ -21,8 +21,10 @@ type Sessions struct {
 
 	needRepair func() // called when a node was found not to vote
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	waits    context.Context // ends when Close begins
+	endWaits context.CancelFunc
 
 	mu     sync.Mutex // guards closed
 	closed bool
@@ -34,6 +36,7 @@ type Sessions struct {
 func Open(set *Set, o driver.SessionOptions, needRepair func()) *Sessions {
 	s := &Sessions{set: set, ttl: o.TTL, pool: driverkit.NewPool(2 * len(set.Nodes)), needRepair: needRepair}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.waits, s.endWaits = context.WithCancel(s.ctx)
 	o.TTL += drift(o.TTL)
 	for i, n := range set.Nodes {
 		s.slots = append(s.slots, &slot{
@@ -96,6 +99,29 @@ func (s *Sessions) Go(r *Round, i int, f func(context.Context, *Session) error, 
 	return true
 }
 
+// Wait lets f wait at node i for something other than an answer, until ctx ends or Close
+// begins. How long that takes says nothing of the node. It returns driver.ErrGone where
+// there is no session.
+func (s *Sessions) Wait(ctx context.Context, i int, f func(context.Context, *Session) error) error {
+	k := s.slots[i]
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return driver.ErrGone
+	}
+	k.calls.Add(1)
+	s.mu.Unlock()
+	defer k.calls.Done()
+	at := k.session.Load()
+	if at == nil {
+		return driver.ErrGone
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.waits, cancel)()
+	return at.Check(f(ctx, at))
+}
+
 // All makes a call at every node and returns the errors by node when enough reports
 // true, all nodes have answered, or ctx has ended. A node that was not waited for has
 // ErrPending.
@@ -137,9 +163,6 @@ func (s *Sessions) Silent(i int) bool {
 	return since != 0 && time.Now().UnixNano()-since > int64(StragglerWait(s.ttl))
 }
 
-// Done is closed when Close is about to return.
-func (s *Sessions) Done() <-chan struct{} { return s.ctx.Done() }
-
 // Close waits for the calls in flight, lets last make further ones at every node, and
 // closes the sessions. It returns an error if fewer nodes than a majority answered.
 func (s *Sessions) Close(ctx context.Context, last func(context.Context, *Session)) error {
@@ -150,6 +173,7 @@ func (s *Sessions) Close(ctx context.Context, last func(context.Context, *Sessio
 	}
 	s.closed = true
 	s.mu.Unlock()
+	s.endWaits()
 	errs := make([]error, len(s.slots))
 	for i, k := range s.slots {
 		s.pool.Do(func() { errs[i] = k.close(last) })
