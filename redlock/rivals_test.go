@@ -1,0 +1,118 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+const rivalHold = 2 * time.Millisecond
+
+// A rival is a client that takes a name again and again.
+type rival struct {
+	client *pawl.Client
+	write  bool
+	holds  int
+	wait   time.Duration // the longest until it had the name
+}
+
+// rivals opens clients, each as a process of its own would, the first of them writers.
+func (f *cluster) rivals(t *testing.T, writers, readers int) (all []*rival) {
+	for i := range writers + readers {
+		all = append(all, &rival{client: f.client(t, pawl.WithTTL(6*time.Second)), write: i < writers})
+	}
+	return all
+}
+
+// compete lets rivals take a name, hold it and give it back until the time is over. Who
+// waits then is waited for.
+func compete(t *testing.T, all []*rival, name string, length time.Duration) (holds int) {
+	ctx, cancel := context.WithTimeout(t.Context(), length+time.Minute)
+	defer cancel()
+	end := time.Now().Add(length)
+	var wg sync.WaitGroup
+	for _, r := range all {
+		wg.Go(func() {
+			lock := r.client.RWMutex(name).RLock
+			if r.write {
+				lock = r.client.RWMutex(name).Lock
+			}
+			for time.Now().Before(end) {
+				start := time.Now()
+				l, err := lock(ctx)
+				r.wait = max(r.wait, time.Since(start))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if time.Now().Before(end) {
+					r.holds++
+				}
+				time.Sleep(rivalHold)
+				if err := l.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, r := range all {
+		holds += r.holds
+	}
+	return holds
+}
+
+// Rivals that take nodes from each other leave a name free while all of them want it.
+func TestTwentyRivalsGetAThirdOfTheHoldsOfOneClient(t *testing.T) {
+	f := newCluster(t, 5, shortMaxTTL)
+	all := f.rivals(t, 20, 0)
+	compete(t, all, "name", time.Second) // connects
+	one, twenty := compete(t, all[:1], "name", 2*time.Second), 0
+	for _, r := range all {
+		r.holds = 0
+	}
+	twenty = compete(t, all, "name", 2*time.Second)
+	t.Logf("%d holds of one client, %d of twenty", one, twenty)
+	if twenty < one*3/10 {
+		t.Errorf("twenty rivals had %d holds in the time in which one client had %d", twenty, one)
+	}
+	for i, r := range all {
+		if r.holds == 0 {
+			t.Errorf("rival %d had no hold", i)
+		}
+	}
+}
+
+// TestSoakRivals prints the table in docs/redlock.md; PAWL_SOAK is how long each row
+// takes.
+func TestSoakRivals(t *testing.T) {
+	d, err := time.ParseDuration(os.Getenv("PAWL_SOAK"))
+	if err != nil {
+		t.Skip("PAWL_SOAK is not set")
+	}
+	f := newCluster(t, 5, shortMaxTTL)
+	for i, n := range []struct{ writers, readers int }{{1, 0}, {5, 0}, {10, 0}, {20, 0}, {2, 14}} {
+		all := f.rivals(t, n.writers, n.readers)
+		name := fmt.Sprint("name", i)
+		compete(t, all, name, 500*time.Millisecond) // connects
+		for _, r := range all {
+			r.holds, r.wait = 0, 0
+		}
+		holds := compete(t, all, name, d)
+		least, wait, writes := all[0].holds, time.Duration(0), 0
+		for _, r := range all {
+			least, wait = min(least, r.holds), max(wait, r.wait)
+			if r.write {
+				writes += r.holds
+			}
+			_ = r.client.Close()
+		}
+		t.Logf("%2d writers, %2d readers: %5d holds, %5d of them writers', at least %4d each, %v the longest wait",
+			n.writers, n.readers, holds, writes, least, wait.Round(time.Millisecond))
+	}
+}
