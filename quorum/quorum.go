@@ -50,6 +50,7 @@ type Engine struct {
 	sessions     *driverkit.Sessions[*session]
 	repairer     *nodes.Repairer
 	watches      *watches
+	stalled      stalledLines
 }
 
 // New returns an engine on these nodes. Every process must name the same nodes, in any

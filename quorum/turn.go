@@ -23,8 +23,9 @@ const lookEvery = time.Second
 // given back, or that did not wait.
 //
 // The line only says when to ask. A vote is what a node answers to Enter, as in any ballot,
-// and a majority of them decides. A waiter whose line does not move while no majority holds
-// the name, or that gets no majority, leaves all nodes and enters again.
+// and a majority of them decides. Where a line does not move although no majority holds the
+// name, a client that died may be at its head: the process uses the next node's for a TTL.
+// A waiter that gets no turn, or no majority, leaves all nodes and enters again.
 type turn struct {
 	s      *session
 	cs     *claimState
@@ -45,7 +46,7 @@ func (t *turn) take(ctx context.Context) (token uint64, until time.Time) {
 func (t *turn) join(ctx context.Context) (host vote, in bool) {
 	votes := make(chan vote, len(t.epochs))
 	for _, i := range t.s.e.circle(t.claim.Name) {
-		if t.s.nodes.Silent(i) {
+		if t.s.nodes.Silent(i) || t.s.e.stalled.is(t.claim.Name, i) {
 			continue
 		}
 		if !t.ask(i, t.s.e.proposer.propose(), votes) {
@@ -98,7 +99,10 @@ func (t *turn) wait(ctx context.Context, host *vote) bool {
 		*host = <-votes // within the limit of a call
 		switch {
 		case host.granted():
-		case !host.waits(), host.st.Ahead >= ahead && !t.held(ctx):
+		case !host.waits():
+			return false
+		case host.st.Ahead >= ahead && !t.held(ctx):
+			t.s.e.stalled.add(t.claim.Name, host.node, time.Now().Add(t.s.ttl))
 			return false
 		}
 	}
