@@ -153,7 +153,9 @@ type Session interface {
 	// something has changed. It may return early, but it never misses a turn: a turn
 	// that came between the call that returned last and this one is seen at once.
 	// A claim that the engine no longer knows is Gone. Where the engine has no line,
-	// Await waits for a hint that the name may be free, and promises nothing.
+	// Await waits for a hint that the name may be free; then the core enters again, unless
+	// the answer is Held and says with Valid for how long. Nothing of the claim is left when it
+	// returns otherwise.
 	Await(ctx context.Context, c Claim, last Standing) (Standing, error)
 
 	// Leave gives back the units of c or its place in line. It is idempotent, ends only

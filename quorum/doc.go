@@ -36,7 +36,8 @@
 //
 // # What it cannot do
 //
-// There is no line: a waiter is notified of departures and enters again, so waiting is
-// not first come first served. Semaphores are refused: two majorities could each count
+// There is no line of a majority: waiters stand in the line of the name's first node, which
+// tells them when to ask for votes, and who does not wait may be faster. So waiting is not
+// first come first served. Semaphores are refused: two majorities could each count
 // units as free that the other has granted.
 package quorum

@@ -23,8 +23,8 @@ const lookEvery = time.Second
 // given back, or that did not wait.
 //
 // The line only says when to ask. A vote is what a node answers to Enter, as in any ballot,
-// and a majority of them decides. Where a line does not move although no majority holds the
-// name, a client that died may be at its head: the process uses the next node's for a TTL.
+// and a majority of them decides. A client that holds the node, and not the name, may have
+// died: after a while the process uses the next node's line, for a TTL.
 // A waiter that gets no turn, or no majority, leaves all nodes and enters again.
 type turn struct {
 	s      *session
@@ -44,30 +44,37 @@ func (t *turn) take(ctx context.Context) (token uint64, until time.Time) {
 
 // join enters the line of the first node of the circle that answers in time.
 func (t *turn) join(ctx context.Context) (host vote, in bool) {
-	votes := make(chan vote, len(t.epochs))
-	for _, i := range t.s.e.circle(t.claim.Name) {
-		if t.s.nodes.Silent(i) || t.s.e.stalled.is(t.claim.Name, i) {
-			continue
-		}
-		if !t.ask(i, t.s.e.proposer.propose(), votes) {
-			return vote{}, false
-		}
-		timer := time.NewTimer(nodes.StragglerWait(t.s.ttl))
-		select {
-		case v := <-votes:
-			if in = v.granted() || v.waits(); in {
-				host = v
-				t.waitsIn(v)
-			}
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-		if in || ctx.Err() != nil {
-			return host, in
+	circle := t.s.e.circle(t.claim.Name)
+	usable := slices.DeleteFunc(slices.Clone(circle), func(i int) bool {
+		return t.s.nodes.Silent(i) || t.s.e.stalled.is(t.claim.Name, i)
+	})
+	if len(usable) == 0 {
+		usable = circle
+	}
+	for _, i := range usable {
+		if host = t.askOne(ctx, i, t.s.e.proposer.propose()); host.granted() || host.waits() {
+			t.waitsIn(host)
+			return host, true
 		}
 	}
 	return vote{}, false
+}
+
+// askOne enters the claim at a node and waits for the answer, but not for a straggler.
+func (t *turn) askOne(ctx context.Context, i int, propose uint64) vote {
+	votes := make(chan vote, 1)
+	if ctx.Err() != nil || !t.ask(i, propose, votes) {
+		return vote{node: i, err: driver.ErrGone}
+	}
+	timer := time.NewTimer(nodes.StragglerWait(t.s.ttl))
+	defer timer.Stop()
+	select {
+	case v := <-votes:
+		return v
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return vote{node: i, err: driver.ErrUnreachable}
 }
 
 // ask enters the claim at a node, which sends its vote to votes. It reports false if the
@@ -86,22 +93,20 @@ func (t *turn) ask(i int, propose uint64, votes chan<- vote) bool {
 
 // wait returns true when the node whose line the claim is in lets it in.
 func (t *turn) wait(ctx context.Context, host *vote) bool {
-	every := min(t.s.ttl/3, lookEvery)
-	for ahead := host.st.Ahead; !host.granted(); ahead = host.st.Ahead {
-		look := time.Now().Add(every)
+	for !host.granted() {
+		holder, look := holderOf(host.st), time.Now().Add(min(t.s.ttl/3, lookEvery))
 		if t.waitAt(ctx, host, look) {
 			return true
 		}
-		votes := make(chan vote, 1)
-		if ctx.Err() != nil || time.Now().Before(look) || !t.ask(host.node, 0, votes) { // which prolongs its place
+		if ctx.Err() != nil || time.Now().Before(look) {
 			return false
 		}
-		*host = <-votes // within the limit of a call
+		*host = t.askOne(ctx, host.node, 0) // which prolongs its place
 		switch {
 		case host.granted():
 		case !host.waits():
 			return false
-		case host.st.Ahead >= ahead && !t.held(ctx):
+		case holderOf(host.st) == holder && !slices.Contains(t.holders(ctx), holder):
 			t.s.e.stalled.add(t.claim.Name, host.node, time.Now().Add(t.s.ttl))
 			return false
 		}
@@ -137,10 +142,23 @@ func (t *turn) waitAt(ctx context.Context, at *vote, until time.Time) bool {
 	}
 }
 
-// held reports whether a majority holds the name for a claim.
-func (t *turn) held(ctx context.Context) bool {
-	line, err := t.s.e.Line(ctx, t.claim.Name)
-	return err == nil && slices.ContainsFunc(line, func(x driver.Entry) bool { return x.ID != t.claim.ID })
+// holderOf returns the ID of the claim that is in the way at a node; "" if it is unknown.
+func holderOf(st driver.Standing) string {
+	if st.Holder == nil {
+		return ""
+	}
+	return st.Holder.ID
+}
+
+// holders returns the IDs of the other claims for which a majority holds the name.
+func (t *turn) holders(ctx context.Context) (ids []string) {
+	line, _ := t.s.e.Line(ctx, t.claim.Name) // without an answer there is no turn either
+	for _, x := range line {
+		if x.ID != t.claim.ID {
+			ids = append(ids, x.ID)
+		}
+	}
+	return ids
 }
 
 // win asks all nodes for the token that the first one let the claim in with.
@@ -162,7 +180,7 @@ func (t *turn) win(ctx context.Context, propose uint64) (token uint64, until tim
 			b.all = append(b.all, v)
 			t.s.e.proposer.learn(v.st.Token)
 		case <-timer.C:
-			if !t.held(ctx) { // rivals that came in by other nodes' lines wait for each other
+			if len(t.holders(ctx)) == 0 { // rivals that came in by other nodes' lines wait for each other
 				return 0, time.Time{}
 			}
 			timer.Reset(patience)

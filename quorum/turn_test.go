@@ -139,12 +139,7 @@ func TestRivalsGoOnWithoutTheFirstNode(t *testing.T) {
 			time.AfterFunc(time.Second, func() { r.net.cut(i, false) })
 		},
 		"forgets": func(r *crowd, i int) { r.net.nodes[i].Forget() },
-		"is held by a client that died": func(r *crowd, i int) {
-			if st, err := sessionOf(r.T, r.net.nodes[i], "dead", time.Hour).Enter(r.Context(), mutex("dd", "name")); err != nil || st.Held {
-				r.Log("the name was free", st, err)
-			}
-		},
-		"has a dead client in line": func(r *crowd, i int) {
+		"has a dead client": func(r *crowd, i int) { // in its line, and then as its holder
 			c := mutex("dd", "name")
 			c.Queue = true
 			if _, err := sessionOf(r.T, r.net.nodes[i], "dead", time.Hour).Enter(r.Context(), c); err != nil {
@@ -160,6 +155,11 @@ func TestRivalsGoOnWithoutTheFirstNode(t *testing.T) {
 				r.Logf("%d holds, %d with all nodes; the longest waits %v", after, before, r.longest)
 				if after < before/2 {
 					r.Errorf("%d holds, and %d with all nodes", after, before)
+				}
+				for i, wait := range r.longest {
+					if wait > 3*time.Second {
+						r.Errorf("client %d waited %v", i, wait)
+					}
 				}
 			})
 		})
