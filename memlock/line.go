@@ -15,6 +15,7 @@ func (e *Engine) nowLocked() time.Time { return time.Now().Add(e.ahead) }
 type lines struct {
 	byName   map[string]*line
 	watchers driverkit.Watchers
+	mint     func(*place) // a new token
 }
 
 // A line is the claims of one name in order of arrival.
@@ -27,7 +28,8 @@ type line struct {
 type claim = driverkit.Claimed[place]
 
 // A place is what a line knows of a claim. Its token is minted on arrival: the line is
-// first come first served, so the order of arrival is the order of holding.
+// first come first served, so the order of arrival is the order of holding. At a quorum's
+// node it is minted anew when the claim is let in: others may have confirmed higher ones.
 type place struct {
 	session string
 	claims  *driverkit.Claims[place] // of the session
@@ -35,7 +37,7 @@ type place struct {
 	granted uint64 // the token as it was minted; Confirm may raise token
 	epoch   uint64 // of the node when it was minted
 	held    bool
-	voted   bool // an Enter was answered with granted
+	inLine  bool // of a session of a quorum: a token is minted when it is let in
 	since   time.Time // of arrival, then of holding
 	until   time.Time
 }
@@ -107,6 +109,9 @@ func (t *lines) settle(l *line, now time.Time) {
 			break // it is ahead of all the others, so none of them fits
 		}
 		p.State.held, p.State.since = true, now
+		if p.State.inLine {
+			t.mint(&p.State)
+		}
 		p.Waiter.Wake()
 	}
 	if len(l.claims) == 0 {

@@ -49,11 +49,17 @@ var (
 
 // New returns an empty engine.
 func New() *Engine {
-	return &Engine{
+	e := &Engine{
 		sessions: driverkit.NewSessions[*session]("memlock"),
 		lines:    lines{byName: map[string]*line{}},
 		records:  records{byKey: map[string]record{}},
 	}
+	e.lines.mint = func(p *place) {
+		now := e.nowLocked()
+		e.last = mint(e.last, uint64(now.UnixMicro()), now)
+		p.token, p.granted, p.epoch = e.last, e.last, e.membership.epoch
+	}
+	return e
 }
 
 // Features reports that a memory engine can do everything, with tokens that

@@ -55,15 +55,10 @@ func (s *session) enterLocked(ctx context.Context, c driver.Claim, now time.Time
 	if i := l.find(c.ID); i >= 0 {
 		switch known := l.claims[i]; {
 		case known.Claim.Try == c.Try:
-			p := &known.State
-			p.until = now.Add(s.ttl)
-			if s.enlists.enlisted && p.held && !p.voted { // it was let in from the line: this is the vote
-				e.last = mint(e.last, c.Propose, now)
-				p.token, p.granted, p.epoch, p.voted = e.last, e.last, e.membership.epoch, true
-			}
+			known.State.until = now.Add(s.ttl)
 			st := l.standing(i, now, s.ttl)
 			if s.enlists.enlisted && st.Held {
-				st.Token = p.granted // the value that Confirm is called with
+				st.Token = known.State.granted // the value that Confirm is called with
 			}
 			return st, nil
 		case known.Claim.Try > c.Try: // delivered late; no one reads this answer
@@ -90,7 +85,7 @@ func (s *session) enterLocked(ctx context.Context, c driver.Claim, now time.Time
 	}
 	e.lines.append(l, p, now)
 	st := l.standing(len(l.claims)-1, now, s.ttl)
-	p.State.voted = st.Held
+	p.State.inLine = s.enlists.enlisted && !st.Held
 	if !st.Held && !c.Queue {
 		e.lines.withdraw(l)
 		st.Valid = 0
