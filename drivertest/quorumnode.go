@@ -33,6 +33,7 @@ func quorumNodeVotes(f *fixture) {
 	v.proposes()
 	v.confirms()
 	v.confirmsReaders()
+	v.letsIn()
 	v.raisesTheEpoch()
 }
 
@@ -191,6 +192,32 @@ func (v *quorumCase) confirmsReaders() {
 	}
 	v.a.mustLeave(one)
 	v.b.mustLeave(two)
+}
+
+// letsIn checks that a claim which waited has a token above what was confirmed meanwhile.
+func (v *quorumCase) letsIn() {
+	v.Helper()
+	if !v.can.Queue {
+		return
+	}
+	for _, next := range []driver.Claim{v.writer(), v.reader()} {
+		c := withoutQueue(v.writer())
+		st := v.a.mustHold(c)
+		v.b.mustWait(next)
+		far := st.Token + 1000
+		if !v.confirm(v.va, c, st.Token, far) {
+			v.Error("a grant that stands was not confirmed")
+		}
+		v.a.mustLeave(c)
+		in := v.b.mustHold(next)
+		if in.Token <= far {
+			v.Errorf("a claim that waited was let in with token %d, after %d was confirmed", in.Token, far)
+		}
+		if !v.confirm(v.vb, next, in.Token, in.Token) {
+			v.Error("the grant of a claim that waited is not confirmed")
+		}
+		v.b.mustLeave(next)
+	}
 }
 
 // raisesTheEpoch checks that grants of an earlier epoch are no longer confirmed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/quorum/internal/nodes"
@@ -17,6 +18,9 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 		return err
 	}
 	b := s.newBeat(live)
+	if end, limited := ctx.Deadline(); limited { // a node answers for what it has reached by then
+		b.until = time.Now().Add(time.Until(end) * 5 / 6)
+	}
 	errs, err := s.nodes.All(ctx, b.send, b.decided)
 	if errors.Is(err, driver.ErrGone) {
 		return err
@@ -49,6 +53,7 @@ type beat struct {
 	claims  []driver.Claim
 	answers [][]driver.Standing // by node, then by claim; a node's may be read once it has arrived
 	arrived []bool              // by node
+	until   time.Time           // when the nodes' calls end, before the caller stops waiting for them; zero: by themselves
 }
 
 func (s *session) newBeat(live []driver.Claim) *beat {
@@ -64,6 +69,11 @@ func (s *session) newBeat(live []driver.Claim) *beat {
 
 // send beats at one node.
 func (b *beat) send(ctx context.Context, i int, at *nodes.Session) error {
+	if !b.until.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, b.until)
+		defer cancel()
+	}
 	err := at.Check(at.Beat(ctx, b.claims, b.answers[i]))
 	b.rejectUnknownGrants(i)
 	if errors.Is(err, driver.ErrGone) {

@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -42,6 +43,15 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 		return driver.ErrGone
 	}
 	return nil
+}
+
+// LeaveAll leaves all claims at once: a node's client sends together what is waiting.
+func (s *session) LeaveAll(ctx context.Context, cs []driver.Claim, out []error) {
+	var all sync.WaitGroup
+	for i, c := range cs {
+		all.Go(func() { out[i] = s.Leave(ctx, c) })
+	}
+	all.Wait()
 }
 
 // stateToLeave returns the state of a claim that is to be left, and whether the claim

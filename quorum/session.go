@@ -55,4 +55,4 @@ func (s *session) Close(ctx context.Context) error {
 	})
 }
 
-var _ driver.Session = (*session)(nil)
+var _ driver.Leaver = (*session)(nil)
