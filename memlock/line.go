@@ -37,7 +37,7 @@ type place struct {
 	granted uint64 // the token as it was minted; Confirm may raise token
 	epoch   uint64 // of the node when it was minted
 	held    bool
-	inLine  bool // of a session of a quorum: a token is minted when it is let in
+	inLine  bool      // of a session of a quorum: a token is minted when it is let in
 	since   time.Time // of arrival, then of holding
 	until   time.Time
 }
