@@ -3,10 +3,12 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,5 +104,66 @@ func TestTheDocumentedMoveFromEtcdctl(t *testing.T) {
 	env.holdBy("alone", old...)
 	if got := env.run(moved[0], append(moved[1:], "echo", "ran")...); got.out != "ran\n" {
 		t.Errorf("etcdctl excludes pawl: %+v", got)
+	}
+}
+
+// The rows about consul are run while pawl inside consul's lock is held, and when it is free.
+func TestTheDocumentedMoveFromConsul(t *testing.T) {
+	t.Parallel()
+	server, program := testserver.Consul(t)
+	env := newTestEnv(t).with("CONSUL_HTTP_ADDR=" + server.Addr())
+	store := "sqlite://" + env.path("shared.db")
+	page, err := os.ReadFile("../../docs/coming-from.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A row's options, on both sides; the first row is that of the move without any.
+	rows := regexp.MustCompile("(?m)^\\| `consul lock ([^`]*?)(?: …|job cmd)`.* \\| `pawl run (?:-s URL )?([^`]*?)(?: …|job -- cmd)` \\|").FindAllStringSubmatch(string(page), -1)
+	if len(rows) != 3 {
+		t.Fatalf("the page has %d rows about consul: %q", len(rows), rows)
+	}
+	shorter := strings.NewReplacer("30s", "2s")
+	for i, row := range rows {
+		t.Run("row "+row[0], func(t *testing.T) {
+			name := fmt.Sprintf("job%d", i)
+			old := append(append([]string{program, "lock", "-shell=false"}, strings.Fields(shorter.Replace(row[1]))...), name)
+			moved := append(append([]string{"pawl", "run", "-s", store}, strings.Fields(shorter.Replace(row[2]))...), name, "--")
+			both := slices.Concat(old, moved)
+			sides := map[string][]string{"the old": old, "the new": moved, "both": both}
+			held := 1
+			if strings.Contains(row[1], "-n 4") {
+				held = 4
+			}
+			for n := range held {
+				env.holdBy(fmt.Sprintf("%s-%d", name, n), both...)
+			}
+			print := []string{"sh", "-c", "echo ran $CONSUL_LOCK_HELD $PAWL_LOCK_NAME"}
+			for side, words := range sides {
+				if got := env.run("timeout", slices.Concat([]string{"4"}, words, print)...); strings.Contains(got.out, "ran") || got.code == 0 {
+					t.Errorf("%s beside %d of the move: %+v", side, held, got)
+				}
+			}
+			env.release(name + "-0")
+			for side, want := range map[string]string{"the old": "ran true\n", "the new": "ran " + name + "\n", "both": "ran true " + name + "\n"} {
+				free := func() bool {
+					got := env.run(sides[side][0], slices.Concat(sides[side][1:], print)...)
+					if got.out != want || got.code != 0 {
+						t.Logf("%s: %+v", side, got)
+					}
+					return got.out == want && got.code == 0
+				}
+				if !eventually(free) {
+					t.Errorf("%s, free: never", side)
+				}
+			}
+			for n := 1; n < held; n++ {
+				env.release(fmt.Sprintf("%s-%d", name, n))
+			}
+		})
+	}
+	// The old command and the new one alone do not exclude each other: the page says so.
+	env.holdBy("alone", program, "lock", "-shell=false", "alone")
+	if got := env.run("pawl", "run", "-s", store, "-n", "alone", "--", "echo", "ran"); got.out != "ran\n" {
+		t.Errorf("consul excludes pawl: %+v", got)
 	}
 }
