@@ -107,7 +107,8 @@ func TestTheDocumentedMoveFromEtcdctl(t *testing.T) {
 	}
 }
 
-// The rows about consul are run while pawl inside consul's lock is held, and when it is free.
+// The rows about consul are run while pawl inside consul's lock is held, and when it is
+// free; so is that of the variables.
 func TestTheDocumentedMoveFromConsul(t *testing.T) {
 	t.Parallel()
 	server, program := testserver.Consul(t)
@@ -121,6 +122,9 @@ func TestTheDocumentedMoveFromConsul(t *testing.T) {
 	rows := regexp.MustCompile("(?m)^\\| `consul lock ([^`]*?)(?: …|job cmd)`.* \\| `pawl run (?:-s URL )?([^`]*?)(?: …|job -- cmd)` \\|").FindAllStringSubmatch(string(page), -1)
 	if len(rows) != 3 {
 		t.Fatalf("the page has %d rows about consul: %q", len(rows), rows)
+	}
+	if !strings.Contains(string(page), "`consul lock -shell=false job pawl run -s URL job -- cmd`") { // both, below
+		t.Error("the page does not say how to move from consul")
 	}
 	shorter := strings.NewReplacer("30s", "2s")
 	for i, row := range rows {
@@ -139,7 +143,11 @@ func TestTheDocumentedMoveFromConsul(t *testing.T) {
 			}
 			print := []string{"sh", "-c", "echo ran $CONSUL_LOCK_HELD $PAWL_LOCK_NAME"}
 			for side, words := range sides {
-				if got := env.run("timeout", slices.Concat([]string{"4"}, words, print)...); strings.Contains(got.out, "ran") || got.code == 0 {
+				signal := "TERM"
+				if words[0] == program {
+					signal = "KILL" // it looks at others after a question of 15 s
+				}
+				if got := env.run("timeout", slices.Concat([]string{"-s", signal, "4"}, words, print)...); strings.Contains(got.out, "ran") || got.code == 0 {
 					t.Errorf("%s beside %d of the move: %+v", side, held, got)
 				}
 			}
