@@ -77,8 +77,8 @@ worker after the other:
 
 The faults are made inside the workers; nothing is done to the store or its network. Then
 all that happened is checked: one holder at a time, tokens, loss signals, stale writes,
-claims that the store forgot, the order of the line, linearizability, and that nothing is
-left in the store.
+claims that the store forgot, leases that were lost while nothing was wrong, the order of
+the line, linearizability, and that nothing is left in the store.
 
 Names begin with pawl-verify/ and a random word. What stays in the store is what any
 released lock leaves: nothing, or rows that any pawl removes after an hour. verify loads

@@ -27,6 +27,7 @@ func Check(h *History, p Promise) *Report {
 	apply(LossInTime, "losses", d.lossInTime)
 	if p.Kept {
 		apply(Kept, "claims", func(j *judge, name string, attempts []int) { d.kept(j, name, attempts, p.Order) })
+		apply(Renewed, "long holds", d.renewed)
 	}
 	if p.Order {
 		apply(ArrivalOrder, "waits", d.arrivalOrder)

@@ -43,7 +43,7 @@ func sound() *History {
 func TestASoundHistoryKeepsAllRules(t *testing.T) {
 	r := Check(sound(), promised)
 	for _, v := range r.Verdicts {
-		if v.Checked == 0 && v.Rule != LossInTime {
+		if v.Checked == 0 && v.Rule != LossInTime && v.Rule != Renewed {
 			t.Errorf("%s: nothing was checked", v.Rule)
 		}
 		for _, f := range v.Violations {
@@ -131,6 +131,11 @@ func TestEachRuleIsBroken(t *testing.T) {
 			a.End, a.Early = Lost, true
 		}},
 		{"a place in line is forgotten", []Rule{Kept}, func(h *History) { h.Attempts[1].Queued, h.Attempts[1].Forgotten = 6*ms, 6*ms }},
+		{"a lease is not renewed", []Rule{Renewed}, func(h *History) {
+			h.Attempts = append(h.Attempts, hold(5, 41*ms, 42*ms, 1900*ms, 9))
+			a := &h.Attempts[5]
+			a.End, a.Told = Lost, 1901*ms
+		}},
 		{"told too late, and Unlock says that it was held", []Rule{LossInTime}, func(h *History) { h.Attempts[0].Told = 62 * ms }},
 		{"refused on a free name", []Rule{TrueRefusals}, func(h *History) { h.Attempts[3].Called, h.Attempts[3].Returned = 31*ms, 32*ms }},
 		{"something is left", []Rule{NothingLeft}, func(h *History) { h.Left = []string{"n: client 1"} }},
@@ -233,6 +238,23 @@ func TestASoundHistoryWithGapsKeepsAllRules(t *testing.T) {
 			a := &h.Attempts[0]
 			a.End, a.Early = Lost, true
 			h.Faults = []Fault{{1, "cut", 3 * ms, 4 * ms}}
+		},
+		"a client that was cut off could not renew its lease": func(h *History) {
+			h.Attempts = append(h.Attempts, hold(5, 41*ms, 42*ms, 1900*ms, 9))
+			h.Attempts[5].End = Lost
+			h.Faults = []Fault{{5, "cut", 50 * ms, 60 * ms}}
+		},
+		"a client could not renew its lease while the store was away": func(h *History) {
+			h.Attempts = append(h.Attempts, hold(5, 41*ms, 42*ms, 1900*ms, 9))
+			h.Attempts[5].End = Lost
+			h.Faults = []Fault{{AllClients, "store away", 50 * ms, 1800 * ms}}
+		},
+		"a client that hardly ran could not renew its lease": func(h *History) {
+			h.Attempts = []Attempt{hold(1, 1*ms, 2*ms, 3*ms, 1), hold(5, 5*s, 5*s+1, 6900*ms, 9)}
+			h.Attempts[1].End = Lost
+			for at := 3 * s; at < 7*s; at += 800 * ms {
+				h.Faults = append(h.Faults, Fault{5, Stall, at, at + 600*ms})
+			}
 		},
 		"the store forgot a client that hardly ran": func(h *History) {
 			h.Attempts = []Attempt{hold(1, 7*s, 7*s+1, 7*s+2, 1)}

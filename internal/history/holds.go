@@ -73,22 +73,41 @@ func (d *disturbances) kept(j *judge, name string, attempts []int, order bool) {
 		a := &j.h.Attempts[i]
 		if over := max(a.Told, a.Unlocked); a.Result == Held && a.End != Open && !d.disturbed(a.Client, a.Called, over) {
 			j.v.Checked++
-			if a.Early && d.renewed(a.Client, over) {
+			if a.Early && d.couldRenew(a.Client, over) {
 				j.violated(name, over, fmt.Sprintf("%s had lost its lease at %v, before its deadline; nothing was done to it", j.describe(i), over), i)
 			}
 		}
 		if at := max(a.Queued, a.Forgotten); order && at != 0 && a.Fair && !d.disturbed(a.Client, a.Called, at) {
 			j.v.Checked++
-			if a.Forgotten != 0 && d.renewed(a.Client, at) {
+			if a.Forgotten != 0 && d.couldRenew(a.Client, at) {
 				j.violated(name, at, fmt.Sprintf("client %d was in line, and had lost its place at %v; nothing was done to it", a.Client, at), i)
 			}
 		}
 	}
 }
 
-// renewed reports whether a client ran enough until a moment to renew its claims: many
+// renewed checks that a hold which lasted for so long that only beats kept it did not end at
+// its deadline, if nothing was done to its client and that ran: however many wait, a holder
+// is renewed in time. One that the store ended before is the concern of kept.
+func (d *disturbances) renewed(j *judge, name string, attempts []int) {
+	for _, i := range attempts {
+		a := &j.h.Attempts[i]
+		over := max(a.Alive, a.Told, a.Unlocked)
+		if a.Result != Held || a.End == Open || a.Early || over-a.Returned < Time(j.h.TTL/2) ||
+			d.disturbed(a.Client, a.Returned, over) || !d.couldRenew(a.Client, over) {
+			continue
+		}
+		j.v.Checked++
+		if a.wasLost() {
+			j.violated(name, over, fmt.Sprintf("%s held since %v, and was not renewed before its deadline: it had lost its lease at %v; nothing was done to it",
+				j.describe(i), a.Returned, over), i)
+		}
+	}
+}
+
+// couldRenew reports whether a client ran enough until a moment to renew its claims: many
 // short stalls may keep it from that.
-func (d *disturbances) renewed(client int, until Time) bool {
+func (d *disturbances) couldRenew(client int, until Time) bool {
 	const span = 2
 	return d.ran(client, until-Time(span*d.h.TTL), until) > span*d.h.TTL-d.h.TTL/3
 }

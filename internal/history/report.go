@@ -17,6 +17,7 @@ const (
 	TokenOrder   Rule = "tokens grow in the order of holding"
 	LossInTime   Rule = "a loss is told before a rival holds"
 	Kept         Rule = "the store forgets no claim"
+	Renewed      Rule = "no lease is lost while nothing is wrong"
 	StaleWrites  Rule = "stale writes are refused, current ones accepted"
 	ArrivalOrder Rule = "first come, first served"
 	Progress     Rule = "a free name is granted to a waiter"
@@ -63,7 +64,7 @@ func (r *Report) Holds() bool { return r.Gravest() == nil }
 
 // byGravity are the rules, the gravest first. Linearizability covers those before it, and
 // says less about what happened.
-var byGravity = []Rule{Exclusion, UniqueTokens, TokenOrder, StaleWrites, LossInTime, Linearizable, Kept, ArrivalOrder, Progress, TrueRefusals, NothingLeft}
+var byGravity = []Rule{Exclusion, UniqueTokens, TokenOrder, StaleWrites, LossInTime, Linearizable, Kept, Renewed, ArrivalOrder, Progress, TrueRefusals, NothingLeft}
 
 // Gravest returns the violation of the gravest rule that was broken, the earliest of
 // several; nil if there is none.

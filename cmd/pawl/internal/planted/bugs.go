@@ -59,6 +59,7 @@ var (
 	stuck      = []history.Rule{history.Progress, history.NothingLeft}
 	overtaken  = []history.Rule{history.ArrivalOrder}
 	refused    = []history.Rule{history.TrueRefusals}
+	lostLeases = []history.Rule{history.Renewed}
 
 	stuckOrRefused = slices.Concat(stuck, refused)
 	anyGrant       = slices.Concat(twoHolders, badTokens)

@@ -6,7 +6,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// expiryBugs end claims too early, and tell their holders too late or not at all.
+// expiryBugs end claims too early, or do not prolong them, and tell their holders too late
+// or not at all.
 var expiryBugs = []bug{
 	{
 		Bug: Bug{"beat does not prolong",
@@ -16,6 +17,20 @@ var expiryBugs = []bug{
 				for i, c := range live {
 					if out[i] = s.stand(c); !out[i].Held && !out[i].Gone {
 						_ = s.memBeat(live[i:i+1], out[i:i+1]) // places in line are prolonged
+					}
+				}
+				return nil
+			}}
+		},
+	},
+	{
+		Bug: Bug{"holder is not renewed while another waits",
+			"A beat has no answer for a holder behind whom another waits: it loses its lease, in time, although nothing is wrong.", lostLeases},
+		plant: func(t *store) hooks {
+			return hooks{beat: func(s *session, live []driver.Claim, out []driver.Standing) error {
+				for i, c := range live {
+					if e, _ := t.find(c); !e.Held || len(t.waiting(c.Name)) == 0 {
+						_ = s.memBeat(live[i:i+1], out[i:i+1])
 					}
 				}
 				return nil

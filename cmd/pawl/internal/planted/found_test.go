@@ -31,7 +31,7 @@ func judged(t testing.TB, bug string, rest time.Duration) *history.Report {
 	time.Sleep(rest)
 	h := l.finish()
 	begun := time.Now()
-	r := history.Check(h, history.Promise{Order: true, Fencing: true})
+	r := history.Check(h, history.Promise{Order: true, Fencing: true, Kept: true})
 	grants := 0
 	for i := range h.Attempts {
 		if h.Attempts[i].Result == history.Held {
@@ -56,7 +56,7 @@ var quick = []string{
 	"holder known by its session", "check, then write", "writer beside a reader", "one permit too many",
 	"token repeated", "token goes back", "readers share a token",
 	"store keeps a claim for half of what it promised", "repeated release ends the next holder",
-	"try refused on a free name", "newcomer overtakes the line",
+	"try refused on a free name", "newcomer overtakes the line", "holder is not renewed while another waits",
 }
 
 func TestBugsThatShowAtOnceAreFound(t *testing.T) {
@@ -92,7 +92,7 @@ func lookFor(t *testing.T, wanted func(Bug) bool) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			rest := time.Duration(0)
-			if slices.Contains(b.Rules, history.Progress) {
+			if slices.Contains(b.Rules, history.Progress) || slices.Contains(b.Rules, history.Renewed) {
 				rest = calm
 			}
 			for begun := time.Now(); time.Since(begun) < limit; {
