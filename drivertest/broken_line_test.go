@@ -42,6 +42,21 @@ var brokenLines = []testEngine{
 			return err
 		}
 	}},
+	{"beat answers for all and prolongs the first fifty", 15, func(engine *overridden) {
+		engine.beat = func(ctx context.Context, s *overriddenSession, live []driver.Claim, out []driver.Standing) error {
+			const reached = 50
+			n := min(len(live), reached)
+			err := s.Session.Beat(ctx, live[:n], out[:n])
+			for i, c := range live[n:] {
+				at := slices.IndexFunc(engine.line(c.Name), func(e driver.Entry) bool { return e.ID == c.ID })
+				if out[n+i] = (driver.Standing{Gone: at < 0}); at >= 0 {
+					e := engine.line(c.Name)[at]
+					out[n+i] = driver.Standing{Held: e.Held, Token: e.Fence, Valid: s.TTL()}
+				}
+			}
+			return err
+		}
+	}},
 	{"beat is all or nothing", 15, func(engine *overridden) {
 		engine.beat = func(ctx context.Context, s *overriddenSession, live []driver.Claim, out []driver.Standing) error {
 			err := s.Session.Beat(ctx, live, out)

@@ -68,7 +68,7 @@ func cases() []lawCase {
 		all = append(all, c)
 	}
 	all = slices.Concat(all, wakeCases, cancelCases, sharedCases, limitCases, featureCases,
-		tokenCases, beatCases, crashCases, listCases, evictCases, delayedCases, closeCases, nameCases,
+		tokenCases, beatCases, manyCases, crashCases, listCases, evictCases, delayedCases, closeCases, nameCases,
 		recordCases, multiCases, leaverCases, watchCases, quorumNodeCases, randomCases)
 	for _, c := range clientCases { // last: if a law is broken, the law's own case explains it better
 		all = append(all, c)
