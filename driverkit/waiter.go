@@ -66,6 +66,15 @@ func (w *Waiter) Beaten(sent time.Time, pause time.Duration, blocker string, eve
 	}
 }
 
+// Postpone is Beaten without news of the blocker.
+func (w *Waiter) Postpone(sent time.Time, pause time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.recheck.Beaten(sent, pause, w.recheck.blocker, 0) {
+		Signal(w.wake)
+	}
+}
+
 // Suspect makes a look due, as [Recheck.Suspect] does.
 func (w *Waiter) Suspect(every time.Duration) {
 	w.mu.Lock()

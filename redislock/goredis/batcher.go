@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,10 +22,13 @@ type batcher struct {
 	c      redis.UniversalClient
 	pool   *driverkit.Pool
 	prober *prober
+	most   int         // pipelines that may be under way: the client's pool has connections for others too
+	later  *time.Timer // flushes
 
 	mu       sync.Mutex // guards what follows
 	inflight int        // pipelines under way
 	lastSent time.Time
+	returned time.Time // when a pipeline last did
 	waiting  []*redisclient.PendingCall
 	idle     []*pipeline
 }
@@ -34,18 +38,48 @@ const (
 	manyPipelines = 8                // are enough for a distant server
 	shortTrip     = time.Millisecond // a reply that takes longer comes from a distant or busy server
 	maxWaiting    = 256
+	patience      = time.Second // if no pipeline returns for so long, others are sent beyond what there should be
 )
+
+func newBatcher(c *redis.Client, pool *driverkit.Pool, prober *prober) *batcher {
+	size := c.Options().PoolSize
+	b := &batcher{c: c, pool: pool, prober: prober, most: max(size-size/4, 1)}
+	b.later = time.AfterFunc(time.Hour, b.flush) // short, and at most starts a pipeline as a call does
+	b.later.Stop()
+	return b
+}
+
+// fullLocked reports whether waiting calls are left to the next pipeline that returns. A
+// crowd of calls on a busy server must not take all connections: renewals would wait for one.
+func (b *batcher) fullLocked() bool {
+	if b.inflight < b.most || time.Since(b.returned) > patience {
+		return false
+	}
+	b.later.Reset(patience)
+	return true
+}
 
 // do sends a call and returns when ctx ends, which go-redis by itself does not notice
 // while it reads.
 func (b *batcher) do(ctx context.Context, c redisclient.Call) (redisclient.Reply, error) {
 	p := redisclient.NewPendingCall(c)
 	b.start(b.add(ctx, p))
-	if err := await(ctx, p.Done, b.flush, silentAfter, b.prober); err != nil {
+	err := await(ctx, p.Done, b.flush, silentAfter, b.prober)
+	for err == errSilent && b.waits(p) { // it has no reply because it was not sent
+		err = await(ctx, p.Done, b.flush, silentAfter, b.prober)
+	}
+	if err != nil {
 		return redisclient.Reply{}, err // the pipeline frees the pending call
 	}
 	a, _ := p.Result() // a pipeline sends every call
 	return a.Reply, a.Err
+}
+
+// waits reports whether a call was not sent yet.
+func (b *batcher) waits(p *redisclient.PendingCall) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Contains(b.waiting, p)
 }
 
 // add queues a call, and returns a pipeline with all waiting calls if one is to be sent
@@ -54,6 +88,9 @@ func (b *batcher) add(ctx context.Context, p *redisclient.PendingCall) *pipeline
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = append(b.waiting, p)
+	if b.fullLocked() {
+		return nil
+	}
 	if (b.inflight >= manyPipelines || b.inflight >= fewPipelines && time.Since(b.lastSent) < shortTrip) && len(b.waiting) < maxWaiting {
 		return nil
 	}
@@ -68,7 +105,7 @@ func (b *batcher) add(ctx context.Context, p *redisclient.PendingCall) *pipeline
 func (b *batcher) flush() {
 	b.mu.Lock()
 	var p *pipeline
-	if len(b.waiting) > 0 {
+	if len(b.waiting) > 0 && !b.fullLocked() {
 		p = b.takeLocked()
 	}
 	b.mu.Unlock()
@@ -89,6 +126,9 @@ func (b *batcher) takeLocked() (p *pipeline) {
 	} else {
 		p = newPipeline(b.c, b.refill)
 	}
+	if b.inflight == 0 {
+		b.returned = time.Now() // from now on one may
+	}
 	b.inflight++
 	b.fillLocked(p)
 	return p
@@ -96,7 +136,12 @@ func (b *batcher) takeLocked() (p *pipeline) {
 
 func (b *batcher) fillLocked(p *pipeline) {
 	b.lastSent = time.Now()
-	p.calls, b.waiting = b.waiting, p.calls[:0]
+	if len(b.waiting) <= maxWaiting {
+		p.calls, b.waiting = b.waiting, p.calls[:0]
+		return
+	}
+	p.calls = append(p.calls[:0], b.waiting[:maxWaiting]...)
+	b.waiting = slices.Delete(b.waiting, 0, maxWaiting)
 }
 
 // refill gives a pipeline that has returned the waiting calls. If there are none, the
@@ -104,6 +149,7 @@ func (b *batcher) fillLocked(p *pipeline) {
 func (b *batcher) refill(p *pipeline) (needed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.returned = time.Now()
 	if len(b.waiting) > 0 {
 		b.fillLocked(p)
 		return true

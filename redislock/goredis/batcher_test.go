@@ -97,3 +97,19 @@ func TestEveryCallComesBackWhenItsCtxEnds(t *testing.T) {
 		t.Errorf("they came back after %v", took)
 	}
 }
+
+// A crowd of calls on a distant server must leave connections to renewals, and to the
+// program: go-redis lets the next one wait until it fails.
+func TestACrowdOfCallsLeavesConnections(t *testing.T) {
+	t.Parallel()
+	const pool, crowd = 20, 4000
+	p := faultproxy.New(t, testserver.Redis(t).Addr())
+	one := patient(t, p)
+	p.Delay(faultproxy.ToClient, 100*time.Millisecond)
+	if err := errors.Join(enterAll(t.Context(), one, crowd)...); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Open(); n > pool*9/10 {
+		t.Errorf("%d of %d connections were in use at once", n, pool)
+	}
+}

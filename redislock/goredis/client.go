@@ -28,8 +28,8 @@ func newClient(c redis.UniversalClient) *client {
 	cl := &client{c: c, pool: driverkit.NewPool(idleWorkers)}
 	cl.sentinels = newSentinels(c, cl.pool)
 	cl.prober = &prober{c: c, pool: cl.pool}
-	if _, one := c.(*redis.Client); one {
-		cl.batcher = &batcher{c: c, pool: cl.pool, prober: cl.prober}
+	if one, ok := c.(*redis.Client); ok {
+		cl.batcher = newBatcher(one, cl.pool, cl.prober)
 	}
 	return cl
 }
@@ -64,11 +64,11 @@ func (c *client) DoMany(ctx context.Context, calls []redisclient.Call, out []red
 	c.pipeline(ctx, c.c, calls, out, 0) // it may take the server long
 }
 
-// DoManyFresh is DoMany after idle connections were probed, or while they are: those in
+// Probed returns DoMany after idle connections were probed, or while they are: those in
 // use by a probe are not lent.
-func (c *client) DoManyFresh(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer) {
+func (c *client) Probed(ctx context.Context) (send redisclient.Many, release func(), err error) {
 	c.prober.probe(ctx)
-	c.DoMany(ctx, calls, out)
+	return c.DoMany, func() {}, ctx.Err()
 }
 
 // Pipeline uses that go-redis sends a pipeline on one connection. In a cluster it goes

@@ -34,6 +34,21 @@ func (c *client) DoManyThen(ctx context.Context, calls []redisclient.Call, last 
 	}
 }
 
+// NodesOf asks the client, which knows the nodes of all slots.
+func (c *client) NodesOf(ctx context.Context, calls []redisclient.Call) []string {
+	cluster, ok := c.c.(*redis.ClusterClient)
+	if !ok {
+		return nil
+	}
+	nodes := make([]string, len(calls))
+	for i := range calls {
+		if node, err := cluster.MasterForKey(ctx, calls[i].Keys[0]); err == nil { // else the call itself reports it
+			nodes[i] = node.Options().Addr
+		}
+	}
+	return nodes
+}
+
 // sendToNodes sends the calls with the given indexes to the nodes of their keys, and
 // returns those that were redirected.
 func (c *client) sendToNodes(ctx context.Context, calls []redisclient.Call, at []int, last redisclient.Call, out, lasts []redisclient.Answer) (moved []int) {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	redis "github.com/redis/rueidis"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/redislock/internal/redisclient"
 )
 
@@ -18,7 +18,7 @@ type client struct {
 	owned     bool        // closed with the engine
 	pipelines []*pipeline // none where there is more than one server
 	dedicated dedicatedPool
-	slotNodes sync.Map      // in a cluster: the address of the node of a slot, as a redirection has named it
+	slots     slotNodes     // of a cluster
 	prober    *prober       // nil: a cluster, which has no connection that spans its nodes
 	live      chan struct{} // has room for those that use doLive
 
@@ -131,9 +131,17 @@ func (c *client) doLive(ctx context.Context, call redisclient.Call) (redisclient
 	case <-ctx.Done():
 		return redisclient.Reply{}, ctx.Err()
 	}
-	out := make([]redisclient.Answer, 1)
-	c.fresh(ctx, []redisclient.Call{call}, out, true)
-	return out[0].Reply, out[0].Err
+	var a redisclient.Answer // may still be written to if use has not ended
+	ended, err := c.dedicated.use(ctx, c.dedicated.live, true, func(d redis.DedicatedClient) error {
+		if a = sendAll(ctx, d, []redisclient.Call{call})[0]; redisclient.Code(a.Err) == "" {
+			return a.Err
+		}
+		return nil
+	})
+	if !ended {
+		return redisclient.Reply{}, err
+	}
+	return a.Reply, a.Err
 }
 
 func (c *client) DoMany(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer) {
@@ -164,35 +172,49 @@ func (c *client) DoMany(ctx context.Context, calls []redisclient.Call, out []red
 	}
 }
 
-// DoManyFresh uses a connection that has just answered, and closes it: one that was kept
-// for the next time could be dead by then. A cluster client has no dedicated connection
-// that spans nodes; it drops those that do not answer its pings.
-func (c *client) DoManyFresh(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer) {
+// Probed uses one connection that has just answered, and returns it to the pool if it has
+// answered all. A cluster client has no dedicated connection that spans nodes; it drops
+// those that do not answer its pings.
+func (c *client) Probed(ctx context.Context) (send redisclient.Many, release func(), err error) {
 	if c.Clustered() {
-		c.DoMany(ctx, calls, out)
-		return
+		return c.DoMany, func() {}, nil
 	}
-	c.fresh(ctx, calls, out, false)
+	d, err := c.dedicated.live(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, d.Close) // a silent connection must not return to the pool
+	var failed atomic.Bool
+	send = func(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer) {
+		answers, err := within(ctx, c.tasks, nil, func() []redisclient.Answer { return sendAll(ctx, d, calls) })
+		for i := range out {
+			if err != nil {
+				out[i].Err = err
+			} else {
+				out[i] = answers[i]
+			}
+			if out[i].Err != nil && redisclient.Code(out[i].Err) == "" {
+				failed.Store(true)
+			}
+		}
+	}
+	return send, func() {
+		c.tasks.Go(func() { // to close a silent connection takes long
+			if !stop() || failed.Load() {
+				d.Close()
+			}
+			d.release()
+		})
+	}, nil
 }
 
-// fresh sends calls on a connection that has just answered, which returns to the pool if it
-// is to be kept.
-func (c *client) fresh(ctx context.Context, calls []redisclient.Call, out []redisclient.Answer, keep bool) {
+// sendAll sends calls on a connection.
+func sendAll(ctx context.Context, d redis.DedicatedClient, calls []redisclient.Call) []redisclient.Answer {
 	answers := make([]redisclient.Answer, len(calls))
-	ended, err := c.dedicated.use(ctx, c.dedicated.live, keep, func(d redis.DedicatedClient) (failed error) {
-		for i, r := range d.DoMulti(withoutDeadline(ctx), buildAll(d.B(), calls)...) {
-			answers[i].Reply, answers[i].Err = result(r)
-			failed = driver.Join(failed, r.NonRedisError())
-		}
-		return failed
-	})
-	if ended {
-		copy(out, answers)
-		return
+	for i, r := range d.DoMulti(withoutDeadline(ctx), buildAll(d.B(), calls)...) {
+		answers[i].Reply, answers[i].Err = result(r)
 	}
-	for i := range out { // answers may still be written to
-		out[i].Err = err
-	}
+	return answers
 }
 
 // Pipeline has a connection to itself. The last call may block.

@@ -33,6 +33,12 @@ func encode(b redis.Builder, c *redisclient.Call, blocking bool) redis.Completed
 
 func build(b redis.Builder, c *redisclient.Call) redis.Completed { return encode(b, c, false) }
 
+// slotOf returns the slot of a call's key.
+func slotOf(c *redisclient.Call, b redis.Builder) int {
+	cmd := b.Arbitrary().Keys(c.Keys[0]).Build()
+	return int(cmd.Slot())
+}
+
 func buildAll(b redis.Builder, calls []redisclient.Call) []redis.Completed {
 	all := make([]redis.Completed, len(calls), len(calls)+1)
 	for i := range calls {

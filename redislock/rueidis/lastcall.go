@@ -1,6 +1,7 @@
 package rueidis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -39,14 +40,10 @@ func (c *client) sendToNodes(ctx context.Context, calls []redisclient.Call, at [
 	for anyNode = range nodes {
 		break
 	}
-	slots, byNode := make(map[int]uint16, len(at)), map[string][]int{}
+	slots, byNode := make(map[int]int, len(at)), map[string][]int{}
 	for _, i := range at {
-		cmd := build(c.c.B(), &calls[i])
-		slots[i] = cmd.Slot()
-		addr := anyNode
-		if known, ok := c.slotNodes.Load(slots[i]); ok {
-			addr = known.(string)
-		}
+		slots[i] = slotOf(&calls[i], c.c.B())
+		addr := cmp.Or(c.slots.of(slots[i]), anyNode)
 		byNode[addr] = append(byNode[addr], i)
 	}
 	var all sync.WaitGroup
@@ -58,10 +55,10 @@ func (c *client) sendToNodes(ctx context.Context, calls []redisclient.Call, at [
 		switch {
 		case redisclient.Code(out[i].Err) == "MOVED":
 			words := strings.Fields(out[i].Err.Error()) // MOVED <slot> <address>
-			c.slotNodes.Store(slots[i], words[len(words)-1])
+			c.slots.set(slots[i], words[len(words)-1])
 			moved = append(moved, i)
 		case out[i].Err != nil && redisclient.Code(out[i].Err) == "": // another node may have replaced it
-			c.slotNodes.Delete(slots[i])
+			c.slots.set(slots[i], "")
 		}
 	}
 	return moved

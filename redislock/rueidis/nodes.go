@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,34 +58,61 @@ func (c *client) masters(ctx context.Context) (map[string]redis.Client, error) {
 	if !c.Clustered() {
 		return map[string]redis.Client{"": c.c}, nil
 	}
-	last := errors.New("rueidis: no node of the cluster is known")
+	asked, ranges, err := c.slotRanges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes, all := c.c.Nodes(), map[string]redis.Client{}
+	for _, r := range ranges {
+		master := endpoint(asked, r.Array[2].Array)
+		all[master] = nodes[master]
+	}
+	return all, nil
+}
+
+// asked is how many nodes of a cluster are asked at a time.
+const asked = 3
+
+// slotRanges returns the replies of CLUSTER SLOTS that name a master, and the address of
+// the node that answered first.
+func (c *client) slotRanges(ctx context.Context) (addr string, ranges []redisclient.Reply, err error) {
 	nodes := c.c.Nodes()
-	for addr, n := range nodes {
+	last := errors.New("rueidis: no node of the cluster is known")
+	for some := range slices.Chunk(slices.Collect(maps.Keys(nodes)), asked) {
+		type answer struct {
+			addr string
+			redisclient.Answer
+		}
+		answers := make(chan answer, len(some))
 		limited, cancel := context.WithTimeout(ctx, nodeTimeout)
-		r, err := c.send(limited, n, &redisclient.Call{Name: "CLUSTER", Args: []string{"SLOTS"}})
-		cancel()
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+		defer cancel()
+		for _, addr := range some {
+			c.tasks.Go(func() { // ends by nodeTimeout, and with this call
+				r, err := c.send(limited, nodes[addr], &redisclient.Call{Name: "CLUSTER", Args: []string{"SLOTS"}})
+				answers <- answer{addr, redisclient.Answer{Reply: r, Err: err}}
+			})
 		}
-		if errors.Is(err, redisclient.ErrClosed) {
-			return nil, err
-		}
-		if err != nil {
-			last = errors.New(err.Error()) // it may be the end of limited
-			continue
-		}
-		all := map[string]redis.Client{}
-		for _, slots := range r.Array {
-			if len(slots.Array) > 2 && len(slots.Array[2].Array) > 1 {
-				master := endpoint(addr, slots.Array[2].Array)
-				all[master] = nodes[master]
+		for range some {
+			a := <-answers
+			if ctx.Err() != nil {
+				return "", nil, ctx.Err()
+			}
+			if errors.Is(a.Err, redisclient.ErrClosed) {
+				return "", nil, a.Err
+			}
+			if a.Err != nil {
+				last = errors.New(a.Err.Error()) // it may be the end of limited
+				continue
+			}
+			ranges = slices.DeleteFunc(a.Array, func(s redisclient.Reply) bool {
+				return len(s.Array) < 3 || len(s.Array[2].Array) < 2
+			})
+			if len(ranges) > 0 {
+				return a.addr, ranges, nil
 			}
 		}
-		if len(all) > 0 {
-			return all, nil
-		}
 	}
-	return nil, last
+	return "", nil, last
 }
 
 // nodeTimeout is how long a node may take to answer a question about the cluster.

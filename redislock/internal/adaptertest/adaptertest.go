@@ -52,6 +52,7 @@ func Run(t *testing.T, connect Adapter) {
 		"replicas of a cluster may take longer to confirm than replies":    longWaitInACluster,
 		"a list of a cluster that lacks a master is an error":              listsWithoutAMaster,
 		"the names of the masters that are left can be locked":             locksWithoutAMaster,
+		"a node that is silent delays no other's renewals":                 renewsBesideASilentNode,
 		"the program has connections left":                                 leavesConnections,
 		"a name that is forbidden does not fail the calls it travels with": forbiddenName,
 		"a watch without the right to its channel is denied":               deniedWatch,

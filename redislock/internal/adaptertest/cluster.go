@@ -51,6 +51,40 @@ func listsWithoutAMaster(t *testing.T, connect Adapter) {
 	}
 }
 
+// renewsBesideASilentNode beats claims of all masters of a cluster, of which one does not
+// answer: those of the others have their answers.
+func renewsBesideASilentNode(t *testing.T, connect Adapter) {
+	s := testserver.RedisCluster(t, "--cluster-require-full-coverage", "no", "--cluster-node-timeout", "60000")
+	e := connect(t, Config{Addrs: s.Addrs(), Cluster: true})
+	one := session(t, e, time.Minute)
+	var live []driver.Claim
+	silent := map[string]bool{}
+	for i := range 10 * spread {
+		c := mutex(fmt.Sprintf("%x", i+1), fmt.Sprint("name", i))
+		if _, err := one.Enter(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		live = append(live, c)
+		silent[c.Name] = s.Owner(s.Slot("pawl:"+c.Name)) == s.Nodes[0]
+	}
+	s.Nodes[0].Pause()
+	t.Cleanup(s.Nodes[0].Resume)
+	for range 2 { // the second time it is known that there was no answer
+		out := make([]driver.Standing, len(live))
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		err := one.Beat(ctx, live, out)
+		cancel()
+		if err == nil {
+			t.Error("a beat that a node did not answer has no error")
+		}
+		for i, c := range live {
+			if out[i].Held == silent[c.Name] {
+				t.Fatalf("%s, whose node is silent: %t, has the answer %+v", c.Name, silent[c.Name], out[i])
+			}
+		}
+	}
+}
+
 func list(ctx context.Context, e driver.Engine) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

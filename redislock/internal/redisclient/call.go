@@ -16,6 +16,7 @@ type Call struct {
 	Keys   []string
 	Args   []string
 	Merge  *Merge // how several such calls become one; nil: not at all
+	Claims int    // how many it is about; 0: one
 
 	ReadOnly bool          // the client library may repeat it, as it is configured
 	Blocks   time.Duration // how long the server may wait before it replies

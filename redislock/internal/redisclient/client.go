@@ -20,9 +20,15 @@ type Client interface {
 	// len(out) == len(calls).
 	DoMany(ctx context.Context, calls []Call, out []Answer)
 
-	// DoManyFresh is DoMany on connections that have just proved to be alive, for when
-	// those in use may be dead without notice.
-	DoManyFresh(ctx context.Context, calls []Call, out []Answer)
+	// Probed returns DoMany on connections that have just proved to be alive, for when
+	// those in use may be dead without notice: one probe serves all calls until ctx ends
+	// or release is called. An error says that the server does not answer.
+	Probed(ctx context.Context) (send Many, release func(), err error)
+
+	// NodesOf returns for each call which node serves its key, as far as the client
+	// knows: calls of different nodes are better not sent together, because one that is
+	// slow delays the answers of all. nil says that there is one node.
+	NodesOf(ctx context.Context, calls []Call) []string
 
 	// Pipeline sends calls in one packet on one connection, which no other caller
 	// uses at the same time, to the node of the first call. The last one may block.

@@ -17,10 +17,10 @@ func Run(ctx context.Context, c Client, call Call) (Reply, error) {
 	return r, err
 }
 
-// RunMany sends calls of one script by send, which is DoMany or DoManyFresh of a
-// client. Where the server does not know the script, one call carries the text and the
-// others follow by digest; in a cluster that is repeated for each node.
-func RunMany(ctx context.Context, send func(context.Context, []Call, []Answer), calls []Call, out []Answer) {
+// RunMany sends calls of few scripts by send. Where the server does not know a script,
+// one call carries the text and the others follow by digest; that is repeated for each
+// script, and in a cluster for each node.
+func RunMany(ctx context.Context, send Many, calls []Call, out []Answer) {
 	send(ctx, calls, out)
 	for {
 		var again []Call

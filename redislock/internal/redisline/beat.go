@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -17,56 +18,112 @@ const (
 	confirmedChunk = 2500
 )
 
-// Beat prolongs claims. Each is answered by itself: a node or a chunk that does not
-// answer does not affect the others.
+// Beat prolongs claims, those of one name that wait or share by few scripts. Each is
+// answered by itself: a node or a chunk that does not answer does not affect the others.
 func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
 	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
 	s.store.Eviction.Refresh(s.store.sessions.Go)
 	if len(live) == 0 {
-		if err := s.checkVotes(ctx); err != nil {
-			return err
+		return s.checkVotes(ctx)
+	}
+	of := groups(live, s.beatKey)
+	calls := make([]redisclient.Call, len(of))
+	for i, at := range of {
+		calls[i] = s.beatCall(live, at)
+	}
+	if s.store.Replicas > 0 {
+		return redisclient.InChunks(ctx, s.store.Client, calls, confirmedChunk, func(chunk []int) error {
+			return s.beatChunk(ctx, s.sendConfirmed, chunk, calls, of, live, out)
+		})
+	}
+	send, end, err := s.beater.Begin(ctx, s.store.Client)
+	if err != nil {
+		return err
+	}
+	err = redisclient.InChunks(ctx, s.store.Client, calls, chunk, func(chunk []int) error {
+		return s.beatChunk(ctx, send, chunk, calls, of, live, out)
+	})
+	end(err)
+	return err
+}
+
+// beatKey says which claims one script prolongs: those of a name that wait, and those
+// that share it. An exclusive hold is cheaper alone, and comes before them; so does what
+// is left to a node of a quorum.
+func (s *session) beatKey(c *driver.Claim) string {
+	held := false
+	s.claims.With(c.ID, c.Try, func(p *claimed) { held = p.State.returned })
+	if held && c.Exclusive() || s.quorum() != nil {
+		return ""
+	}
+	return flag(held) + c.Name
+}
+
+// beatCall prolongs claims of one name. A node of a quorum does not answer while it does
+// not vote.
+func (s *session) beatCall(live []driver.Claim, at []int) redisclient.Call {
+	keys, prefix := s.keysOf(&live[at[0]])
+	if m := s.quorum(); m != nil {
+		return redisclient.Call{
+			Script: quorumLookScript,
+			Keys:   []string{keys.Hold, keys.Line, keys.Fence, s.store.Keys.Membership()},
+			Args:   []string{prefix, s.millis, "1", m.list, m.run},
 		}
 	}
-	var failed error
-	size := chunk
-	if s.store.Replicas > 0 {
-		size = confirmedChunk
+	if len(at) == 1 {
+		return redisclient.Call{Script: lookScript, Keys: keys.All(), Args: []string{prefix, s.millis, "1"}}
 	}
-	for from := 0; from < len(live) && ctx.Err() == nil; from += size {
-		to := min(from+size, len(live))
-		if err := s.beatChunk(ctx, live[from:to], out[from:to]); err != nil {
+	args := make([]string, 1, 1+len(at))
+	args[0] = s.millis
+	for _, i := range at {
+		_, prefix := s.keysOf(&live[i])
+		args = append(args, prefix)
+	}
+	return redisclient.Call{Script: lookManyScript, Keys: keys.All(), Args: args, Claims: len(at)}
+}
+
+// beatChunk sends the calls of a chunk, and takes in the answers for the claims that they
+// are about.
+func (s *session) beatChunk(ctx context.Context, send redisclient.Many, chunk []int, calls []redisclient.Call, of [][]int, live []driver.Claim, out []driver.Standing) (failed error) {
+	claims, answers, sent := s.answersOf(ctx, send, chunk, calls, of)
+	if s.store.Keys.Cluster() {
+		s.renewMoving(ctx, pick(live, claims), answers)
+	}
+	for k, i := range claims {
+		st, err := s.beatAnswer(&live[i], sent, answers[k])
+		out[i] = st
+		if err != nil && !errors.Is(failed, driver.ErrGone) {
 			failed = err
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		failed = err
-	}
-	s.mu.Lock()
-	s.timedOut = errors.Is(failed, context.DeadlineExceeded)
-	s.mu.Unlock()
 	return failed
 }
 
-func (s *session) beatChunk(ctx context.Context, live []driver.Claim, out []driver.Standing) (failed error) {
-	calls := make([]redisclient.Call, len(live))
-	for i := range live {
-		calls[i] = s.beatCall(&live[i])
-	}
-	answers, sent := make([]redisclient.Answer, len(live)), time.Now()
-	redisclient.RunMany(ctx, s.sender(), calls, answers)
-	if s.store.Keys.Cluster() {
-		s.renewMoving(ctx, live, answers)
-	}
-	for i := range live {
-		st, err := s.beatAnswer(&live[i], sent, answers[i])
-		out[i] = st
-		if err != nil {
-			failed = err
+// answersOf sends the calls of a chunk, and returns the indexes of the claims that they
+// are about and the answer for each of these.
+func (s *session) answersOf(ctx context.Context, send redisclient.Many, chunk []int, calls []redisclient.Call, of [][]int) (claims []int, answers []redisclient.Answer, sent time.Time) {
+	sent = time.Now()
+	out := redisclient.SendSome(ctx, send, calls, chunk)
+	for k, i := range chunk {
+		claims = append(claims, of[i]...)
+		if len(of[i]) == 1 {
+			answers = append(answers, out[k])
+			continue
+		}
+		if out[k].Err == nil && len(out[k].Array) != len(of[i]) {
+			out[k].Err = errBadReply
+		}
+		for n := range of[i] {
+			a := redisclient.Answer{Err: out[k].Err}
+			if a.Err == nil {
+				a.Reply = out[k].Array[n]
+			}
+			answers = append(answers, a)
 		}
 	}
-	return failed
+	return claims, answers, sent
 }
 
 func (s *session) beatAnswer(c *driver.Claim, sent time.Time, a redisclient.Answer) (driver.Standing, error) {
@@ -87,7 +144,12 @@ func (s *session) beatAnswer(c *driver.Claim, sent time.Time, a redisclient.Answ
 		s.granted(c.ID, c.Try, st.Token)
 	default:
 		if p := s.claims.Find(c.ID, c.Try); p != nil { // see still in line.lua
-			p.Waiter.Beaten(sent, millis(a.Array[1].Int), a.Array[2].Text, s.ttl)
+			pause := millis(a.Array[1].Int)
+			if len(a.Array) == 2 {
+				p.Waiter.Postpone(sent, pause)
+			} else {
+				p.Waiter.Beaten(sent, pause, a.Array[2].Text, s.ttl)
+			}
 		}
 	}
 	return st, nil
@@ -105,13 +167,21 @@ func (s *session) sendConfirmed(ctx context.Context, calls []redisclient.Call, o
 	s.store.Client.DoManyThen(ctx, calls, redisclient.Wait(want, within), out, waits)
 	for i, w := range waits {
 		switch {
-		case out[i].Err != nil || out[i].Text == "": // not held: there is nothing that replicas must have
+		case out[i].Err != nil || !holds(&calls[i], out[i].Reply): // there is nothing that replicas must have
 		case w.Err != nil:
 			out[i].Err = w.Err
 		case w.Int < int64(want):
 			out[i].Err = fmt.Errorf("a renewal reached %d of %d replicas within %v", w.Int, want, within)
 		}
 	}
+}
+
+// holds reports whether one of the claims that a call is about holds.
+func holds(c *redisclient.Call, r redisclient.Reply) bool {
+	if c.Claims == 0 {
+		return r.Text != ""
+	}
+	return slices.ContainsFunc(r.Array, func(one redisclient.Reply) bool { return one.Text != "" })
 }
 
 // renewMoving prolongs holds whose slot is being moved: that may take longer than a
@@ -140,18 +210,4 @@ func (s *session) renewMoving(ctx context.Context, live []driver.Claim, answers 
 			answers[at[i]] = a
 		}
 	}
-}
-
-// sender returns how the next beat is sent: if the last one had no answer in time, its
-// connection may be dead without notice, and a lease must not end because of that.
-func (s *session) sender() func(context.Context, []redisclient.Call, []redisclient.Answer) {
-	if s.store.Replicas > 0 {
-		return s.sendConfirmed
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.timedOut {
-		return s.store.Client.DoManyFresh
-	}
-	return s.store.Client.DoMany
 }

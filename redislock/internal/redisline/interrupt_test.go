@@ -27,7 +27,7 @@ const (
 // expired by then.
 type scenario struct {
 	claims string
-	call   string // "enter w", "again 0", "later 0", "leave 0", "beat 0", "evict 0", "line", "watch"
+	call   string // "enter w", "again 0", "later 0", "leave 0", "beat 0", "beats" of all, "evict 0", "line", "watch"
 }
 
 var scenarios = []scenario{
@@ -38,6 +38,7 @@ var scenarios = []scenario{
 	{"r", "enter r"}, {"r", "enter w"}, {"r", "leave 0"}, {"r", "beat 0"}, {"r", "again 0"}, {"r", "later 0"}, {"r", "evict 0"},
 	{"r r", "leave 0"}, {"r w", "leave 0"}, {"r w r", "leave 0"}, {"r w r", "leave 1"}, {"r r w r", "evict 0"}, {"r w", "beat 1"}, {"r w", "beat 0"},
 	{"p2 p2 p1", "leave 0"}, {"p2 p2 p1", "enter p1"}, {"p1 p1 p3", "leave 0"}, {"p3 p1 p1 p1", "leave 0"},
+	{"w w w", "beats"}, {"r r w w", "beats"}, {"p2 p2 p1", "beats"}, {"w! w w", "beats"}, {"r! w w", "beats"}, {"r r! w w", "beats"},
 	{"w! w", "beat 1"}, {"w! w r", "enter r"}, {"r! w r", "beat 1"}, {"r! r w", "enter w"}, {"r w! r", "beat 2"}, {"p2! p2 p1", "beat 2"}, {"w! r! w", "line"}, {"r!", "enter w"}, {"r! w!", "enter r"},
 }
 

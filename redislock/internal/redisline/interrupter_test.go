@@ -154,6 +154,8 @@ func (c *interrupter) DoMany(ctx context.Context, calls []redisclient.Call, out 
 	}
 }
 
+func (c *interrupter) NodesOf(context.Context, []redisclient.Call) []string { return nil }
+
 func (c *interrupter) EachMaster(context.Context, func(redisclient.Send) error) error {
 	return nil
 }

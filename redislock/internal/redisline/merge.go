@@ -26,7 +26,7 @@ var mergedEnter = &redisclient.Merge{
 
 // mergedLeave gives back many names that no claim waits for with one script.
 var mergedLeave = &redisclient.Merge{
-	Script: leaveManyScript,
+	Script: leaveFreeScript,
 	Join: func(calls []*redisclient.Call) (keys, args []string) {
 		keys, args = make([]string, 0, 2*len(calls)), make([]string, 0, len(calls))
 		keys = appendKeys(keys, calls)

@@ -163,19 +163,6 @@ func (s *session) enterQuorum(ctx context.Context, c *driver.Claim, state claimS
 	return redisclient.Reply{}, 0, fmt.Errorf("redislock: the node's epoch changed %d times: %w", maxEpochs, driver.ErrNoVote)
 }
 
-// beatCall prolongs a claim. A node of a quorum does not answer while it does not vote.
-func (s *session) beatCall(c *driver.Claim) redisclient.Call {
-	keys, prefix := s.keysOf(c)
-	if m := s.quorum(); m != nil {
-		return redisclient.Call{
-			Script: quorumLookScript,
-			Keys:   []string{keys.Hold, keys.Line, keys.Fence, s.store.Keys.Membership()},
-			Args:   []string{prefix, s.millis, "1", m.list, m.run},
-		}
-	}
-	return redisclient.Call{Script: lookScript, Keys: keys.All(), Args: []string{prefix, s.millis, "1"}}
-}
-
 // checkVotes is the beat of a session without claims: it returns ErrNoVote if the node
 // of a quorum does not vote.
 func (s *session) checkVotes(ctx context.Context) error {

@@ -162,6 +162,14 @@ func (p *run) call() error {
 		return p.s.Leave(ctx, p.called)
 	case "beat":
 		return p.s.Beat(ctx, []driver.Claim{p.called}, make([]driver.Standing, 1))
+	case "beats":
+		var live []driver.Claim
+		for _, c := range p.claims {
+			if c.ID != "" {
+				live = append(live, c)
+			}
+		}
+		return p.s.Beat(ctx, live, make([]driver.Standing, len(live)))
 	case "evict":
 		for _, x := range p.line() {
 			if x.ID == p.called.ID {

@@ -40,5 +40,6 @@ var (
 	confirmScript     = script("quorum", "quorum_confirm")
 
 	enterManyScript = script("enter_free_many")
-	leaveManyScript = script("leave_unqueued_many")
+	leaveFreeScript = script("leave_unqueued_many")
+	lookManyScript  = script("line", "look_many")
 )

@@ -22,10 +22,10 @@ type session struct {
 	millis string // ttl, as an argument
 	part   string // what all holds of the session have in common
 	claims *driverkit.Claims[claimState]
+	beater redisclient.Beater
 
 	mu         sync.Mutex  // guards what follows
 	args       argCache    // of the claim that was entered last
-	timedOut   bool        // the last Beat had no answer in time
 	membership *membership // in a quorum; nil: none
 }
 

@@ -25,6 +25,7 @@ type session struct {
 	millis string // ttl, as an argument
 	part   string // what all holds of the session have in common
 	claims *driverkit.Claims[struct{}]
+	beater redisclient.Beater
 }
 
 func newSession(st *store, o driver.SessionOptions) *session {
@@ -115,7 +116,7 @@ func (s *session) Await(ctx context.Context, _ driver.Claim, _ driver.Standing) 
 }
 
 // Beat renews each hold that is still there.
-func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) (failed error) {
+func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
 	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
@@ -125,19 +126,22 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 		value := s.value(&live[i])
 		calls[i] = s.store.commands.Load().renew(s.store.Keys.Hold(live[i].Name), value, value, s.millis)
 	}
-	for from := 0; from < len(live) && ctx.Err() == nil; from += chunk {
-		to := min(from+chunk, len(live))
-		answers := make([]redisclient.Answer, to-from)
-		s.store.Client.DoMany(ctx, calls[from:to], answers)
-		for i, a := range answers {
-			st, err := s.beatAnswer(&live[from+i], a)
-			out[from+i] = st
+	send, end, err := s.beater.Begin(ctx, s.store.Client)
+	if err != nil {
+		return err
+	}
+	err = redisclient.InChunks(ctx, s.store.Client, calls, chunk, func(at []int) (failed error) {
+		for k, a := range redisclient.SendSome(ctx, send, calls, at) {
+			st, err := s.beatAnswer(&live[at[k]], a)
+			out[at[k]] = st
 			if err != nil {
 				failed = err
 			}
 		}
-	}
-	return driver.Join(failed, ctx.Err())
+		return failed
+	})
+	end(err)
+	return err
 }
 
 func (s *session) beatAnswer(c *driver.Claim, a redisclient.Answer) (driver.Standing, error) {

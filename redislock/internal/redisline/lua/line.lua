@@ -344,12 +344,13 @@ local function standing(code, id, arrival)
   return {code, ahead, pause, '', left, arrival}
 end
 
--- still is the reply to the beat of a claim that waits, on which its next look depends:
--- when (ms), and the first characters of the id of an exclusive holder.
-local function still(id)
+-- still is the reply to the beat of a claim that waits, with its place among those, on
+-- which its next look depends: when (ms), and the first characters of the id of an
+-- exclusive holder.
+local function still(place)
   clamp()
   local h = value and parse_hold(value)
-  return {5, recheck(rank(id), value and call('PTTL', main) or 0), h and string.sub(h.id, 1, 8) or ''}
+  return {5, recheck(place, value and call('PTTL', main) or 0), h and string.sub(h.id, 1, 8) or ''}
 end
 
 -- The claims of the line that do not wait hold.

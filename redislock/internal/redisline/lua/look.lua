@@ -24,5 +24,5 @@ if ARGV[3] == '1' then
 end
 save()
 if mine.held then return mine.token end
-if ARGV[3] == '1' then return still(id) end
+if ARGV[3] == '1' then return still(rank(id)) end
 return standing(2, id, mine.token)

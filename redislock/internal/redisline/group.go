@@ -1,0 +1,35 @@
+package redisline
+
+import "github.com/pawl-go/pawl/driver"
+
+// groupSize is the number of claims of one name that one script prolongs or ends: it
+// stops the server for less than a millisecond.
+const groupSize = 250
+
+// groups divides claims into those that one call is about, in the order of the first
+// claim of each. key says which claims may be together; a claim with a key of "" is alone.
+func groups(cs []driver.Claim, key func(*driver.Claim) string) [][]int {
+	all, each := make([][]int, 0, len(cs)), make([]int, len(cs))
+	open := map[string]int{} // the group that has room
+	for i := range cs {
+		each[i] = i
+		k := key(&cs[i])
+		at, ok := open[k]
+		if k == "" || !ok || len(all[at]) == groupSize {
+			open[k] = len(all)
+			all = append(all, each[i:i+1:i+1])
+			continue
+		}
+		all[at] = append(all[at], i)
+	}
+	return all
+}
+
+// pick returns the claims with these indexes.
+func pick(cs []driver.Claim, at []int) []driver.Claim {
+	some := make([]driver.Claim, len(at))
+	for k, i := range at {
+		some[k] = cs[i]
+	}
+	return some
+}
