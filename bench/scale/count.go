@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/ncruces/go-sqlite3"
@@ -45,13 +47,28 @@ func countEtcd(addr string) counter {
 	}
 }
 
+// countZooKeeper asks the server for its figures, as people do with netcat. The client's
+// own reader does not understand what 3.8 answers.
 func countZooKeeper(addr string) counter {
-	return func(context.Context) (int, error) {
-		all, ok := zk.FLWSrvr([]string{addr}, 10*time.Second)
-		if !ok {
-			return 0, fmt.Errorf("srvr: %w", all[0].Error)
+	return func(ctx context.Context) (n int, err error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return 0, err
 		}
-		return int(all[0].NodeCount), nil
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		if _, err := io.WriteString(conn, "srvr"); err != nil {
+			return 0, err
+		}
+		answer, err := io.ReadAll(conn)
+		if err != nil {
+			return 0, err
+		}
+		_, nodes, _ := strings.Cut(string(answer), "Node count: ")
+		if _, err := fmt.Sscan(nodes, &n); err != nil {
+			return 0, fmt.Errorf("srvr answered %q", answer)
+		}
+		return n, nil
 	}
 }
 

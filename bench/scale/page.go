@@ -150,6 +150,9 @@ func (r result) Borne() string {
 			return ""
 		}
 		s := r.Steps[0]
+		if s.Fault == unsupported {
+			return s.Fault
+		}
 		clean := "not swept"
 		if s.Swept > 0 {
 			clean = fmt.Sprintf("%.0f s", s.Swept)
@@ -170,7 +173,7 @@ func (r result) Borne() string {
 // Why says what happened at the lowest number that was not borne.
 func (r result) Why() string {
 	for _, s := range r.Steps {
-		if s.Fault != "" && (s.N == r.Below || names(r.Kind)) {
+		if s.Fault != "" && s.Fault != unsupported && (s.N == r.Below || names(r.Kind)) {
 			return fmt.Sprintf("%s: %s", thousands(s.N), s.Fault)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +15,9 @@ const sweepLimit = 12
 
 // swept is what counts as nothing: a store may keep a few keys of its own.
 const swept = 100
+
+// unsupported is the fault of a store that keeps no records.
+const unsupported = "not supported"
 
 // useOnce uses each name once, at the highest rate that one client reaches, and counts
 // what is left in the store afterwards, while the client stays open.
@@ -32,6 +36,9 @@ func (p *performer) useOnce(ctx context.Context) (got step, err error) {
 	done, err := concurrently(p.N, func(i int) error { return p.use(using, c, fmt.Sprintf("scale/once/%07d", i)) })
 	took := time.Since(begun)
 	got.Seconds, got.Pace = took.Seconds(), float64(done)/took.Seconds()
+	if errors.Is(err, pawl.ErrUnsupported) {
+		return step{}, fault(unsupported)
+	}
 	if err != nil && using.Err() == nil {
 		return got, faultf("the %d. name: %v", done, err)
 	}
