@@ -84,6 +84,16 @@ func (w *Waiter) Suspect(every time.Duration) {
 	}
 }
 
+// LookWithin makes a look due after d, unless it is due sooner.
+func (w *Waiter) LookWithin(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if next := time.Now().Add(d); w.recheck == (Recheck{}) || next.Before(w.recheck.next) {
+		w.recheck.next = next
+		Signal(w.wake)
+	}
+}
+
 // begin returns the channel that wakes an Await which knows last. A look that is due
 // sooner stays so: with each call that is interrupted and repeated it would be postponed
 // again.

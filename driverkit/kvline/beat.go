@@ -3,75 +3,217 @@ package kvline
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
 )
 
-// Beat prolongs the claims with one write for each name.
+// Beat prolongs the session with one write, whatever the number of its claims. Claims can
+// be ended by others all the same: by an operator, who tells the session first, or by who
+// writes to the store by hand. So a beat also reads the lines of some claims, beside
+// the write: of a few hundred all of them, and of many each one every some beats.
 func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
-	if err := s.claims.Begin(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	byName := map[string][]int{}
-	var names []string
+	before := make([]claimState, len(live))
 	for i, c := range live {
-		if byName[c.Name] == nil {
-			names = append(names, c.Name)
-		}
-		byName[c.Name] = append(byName[c.Name], i)
+		before[i] = s.state(c)
 	}
-	errs := make([]error, len(names))
-	each(len(names), func(n int) { errs[n] = s.beat(ctx, names[n], byName[names[n]], live, out) })
-	return driver.Join(errs...)
+	answers := newAnswers(len(live))
+	var reading sync.WaitGroup
+	reading.Go(func() { s.verify(ctx, live, s.toVerify(live, before), answers) })
+	err := s.prolong(ctx)
+	reading.Wait()
+	if err == nil {
+		s.verify(ctx, live, s.toldSince(live, before), answers)
+	}
+	if errors.Is(err, driver.ErrGone) {
+		return err
+	}
+	for i, c := range live {
+		switch st, learnt := answers.of(i); {
+		case learnt && st.Gone:
+			out[i] = st
+			s.claims.End(c)
+		case err != nil:
+		case learnt:
+			st.Valid = s.ttl
+			out[i] = st
+		case before[i].token != 0 && !s.state(c).suspect:
+			out[i] = driver.Standing{Held: before[i].held, Ahead: before[i].ahead, Valid: s.ttl}
+			if before[i].held {
+				out[i].Token = before[i].token
+			}
+		}
+	}
+	return driver.Join(err, answers.err)
 }
 
-// beat prolongs the claims of one name.
-func (s *session) beat(ctx context.Context, name string, which []int, live []driver.Claim, out []driver.Standing) error {
-	trust := true
-	for _, i := range which {
-		trust = trust && s.fresh(live[i])
-	}
-	sent := present()
-	l, now, err := s.e.update(ctx, name, trust, func(l *line, _ time.Time) error {
-		var err error = absent{}
-		for _, i := range which {
-			at, token := l.find(live[i].ID), s.token(live[i])
-			if at < 0 || (*l)[at].Try != live[i].Try {
-				continue
-			}
-			err = nil // the line is written, for this one and for all
-			switch {
-			case token != 0 && token != (*l)[at].Token: // entered again by a write that arrived late
-				l.remove(at)
-			default:
-				(*l)[at].Beat = 0
-			}
+// answers are what was found in lines.
+type answers struct {
+	mu     sync.Mutex // guards what follows
+	all    []driver.Standing
+	learnt []bool
+	err    error
+}
+
+func newAnswers(n int) *answers {
+	return &answers{all: make([]driver.Standing, n), learnt: make([]bool, n)}
+}
+
+func (a *answers) of(i int) (driver.Standing, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all[i], a.learnt[i]
+}
+
+func (a *answers) set(i int, st driver.Standing) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all[i], a.learnt[i] = st, true
+}
+
+func (a *answers) fail(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = driver.Join(a.err, err)
+}
+
+// A beat looks for verifyMost claims, or for one in verifyPart if these are more.
+const (
+	verifyMost = 256
+	verifyPart = 32
+)
+
+// toVerify returns the claims that a beat looks for: those of which nothing is known or
+// something was heard, and of those that are held or near the front the ones that were not
+// looked for longest.
+func (s *session) toVerify(live []driver.Claim, known []claimState) (which []int) {
+	var others []int
+	for i := range live {
+		switch k := known[i]; {
+		case k.token == 0 || k.suspect || k.grant != nil:
+			which = append(which, i)
+		case k.held || k.ahead < near:
+			others = append(others, i)
 		}
-		return err
+	}
+	most := max(verifyMost, len(live)/verifyPart)
+	if len(others) > most {
+		slices.SortStableFunc(others, func(a, b int) int { return known[a].verified.Compare(known[b].verified) })
+		others = others[:most]
+	}
+	return append(which, others...)
+}
+
+// toldSince returns the claims that the session was told to look for.
+func (s *session) toldSince(live []driver.Claim, before []claimState) (which []int) {
+	for i, c := range live {
+		if s.state(c).suspect && !before[i].suspect {
+			which = append(which, i)
+		}
+	}
+	return which
+}
+
+// verify reads the lines of claims.
+func (s *session) verify(ctx context.Context, live []driver.Claim, which []int, to *answers) {
+	some := make([]driver.Claim, len(which))
+	for n, i := range which {
+		some[n] = live[i]
+	}
+	names := byName(some)
+	each(len(names), func(n int) {
+		of := make([]int, len(names[n]))
+		for k, j := range names[n] {
+			of[k] = which[j]
+		}
+		s.verifyName(ctx, live, of, to)
 	})
-	if err != nil && !errors.Is(err, absent{}) {
-		return err
+}
+
+// verifyName reads one line. Without an answer nothing is learnt, and the claims live by
+// their session; but not where something else is found.
+func (s *session) verifyName(ctx context.Context, live []driver.Claim, which []int, to *answers) {
+	name := live[which[0]].Name
+	sent := time.Now()
+	l, revision, err := s.e.fetch(ctx, name)
+	now := time.Time{}
+	if err == nil {
+		now, err = s.e.clock(ctx, l)
+	}
+	doubt := errors.Is(err, errForeign)
+	for _, i := range which {
+		at := l.find(live[i].ID)
+		doubt = doubt || err == nil && (at < 0 || !s.same(live[i], l[at]) || s.state(live[i]).held && !l[at].Held || l[at].old(now))
+	}
+	if err == nil && doubt {
+		l, now, err = s.confirm(ctx, live, which)
+	} else if err == nil {
+		s.e.known.set(name, l, revision)
+	}
+	if err != nil {
+		if doubt {
+			s.suspect(live, which)
+			to.fail(err)
+		}
+		return
 	}
 	for _, i := range which {
 		c := live[i]
 		at := l.find(c.ID)
 		if at < 0 || l[at].Try != c.Try {
-			out[i] = driver.Standing{Gone: true}
-			s.claims.End(c)
+			to.set(i, driver.Standing{Gone: true})
 			continue
 		}
-		s.renewed(c, l[at].Token, sent)
-		out[i] = l.standing(at, name, now)
-		out[i].Valid = s.ttl
-		switch p := s.claims.Find(c.ID, c.Try); {
-		case p == nil:
-		case out[i].Held: // if the notice of its grant was missed, this ends its Await
-			p.Waiter.Wake()
-		default:
-			p.Waiter.Beaten(sent.timer, out[i].Pause, driverkit.Blocker(out[i]), time.Second)
-		}
+		st := s.e.standing(l, at, name, now)
+		s.stands(c, l[at].Token, st)
+		s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) {
+			p.State.verified = sent
+			if st.Held { // if the notice of its grant was missed, this ends its Await
+				p.Waiter.Wake()
+			}
+		})
+		to.set(i, st)
 	}
-	return nil
+}
+
+// same reports whether what is in line is the claim as it was entered.
+func (s *session) same(c driver.Claim, in claim) bool {
+	token := s.state(c).token
+	return in.Try == c.Try && (token == 0 || token == in.Token)
+}
+
+func (s *session) suspect(live []driver.Claim, which []int) {
+	for _, i := range which {
+		s.claims.With(live[i].ID, live[i].Try, func(p *driverkit.Claimed[claimState]) { p.State.suspect = true })
+	}
+}
+
+// confirm writes the line of claims again, so that it is certain which of them are in it.
+func (s *session) confirm(ctx context.Context, live []driver.Claim, which []int) (line, time.Time, error) {
+	l, now, err := s.e.update(ctx, live[which[0]].Name, false, false, func(l *line, _ time.Time) error {
+		var err error = absent{}
+		for _, i := range which {
+			at := l.find(live[i].ID)
+			switch {
+			case at < 0 || (*l)[at].Try != live[i].Try:
+			case !s.same(live[i], (*l)[at]): // entered again by a write that arrived late
+				err = nil
+				l.remove(at)
+			default:
+				err = nil
+				(*l)[at].Beat = 0
+			}
+		}
+		return err
+	})
+	if errors.Is(err, absent{}) {
+		err = nil
+	}
+	return l, now, err
 }

@@ -3,6 +3,7 @@ package kvline_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,12 +12,15 @@ import (
 	"github.com/pawl-go/pawl/driverkit/kvline"
 )
 
-// stale is a store that reads an old value and refuses every write, as a leader does that
-// its followers have left.
+// stale is a store that reads an old value and refuses every write to a line, as a leader does
+// that its followers have left.
 type stale struct{ *memory }
 
-func (stale) Put(context.Context, string, kvline.Value, time.Duration) (uint64, error) {
-	return 0, kvline.ErrConflict
+func (s stale) Put(ctx context.Context, key string, v kvline.Value, keep time.Duration) (uint64, error) {
+	if strings.HasPrefix(key, "line.") {
+		return 0, kvline.ErrConflict
+	}
+	return s.memory.Put(ctx, key, v, keep)
 }
 
 func TestACallThatMeetsNothingButConflictsEndsWithItsContext(t *testing.T) {

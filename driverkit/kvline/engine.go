@@ -3,7 +3,6 @@ package kvline
 import (
 	"context"
 	"crypto/rand"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
@@ -21,6 +20,7 @@ type Engine struct {
 	turns    *driverkit.Subscription // notices to this engine
 	watchers driverkit.Watchers
 	known    known
+	seen     seen
 	reads    reads
 	entering oneByOne
 }
@@ -35,8 +35,8 @@ var (
 // how far the store's revisions can be trusted.
 func New(label string, store Store, fencing driver.Level) *Engine {
 	e := &Engine{
-		store: store, label: label, address: rand.Text(),
-		features: driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: fencing, Store: label},
+		store: store, label: label, address: bySession + rand.Text(),
+		features: driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: fencing, BySession: true, Store: label},
 		sessions: driverkit.NewSessions[*session](label),
 		notices:  driverkit.NewSubscriptions(store.Listen),
 	}
@@ -51,17 +51,17 @@ func New(label string, store Store, fencing driver.Level) *Engine {
 // Features reports that the engine can do everything.
 func (e *Engine) Features() driver.Features { return e.features }
 
-// Open starts a session. Nothing is stored for it until it has a claim.
+// Open starts a session, with a value of its own in the store.
 func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Session, error) {
 	if err := e.sessions.Begin(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := e.store.Now(ctx, time.Hour); err != nil { // so that a store that cannot be used is found here
+	s := &session{e: e, id: o.ID, ttl: o.TTL, claims: driverkit.NewClaims[claimState](), writing: make(chan struct{}, 1)}
+	if err := s.prolong(ctx); err != nil {
 		return nil, err
 	}
-	s := &session{e: e, id: o.ID, ttl: o.TTL, claims: driverkit.NewClaims[claimState]()}
 	if err := e.sessions.Add(s.id, s); err != nil {
-		return nil, err
+		return nil, err // its value expires
 	}
 	return s, nil
 }

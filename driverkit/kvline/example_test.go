@@ -32,25 +32,39 @@ func Example() {
 type memory struct {
 	mu        sync.Mutex // guards what follows
 	values    map[string]kvline.Value
+	until     map[string]time.Time // when a value is deleted
 	last      uint64
 	listeners map[string][]chan string
 }
 
 func newMemory() *memory {
-	return &memory{values: map[string]kvline.Value{}, listeners: map[string][]chan string{}}
+	return &memory{values: map[string]kvline.Value{}, until: map[string]time.Time{}, listeners: map[string][]chan string{}}
+}
+
+// expire deletes what was to be kept until now.
+func (m *memory) expire() {
+	now := time.Now()
+	for key, until := range m.until {
+		if !until.After(now) {
+			delete(m.values, key)
+			delete(m.until, key)
+		}
+	}
 }
 
 func (m *memory) Get(ctx context.Context, key string) (kvline.Value, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.expire()
 	v := m.values[key]
 	v.Data = slices.Clone(v.Data)
 	return v, ctx.Err()
 }
 
-func (m *memory) Put(ctx context.Context, key string, v kvline.Value, _ time.Duration) (uint64, error) {
+func (m *memory) Put(ctx context.Context, key string, v kvline.Value, keep time.Duration) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.expire()
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -58,6 +72,10 @@ func (m *memory) Put(ctx context.Context, key string, v kvline.Value, _ time.Dur
 		return 0, kvline.ErrConflict
 	}
 	m.last++
+	delete(m.until, key)
+	if keep > 0 && v.Data != nil {
+		m.until[key] = time.Now().Add(keep)
+	}
 	m.values[key] = kvline.Value{Data: slices.Clone(v.Data), Revision: m.last, Time: time.Now()}
 	return m.last, nil
 }

@@ -25,8 +25,43 @@ func (e *Engine) Line(ctx context.Context, name string) ([]driver.Entry, error) 
 		return nil, err
 	}
 	l.expire(now)
+	until, err := e.sightAll(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	l = slices.DeleteFunc(l, func(c claim) bool { return c.bySession() && until[c.Session].IsZero() })
 	l.grant(now)
-	return l.entries(name, now), nil
+	all := l.entries(name, now)
+	for i, c := range l {
+		if c.bySession() {
+			all[i].Left = max(0, until[c.Session].Sub(now))
+		}
+	}
+	return all, nil
+}
+
+// sightAll reads until when the sessions live by which claims of a line live; those that
+// have expired are not in it.
+func (e *Engine) sightAll(ctx context.Context, l line) (map[string]time.Time, error) {
+	until := map[string]time.Time{}
+	var ids []string
+	for _, c := range l {
+		if _, there := until[c.Session]; !there && c.bySession() {
+			until[c.Session] = time.Time{}
+			ids = append(ids, c.Session)
+		}
+	}
+	all, errs := make([]time.Time, len(ids)), make([]error, len(ids))
+	each(len(ids), func(i int) {
+		x, expired, _, _, err := e.sight(ctx, ids[i])
+		if errs[i] = err; !expired && !x.ended {
+			all[i] = x.until
+		}
+	})
+	for i, id := range ids {
+		until[id] = all[i]
+	}
+	return until, driver.Join(errs...)
 }
 
 // List yields the claims of all names that begin with prefix.
@@ -80,16 +115,32 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	if err := e.sessions.Begin(ctx); err != nil {
 		return err
 	}
-	_, _, err := e.update(ctx, x.Name, false, func(l *line, now time.Time) error {
-		i := l.find(x.ID)
-		if i < 0 {
-			return driver.ErrGone
+	for marked := false; ; marked = true {
+		var found claim
+		_, _, err := e.update(ctx, x.Name, false, false, func(l *line, now time.Time) error {
+			i := l.find(x.ID)
+			if i < 0 {
+				return driver.ErrGone
+			}
+			found = (*l)[i]
+			if is := found.entry(x.Name, now, now); is.Try != x.Try || is.Fence != x.Fence {
+				return driver.ErrGone
+			}
+			if found.bySession() && !marked {
+				return errUnmarked
+			}
+			l.remove(i)
+			return nil
+		})
+		if !errors.Is(err, errUnmarked) {
+			return err
 		}
-		if is := (*l)[i].entry(x.Name, now); is.Try != x.Try || is.Fence != x.Fence {
-			return driver.ErrGone
+		if err := e.mark(ctx, found); err != nil {
+			return err
 		}
-		l.remove(i)
-		return nil
-	})
-	return err
+	}
 }
+
+// errUnmarked says that the session of a claim has to be told before the claim is removed:
+// its beats do not read every line.
+var errUnmarked = errors.New("its session was not told")

@@ -95,9 +95,13 @@ func (c *client) loseAnswer() {
 	})
 }
 
+// empty returns an error if something is left but for a while: it waits for what clients left
+// that ended without a word.
 func (c *client) empty() error {
+	time.Sleep(time.Hour)
 	c.memory.mu.Lock()
 	defer c.memory.mu.Unlock()
+	c.expire()
 	for key, v := range c.values {
 		if v.Data != nil {
 			return fmt.Errorf("%s is left: %s", key, v.Data)

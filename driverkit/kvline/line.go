@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -24,11 +25,42 @@ type claim struct {
 	Note    string        `json:"note,omitempty"`
 	Session string        `json:"session"`
 	Engine  string        `json:"engine"` // the address of its notices
-	TTL     time.Duration `json:"ttl"`
+	TTL     time.Duration `json:"ttl"`    // in the line: see bySession
 	Held    bool          `json:"held,omitempty"`
 	Token   uint64        `json:"token,omitempty"` // the revision of the write that entered it
 	Since   int64         `json:"since"`           // of its grant, or before of its arrival: for people
-	Beat    int64         `json:"beat,omitempty"`  // when it was last prolonged
+	Beat    int64         `json:"beat,omitempty"`  // when it was entered or prolonged in the line
+}
+
+// A claim lives as long as its session, whose value says for how long. Earlier versions of
+// this package do not know those values: in their lines each claim lives for its TTL after
+// its Beat, and they take all claims for such. They write back the fields that they know,
+// so a claim that lives by its session is recognised by the address of its engine.
+const (
+	bySession = "s-" // begins the addresses of engines whose claims live by their sessions
+
+	// For earlier versions such a claim lives for lineBase and lineFactor TTLs after the last
+	// write of the line by a later one. Sessions write it again after half of that.
+	lineBase, lineFactor = 10 * time.Minute, 40
+)
+
+func lineTTL(ttl time.Duration) time.Duration { return lineBase + lineFactor*ttl }
+
+// bySession reports whether the claim lives as long as its session.
+func (c *claim) bySession() bool { return strings.HasPrefix(c.Engine, bySession) }
+
+// ttl returns for how long the claim lives after its last beat.
+func (c *claim) ttl() time.Duration {
+	if c.bySession() {
+		return (c.TTL - lineBase) / lineFactor
+	}
+	return c.TTL
+}
+
+// old reports whether the line has to be written again for clients of old versions, and
+// so that the store keeps it.
+func (c *claim) old(now time.Time) bool {
+	return c.bySession() && now.Sub(time.Unix(0, c.Beat)) > c.TTL/2
 }
 
 // unknown is a time that only reading the line again can tell.
@@ -104,9 +136,18 @@ func (l line) room() (n int) {
 	return n
 }
 
-// complete reports whether all times are known.
+// complete reports whether all times are known that are written again.
 func (l line) complete() bool {
-	return !slices.ContainsFunc(l, func(c claim) bool { return c.Beat == unknown })
+	return !slices.ContainsFunc(l, func(c claim) bool { return !c.bySession() && c.Beat == unknown })
+}
+
+// prolong writes claims that live by their sessions as if anew, where it is time to.
+func (l line) prolong(now time.Time) {
+	for i := range l {
+		if l[i].old(now) {
+			l[i].Beat = 0
+		}
+	}
 }
 
 // keep returns for how long the store must keep the line at least.
@@ -123,14 +164,17 @@ func (l line) keep() time.Duration {
 
 func (c *claim) until() time.Time { return time.Unix(0, c.Beat).Add(c.TTL) }
 
-// expired reports whether the claim has certainly expired by now.
-func (c *claim) expired(now time.Time) bool { return c.Beat > 0 && !c.until().After(now) }
+// expired reports whether the claim has certainly expired by now, as far as the line tells.
+func (c *claim) expired(now time.Time) bool {
+	return !c.bySession() && c.Beat > 0 && !c.until().After(now)
+}
 
-func (c *claim) entry(name string, now time.Time) driver.Entry {
+// entry returns the claim as others are shown it. It lives until then.
+func (c *claim) entry(name string, now, until time.Time) driver.Entry {
 	e := driver.Entry{
 		Claim:   driver.Claim{ID: c.ID, Try: c.Try, Name: name, Need: c.Need, Limit: c.Limit, Queue: c.Queue, Note: c.Note},
 		Session: c.Session, Held: c.Held,
-		Since: max(0, now.Sub(time.Unix(0, c.Since))), Left: max(0, c.until().Sub(now)),
+		Since: max(0, now.Sub(time.Unix(0, c.Since))), Left: max(0, until.Sub(now)),
 	}
 	if c.Held {
 		e.Fence = c.Token
@@ -141,7 +185,7 @@ func (c *claim) entry(name string, now time.Time) driver.Entry {
 func (l line) entries(name string, now time.Time) []driver.Entry {
 	all := make([]driver.Entry, len(l))
 	for i := range l {
-		all[i] = l[i].entry(name, now)
+		all[i] = l[i].entry(name, now, l[i].until())
 	}
 	return all
 }
@@ -161,7 +205,7 @@ func (l line) expired(now time.Time) bool {
 // claim has expired: it may have by now, or the clock was set since.
 func (l line) unclear(now time.Time) bool {
 	now = now.Add(time.Second)
-	return l.expired(now) || slices.ContainsFunc(l, func(c claim) bool { return c.Beat > now.UnixNano() })
+	return l.expired(now) || slices.ContainsFunc(l, func(c claim) bool { return !c.bySession() && c.Beat > now.UnixNano() })
 }
 
 // expire ends what has expired.
@@ -192,18 +236,61 @@ func (l line) grant(now time.Time) {
 	}
 }
 
-func (l line) standing(i int, name string, now time.Time) driver.Standing {
+// held returns how many claims at the front are held.
+func (l line) held() int {
+	n := 0
+	for n < len(l) && l[n].Held {
+		n++
+	}
+	return n
+}
+
+// first returns the claim that is the first to wait.
+func (l line) first() string {
+	if n := l.held(); n < len(l) {
+		return l[n].ID
+	}
+	return ""
+}
+
+// front returns the claims that are held if all of them are granted that can be, the one that
+// keeps others out if these can share the name, and from a second batch on more of those
+// behind them. In a short line it is all claims.
+func (l line) front(now time.Time, batch int) line {
+	if len(l) <= near {
+		return l
+	}
+	all := slices.Clone(l)
+	all.grant(now)
+	n := all.held()
+	if n > 0 && all[0].Need < all[0].Limit {
+		n++
+	}
+	return all[:min(n+batch-1, len(all))]
+}
+
+// standing returns how a claim stands. Who waits is to look when the first one at the front
+// has to be checked; those further behind later, in case that nobody did.
+func (e *Engine) standing(l line, i int, name string, now time.Time) driver.Standing {
 	st := driver.Standing{Held: l[i].Held, Ahead: i}
 	if st.Held {
 		st.Token = l[i].Token
 		return st
 	}
-	head := l[0].entry(name, now)
+	head := l[0].entry(name, now, e.due(&l[0], now))
 	st.Holder = &head
-	for _, ahead := range l[:i] {
-		if left := max(time.Millisecond, ahead.until().Sub(now)); st.Pause == 0 || left < st.Pause {
+	behind := i - l.held()
+	for _, c := range l.front(now, 1) {
+		if c.ID == l[i].ID {
+			break
+		}
+		if left := max(time.Millisecond, e.due(&c, now).Sub(now)); st.Pause == 0 || left < st.Pause {
 			st.Pause = left
 		}
 	}
+	st.Pause += l[0].ttl() * time.Duration(min(max(behind, 0), near)) / near
 	return st
 }
+
+// near is how many of those in line count as being near the front.
+const near = 16

@@ -66,6 +66,7 @@ func TestAHoldThatBeginsWithAWriteBeginsNow(t *testing.T) {
 		enter(t, all[0], queued("dead"))
 		time.Sleep(ttl / 2)
 		enter(t, all[1], queued("next"))
+		beat(t, all[1])
 		time.Sleep(ttl/2 + time.Second)
 		st := enter(t, all[2], queued("third"))
 		if st.Held || st.Ahead != 1 || st.Holder == nil || st.Holder.ID != "next" || st.Holder.Since > time.Second {

@@ -2,6 +2,7 @@ package kvline
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/driverkit"
@@ -17,7 +18,9 @@ type notice struct {
 	Revision uint64          `json:"revision"`
 	Line     json.RawMessage `json:"line,omitempty"`
 	Held     []place         `json:"held,omitempty"`    // claims of the engine that are held now
-	Gone     []place         `json:"gone,omitempty"`    // and those that were ended while they waited
+	Gone     []place         `json:"gone,omitempty"`    // and those that were ended, unless by themselves
+	First    *place          `json:"first,omitempty"`   // the one that is the first to wait now
+	Within   time.Duration   `json:"within,omitempty"`  // and after which time it is to check who is held
 	Arrived  bool            `json:"arrived,omitempty"` // another waits for the engine's claim
 }
 
@@ -36,8 +39,8 @@ const (
 )
 
 // tell tells of a change those whom it concerns: the engines of claims that are held now
-// or were ended while they waited, the engine of the only holder when another begins to
-// wait for it, and those who watch for departures.
+// or were ended by others, the engine of the one who is the first to wait now, the engine of the
+// only holder when another begins to wait for it, and those who watch for departures.
 func (e *Engine) tell(name string, was, is line, v Value) {
 	notices := map[string]*notice{} // by engine
 	of := func(c claim) *notice {
@@ -55,13 +58,18 @@ func (e *Engine) tell(name string, was, is line, v Value) {
 		departed = departed || i < 0
 		p := place{Session: c.Session, ID: c.ID, Try: c.Try, Token: c.Token, Ahead: i}
 		switch {
-		case c.Held:
+		case c.Held && (i >= 0 || c.Engine == e.address):
 		case i < 0:
 			p.Ahead = 0
 			of(c).Gone = append(of(c).Gone, p)
 		case is[i].Held:
 			of(c).Held = append(of(c).Held, p)
 		}
+	}
+	if was, n := was.first(), is.held(); n > 0 && n < len(is) && was != "" && was != is[n].ID {
+		c := is[n]
+		to := of(c)
+		to.First, to.Within = &place{Session: c.Session, ID: c.ID, Try: c.Try, Ahead: n}, is[0].ttl()/3
 	}
 	carry := len(notices)*len(v.Data) <= maxNotices
 	for engine, n := range notices {
@@ -108,7 +116,16 @@ func (e *Engine) receive(n *notice) {
 		e.known.set(n.Name, l, n.Revision)
 	}
 	for _, c := range n.Gone {
-		e.with(c, func(p *driverkit.Claimed[claimState]) { p.Waiter.Wake() })
+		e.with(c, func(p *driverkit.Claimed[claimState]) {
+			p.State.suspect = true
+			p.Waiter.Wake()
+		})
+	}
+	if n.First != nil {
+		e.with(*n.First, func(p *driverkit.Claimed[claimState]) {
+			p.State.ahead = n.First.Ahead
+			p.Waiter.LookWithin(n.Within)
+		})
 	}
 	for _, c := range n.Held {
 		e.with(c, func(p *driverkit.Claimed[claimState]) {

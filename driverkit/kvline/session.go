@@ -3,7 +3,6 @@ package kvline
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,19 +11,28 @@ import (
 	"github.com/pawl-go/pawl/driverkit"
 )
 
-// A session is one client's claims. Each has an expiry of its own, in its line.
+// A session is one client's claims. They live as long as its value in the store does.
 type session struct {
-	e      *Engine
-	id     string
-	ttl    time.Duration
-	claims *driverkit.Claims[claimState]
+	e       *Engine
+	id      string
+	ttl     time.Duration
+	claims  *driverkit.Claims[claimState]
+	writing chan struct{} // has one while the value is written
+
+	mu       sync.Mutex // guards what follows
+	revision uint64     // of the last write of the value that was answered
+	renewed  moment     // when that was sent
+	gone     bool       // another client has ended it
 }
 
 // claimState is guarded by the table of claims.
 type claimState struct {
-	token   uint64           // as the last Enter was answered; 0: not yet
-	grant   *driver.Standing // that a notice has brought, and no Await has taken yet
-	renewed moment           // when the last call that prolonged it was sent
+	token    uint64           // as the last Enter was answered; 0: not yet
+	held     bool             // and so on for how it stands
+	ahead    int              // as it was known last
+	grant    *driver.Standing // that a notice has brought, and no Await has taken yet
+	verified time.Time        // when it was last found in its line by a beat
+	suspect  bool             // every beat looks for it
 }
 
 // A moment is read from two clocks. One of them also counts while the machine sleeps, the
@@ -42,27 +50,46 @@ func (s *session) TTL() time.Duration     { return s.ttl }
 func (s *session) Lost() <-chan struct{}  { return nil }
 func (s *session) Ended() <-chan struct{} { return s.claims.Ended() }
 
+// begin says whether a call may be sent.
+func (s *session) begin(ctx context.Context) error {
+	if err := s.claims.Begin(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return driver.ErrGone
+	}
+	return nil
+}
+
 // fresh reports whether a claim has certainly not expired.
-func (s *session) fresh(c driver.Claim) (yes bool) {
+func (s *session) fresh(c driver.Claim) bool {
+	s.mu.Lock()
+	age := s.renewed.age()
+	s.mu.Unlock()
+	return age < s.ttl/2 && s.state(c).token != 0
+}
+
+// state returns what is known of a claim; nothing if it is not one of the session.
+func (s *session) state(c driver.Claim) (state claimState) {
+	s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) { state = p.State })
+	return state
+}
+
+// stands takes in how a claim stands.
+func (s *session) stands(c driver.Claim, token uint64, st driver.Standing) {
 	s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) {
-		yes = p.State.token != 0 && p.State.renewed.age() < s.ttl/2
+		held := st.Held || p.State.held && p.State.token == token // an answer that was overtaken takes no grant back
+		p.State.token, p.State.held, p.State.ahead = token, held, st.Ahead
 	})
-	return yes
-}
-
-// token returns the token that the last Enter of a claim was answered with; 0: it was
-// not yet.
-func (s *session) token(c driver.Claim) (token uint64) {
-	s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) { token = p.State.token })
-	return token
-}
-
-func (s *session) renewed(c driver.Claim, token uint64, sent moment) {
-	s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) { p.State.token, p.State.renewed = token, sent })
 }
 
 func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing, err error) {
 	// Calls of one engine would only refuse each other. Beat and Leave do not wait here.
+	if err := s.begin(ctx); err != nil {
+		return st, err
+	}
 	if err := s.e.entering.begin(ctx, c.Name); err != nil {
 		return st, err
 	}
@@ -73,10 +100,9 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing
 	}
 	generation, _, _ := s.e.turns.State()
 	p.Waiter.Current(generation)
-	sent := present()
 	trust, asked := before == nil || s.fresh(c), false
-	s.renewed(c, 0, sent) // until it is answered, what the line has of it is right
-	l, now, err := s.e.update(ctx, c.Name, trust, func(l *line, now time.Time) (err error) {
+	s.stands(c, 0, st) // until it is answered, what the line has of it is right
+	l, now, err := s.e.update(ctx, c.Name, trust, true, func(l *line, now time.Time) (err error) {
 		st, err = s.enter(l, c, now)
 		asked = asked || err == nil
 		return err
@@ -95,17 +121,21 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing
 		s.claims.End(c)
 		return st, nil
 	}
-	s.renewed(c, l[i].Token, sent)
+	st = s.e.standing(l, i, c.Name, now)
+	s.stands(c, l[i].Token, st)
+	if n := len(l); !st.Held && s.e.judge(ctx, &l, now) == nil && len(l) < n { // it was entered into a line that was not read
+		if is, err := s.Look(ctx, c); err == nil && !is.Gone {
+			st = is
+		}
+	}
 	if s.claims.Closed() { // Close may have looked before it was there
 		_ = s.leave(ctx, c) // what stays expires
 		return driver.Standing{}, driver.ErrGone
 	}
-	st = l.standing(i, c.Name, now)
-	st.Valid = s.ttl
 	return st, nil
 }
 
-// enter puts a claim into its line, or prolongs it. What it answers counts where the
+// enter puts a claim into its line, or finds it there. What it answers counts where the
 // claim is not in the line afterwards.
 func (s *session) enter(l *line, c driver.Claim, now time.Time) (driver.Standing, error) {
 	i := l.find(c.ID)
@@ -117,7 +147,7 @@ func (s *session) enter(l *line, c driver.Claim, now time.Time) (driver.Standing
 		i = -1
 	}
 	if i >= 0 {
-		(*l)[i].Beat = 0
+		(*l)[i].Beat = 0 // the line is written: it may have been an old one
 		return driver.Standing{}, nil
 	}
 	for _, o := range *l {
@@ -127,11 +157,11 @@ func (s *session) enter(l *line, c driver.Claim, now time.Time) (driver.Standing
 	}
 	*l = append(*l, claim{
 		ID: c.ID, Try: c.Try, Need: c.Need, Limit: c.Limit, Queue: c.Queue, Note: c.Note,
-		Session: s.id, Engine: s.e.address, TTL: s.ttl, Since: now.UnixNano(),
+		Session: s.id, Engine: s.e.address, TTL: lineTTL(s.ttl), Since: now.UnixNano(),
 	})
 	l.grant(now)
 	i = len(*l) - 1
-	st := l.standing(i, c.Name, now)
+	st := s.e.standing(*l, i, c.Name, now)
 	if !st.Held && !c.Queue {
 		l.remove(i)
 	}
@@ -139,7 +169,7 @@ func (s *session) enter(l *line, c driver.Claim, now time.Time) (driver.Standing
 }
 
 func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standing) (driver.Standing, error) {
-	if err := s.claims.Begin(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return driver.Standing{}, err
 	}
 	p := s.claims.Find(c.ID, c.Try)
@@ -157,20 +187,26 @@ func (s *session) TakeGrant(_ context.Context, c driver.Claim) (st driver.Standi
 			p.Waiter.Current(0)                                   // a further Await looks
 			if st, taken = *g, g.Token == p.State.token; !taken { // of an earlier place in line
 				p.Waiter.Wake()
+				return
 			}
+			p.State.held = true
 		}
 	})
 	return st, taken, nil
 }
 
-// Look reads how a claim stands, after those that have expired were ended.
+// Look reads how a claim stands, after those at the front that have expired were ended.
 func (s *session) Look(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	place := func(l line) int {
 		return slices.IndexFunc(l, func(o claim) bool { return o.ID == c.ID && o.Try == c.Try })
 	}
-	l, now, err := s.e.update(ctx, c.Name, false, func(l *line, _ time.Time) error {
-		if place(*l) < 0 {
+	l, now, err := s.e.update(ctx, c.Name, false, true, func(l *line, now time.Time) error {
+		i := place(*l)
+		if i < 0 {
 			return absent{}
+		}
+		if (*l)[i].old(now) {
+			(*l)[i].Beat = 0
 		}
 		return nil
 	})
@@ -180,7 +216,10 @@ func (s *session) Look(ctx context.Context, c driver.Claim) (driver.Standing, er
 	case err != nil:
 		return driver.Standing{}, err
 	}
-	return l.standing(place(l), c.Name, now), nil
+	i := place(l)
+	st := s.e.standing(l, i, c.Name, now)
+	s.stands(c, l[i].Token, st)
+	return st, nil
 }
 
 func (s *session) Leave(ctx context.Context, c driver.Claim) error {
@@ -191,25 +230,81 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 }
 
 func (s *session) leave(ctx context.Context, c driver.Claim) error {
-	_, mayBeThere := s.claims.Current(c.ID)
-	_, _, err := s.e.update(ctx, c.Name, s.fresh(c), func(l *line, _ time.Time) error {
-		switch i := l.find(c.ID); {
-		case i < 0 && mayBeThere:
-			return s.absent()
-		case i < 0 || (*l)[i].Try > c.Try:
-			return driver.ErrGone
-		default:
-			l.remove(i)
-			return nil
+	var out [1]error
+	s.leaveName(ctx, []driver.Claim{c}, out[:], s.fresh(c))
+	return out[0]
+}
+
+// LeaveAll leaves the line of each name with one write.
+func (s *session) LeaveAll(ctx context.Context, cs []driver.Claim, out []error) {
+	if err := s.claims.Begin(ctx); err != nil {
+		for i := range out {
+			out[i] = err
+		}
+		return
+	}
+	byName := byName(cs)
+	each(len(byName), func(n int) {
+		which := byName[n]
+		some, errs := make([]driver.Claim, len(which)), make([]error, len(which))
+		fresh := true
+		for n, i := range which {
+			some[n] = cs[i]
+			fresh = fresh && s.fresh(cs[i])
+		}
+		s.leaveName(ctx, some, errs, fresh)
+		for n, i := range which {
+			out[i] = errs[n]
 		}
 	})
-	if errors.Is(err, s.absent()) {
-		err = driver.ErrGone
+}
+
+// byName returns the indices of the claims of each name, in the order in which the names
+// come first.
+func byName(cs []driver.Claim) (all [][]int) {
+	at := map[string]int{}
+	for i, c := range cs {
+		n, ok := at[c.Name]
+		if !ok {
+			n = len(all)
+			at[c.Name], all = n, append(all, nil)
+		}
+		all[n] = append(all[n], i)
 	}
-	if err == nil || errors.Is(err, driver.ErrGone) {
+	return all
+}
+
+// leaveName leaves claims of one name with one write.
+func (s *session) leaveName(ctx context.Context, cs []driver.Claim, out []error, trust bool) {
+	_, _, err := s.e.update(ctx, cs[0].Name, trust, false, func(l *line, _ time.Time) error {
+		var result error = driver.ErrGone // where nothing is left, nothing is written
+		for n, c := range cs {
+			i := l.find(c.ID)
+			_, mayBeThere := s.claims.Current(c.ID)
+			switch {
+			case i < 0 && mayBeThere:
+				out[n], result = driver.ErrGone, s.absent()
+			case i < 0 || (*l)[i].Try > c.Try:
+				out[n] = driver.ErrGone
+			default:
+				l.remove(i)
+				out[n] = nil
+			}
+		}
+		if result == s.absent() || !slices.Contains(out, nil) {
+			return result
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, driver.ErrGone) && !errors.Is(err, s.absent()) {
+		for n := range cs {
+			out[n] = err
+		}
+		return
+	}
+	for _, c := range cs {
 		s.claims.End(c)
 	}
-	return err
 }
 
 // maxLate bounds for how long a write that was given up is taken to be under way.
@@ -218,39 +313,27 @@ const maxLate = time.Minute
 // absent is for a claim whose Enter may be under way. The core waits for it as long.
 func (s *session) absent() absent { return absent{min(s.ttl, maxLate)} }
 
-// Close leaves the lines of the claims that are left, each with one write.
+// Close leaves the lines of the claims that are left, each with one write, and deletes the
+// session's value: what could not be left ends with it.
 func (s *session) Close(ctx context.Context) error {
 	s.e.sessions.Remove(s.id, s)
-	byName := map[string][]driver.Claim{}
-	for _, c := range s.claims.Close() {
-		byName[c.Name] = append(byName[c.Name], c)
-	}
-	names := slices.Collect(maps.Keys(byName))
-	errs := make([]error, len(names))
-	each(len(names), func(i int) { errs[i] = s.leaveAll(ctx, names[i], byName[names[i]]) })
-	return driver.Join(errs...)
-}
-
-func (s *session) leaveAll(ctx context.Context, name string, all []driver.Claim) error {
-	_, _, err := s.e.update(ctx, name, false, func(l *line, _ time.Time) error {
-		var err error
-		for _, c := range all {
-			switch i := l.find(c.ID); {
-			case i < 0:
-				err = s.absent()
-			case (*l)[i].Try <= c.Try:
-				l.remove(i)
+	left := s.claims.Close()
+	byName := byName(left)
+	errs := make([]error, len(byName)+1)
+	each(len(byName), func(n int) {
+		some, out := make([]driver.Claim, 0, len(byName[n])), make([]error, len(byName[n]))
+		for _, i := range byName[n] {
+			some = append(some, left[i])
+		}
+		s.leaveName(ctx, some, out, false)
+		for _, err := range out {
+			if !errors.Is(err, driver.ErrGone) {
+				errs[n] = err
 			}
 		}
-		return err
 	})
-	if err != nil && !errors.Is(err, s.absent()) {
-		return err
-	}
-	for _, c := range all {
-		s.claims.End(c)
-	}
-	return nil
+	errs[len(byName)] = s.end(ctx)
+	return driver.Join(errs...)
 }
 
 // atOnce is how many writes of a session are under way at a time.

@@ -3,11 +3,8 @@ package kvline
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
-
-	"github.com/pawl-go/pawl/driverkit"
 )
 
 // absent is what a change returns about a claim that is not in the line. The line is then
@@ -22,12 +19,11 @@ func (absent) Error() string { return "not in the line" }
 // update changes the line of a name in one atomic step: change is called with the line,
 // and again where another write came first. It returns the line as it is then, and the
 // time by the store's clock. With trust, a line that was known before is tried first:
-// that saves a read, but claims in it that have expired are not ended.
-func (e *Engine) update(ctx context.Context, name string, trust bool, change func(l *line, now time.Time) error) (line, time.Time, error) {
+// that saves a read, but claims in it that have expired are not ended. With judged, claims at
+// the front whose sessions have expired are ended, if the line was read.
+func (e *Engine) update(ctx context.Context, name string, trust, judged bool, change func(l *line, now time.Time) error) (line, time.Time, error) {
 	for conflicts := 0; ; conflicts++ {
-		if conflicts > 1 { // the third time: let the others finish
-			driverkit.Pause(ctx, rand.N(min(10*time.Microsecond<<min(conflicts, 12), 40*time.Millisecond)))
-		}
+		pauseAfter(ctx, conflicts)
 		l, revision, now, err := e.load(ctx, name, trust)
 		if err != nil {
 			return nil, now, err
@@ -39,6 +35,11 @@ func (e *Engine) update(ctx context.Context, name string, trust bool, change fun
 		}
 		if !trust {
 			l.expire(now)
+			if judged {
+				if err := e.judge(ctx, &l, now); err != nil {
+					return nil, now, err
+				}
+			}
 			l.grant(now)
 		}
 		changed := change(&l, now)
@@ -53,6 +54,7 @@ func (e *Engine) update(ctx context.Context, name string, trust bool, change fun
 			return l, now, changed
 		}
 		trust = false
+		l.prolong(now)
 		v := Value{Data: l.write(), Revision: revision}
 		v.Revision, err = e.store.Put(ctx, linePrefix+encode(name), v, max(l.keep(), gone.until))
 		if errors.Is(err, ErrConflict) {
@@ -62,6 +64,11 @@ func (e *Engine) update(ctx context.Context, name string, trust bool, change fun
 			return nil, now, err
 		}
 		kept := slices.Clone(l)
+		for i := range kept { // the time of the write is not known, only one before
+			if kept[i].bySession() && kept[i].Beat == 0 {
+				kept[i].Beat = now.UnixNano()
+			}
+		}
 		kept.complement(v.Revision, unknown)
 		e.known.set(name, kept, v.Revision)
 		l.complement(v.Revision, now.UnixNano())
