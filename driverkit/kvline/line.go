@@ -97,7 +97,11 @@ func (l line) complement(revision uint64, at int64) {
 		if c.Token == 0 {
 			c.Token = revision
 		}
-		if c.Beat == 0 {
+		switch {
+		case c.Beat != 0:
+		case at == unknown && c.bySession(): // a little earlier does no harm
+			c.Beat = c.Since
+		default:
 			c.Beat = at
 		}
 	}
@@ -136,9 +140,9 @@ func (l line) room() (n int) {
 	return n
 }
 
-// complete reports whether all times are known that are written again.
+// complete reports whether all times are known.
 func (l line) complete() bool {
-	return !slices.ContainsFunc(l, func(c claim) bool { return !c.bySession() && c.Beat == unknown })
+	return !slices.ContainsFunc(l, func(c claim) bool { return c.Beat == unknown })
 }
 
 // prolong writes claims that live by their sessions as if anew, where it is time to.

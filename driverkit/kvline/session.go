@@ -123,7 +123,7 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing
 	}
 	st = s.e.standing(l, i, c.Name, now)
 	s.stands(c, l[i].Token, st)
-	if n := len(l); !st.Held && s.e.judge(ctx, &l, now) == nil && len(l) < n { // it was entered into a line that was not read
+	if n := len(l); s.e.judge(ctx, &l, now) == nil && len(l) < n { // it was entered into a line that was not read
 		if is, err := s.Look(ctx, c); err == nil && !is.Gone {
 			st = is
 		}

@@ -64,11 +64,6 @@ func (e *Engine) update(ctx context.Context, name string, trust, judged bool, ch
 			return nil, now, err
 		}
 		kept := slices.Clone(l)
-		for i := range kept { // the time of the write is not known, only one before
-			if kept[i].bySession() && kept[i].Beat == 0 {
-				kept[i].Beat = now.UnixNano()
-			}
-		}
 		kept.complement(v.Revision, unknown)
 		e.known.set(name, kept, v.Revision)
 		l.complement(v.Revision, now.UnixNano())
