@@ -53,7 +53,7 @@ func (e *Engine) sightAll(ctx context.Context, l line) (map[string]time.Time, er
 	}
 	all, errs := make([]time.Time, len(ids)), make([]error, len(ids))
 	each(len(ids), func(i int) {
-		x, expired, _, _, err := e.sight(ctx, ids[i])
+		x, expired, _, err := e.sight(ctx, ids[i])
 		if errs[i] = err; !expired && !x.ended {
 			all[i] = x.until
 		}

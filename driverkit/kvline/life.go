@@ -9,8 +9,22 @@ import (
 	"github.com/pawl-go/pawl/driverkit"
 )
 
-// write writes the session's value over its own last write: data, or nothing to delete it.
-// It returns ErrGone if the session has ended.
+// prolong prolongs the session, or begins it. It returns ErrGone if the session has ended.
+func (s *session) prolong(ctx context.Context) error {
+	return s.write(ctx, presence{TTL: s.ttl}.write())
+}
+
+// end ends the session.
+func (s *session) end(ctx context.Context) error {
+	if err := s.write(ctx, nil); !errors.Is(err, driver.ErrGone) {
+		return err
+	}
+	return nil
+}
+
+// write writes the session's value over its own last write; nil deletes it, and so does
+// a beat that comes too late: others may have taken the session for dead already, and it
+// does not come back.
 func (s *session) write(ctx context.Context, data []byte) error {
 	select {
 	case s.writing <- struct{}{}:
@@ -18,11 +32,10 @@ func (s *session) write(ctx context.Context, data []byte) error {
 		return ctx.Err()
 	}
 	defer func() { <-s.writing }()
-	p := presence{TTL: s.ttl}
-	over := data != nil && s.overdue()
-	if over { // it may be taken for dead already, and does not come back
-		p.Ended = true
-		data = p.write()
+	late := data != nil && s.overdue()
+	v, keep := Value{Data: data}, presence{TTL: s.ttl}.keep()
+	if late || data == nil {
+		v.Data, keep = nil, 0
 	}
 	for conflicts := 0; ; conflicts++ {
 		sent := present()
@@ -30,26 +43,20 @@ func (s *session) write(ctx context.Context, data []byte) error {
 		if err != nil { // such as a store that cannot be used
 			return err
 		}
-		s.mu.Lock()
-		v := Value{Data: data, Revision: s.revision}
-		s.mu.Unlock()
-		keep := p.keep()
-		if data == nil {
-			keep = 0
-		}
+		v.Revision = s.lastRevision()
 		revision, err := s.e.store.Put(ctx, presenceKey(s.id), v, keep)
-		if err == nil {
-			s.written(revision, sent, over)
-			s.e.seen.set(s.id, sighting{until: now.Add(s.ttl), ended: p.Ended || data == nil})
-			if over {
+		switch {
+		case err == nil:
+			s.written(revision, sent, v.Data == nil)
+			s.e.seen.set(s.id, sighting{until: now.Add(s.ttl), ended: v.Data == nil})
+			if late {
 				return driver.ErrGone
 			}
 			return nil
-		}
-		if !errors.Is(err, ErrConflict) {
+		case !errors.Is(err, ErrConflict):
 			return err
 		}
-		if err := s.reread(ctx, data == nil); err != nil {
+		if err := s.reread(ctx); err != nil {
 			return err
 		}
 		pauseAfter(ctx, conflicts)
@@ -58,41 +65,33 @@ func (s *session) write(ctx context.Context, data []byte) error {
 
 // reread reads the session's value after another write came first: one of its own that was
 // not answered, that of an operator, or one that ended it.
-func (s *session) reread(ctx context.Context, ending bool) error {
+func (s *session) reread(ctx context.Context) error {
 	is, v, err := s.e.readPresence(ctx, s.id)
-	if err != nil {
-		return err
-	}
-	switch {
-	case v.Data != nil || !s.opened():
-	case ending:
-		is.Ended = true
-	default: // unless that is an old value
-		v.Revision, err = s.e.store.Put(ctx, presenceKey(s.id), Value{Data: presence{TTL: s.ttl, Ended: true}.write(), Revision: v.Revision}, maxLate)
+	if err == nil && v.Data == nil && v.Revision == 0 && s.lastRevision() != 0 { // is there none, or was it an old value?
+		v.Revision, err = s.e.store.Put(ctx, presenceKey(s.id), Value{}, 0)
 		if errors.Is(err, ErrConflict) {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		is.Ended = true
+	}
+	if err != nil {
+		return err
 	}
 	for _, c := range is.Evicted {
 		s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) { p.State.suspect = true })
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.revision, s.gone = v.Revision, is.Ended
-	if is.Ended {
+	s.revision, s.gone = v.Revision, v.Data == nil && v.Revision != 0
+	if s.gone {
 		return driver.ErrGone
 	}
 	return nil
 }
 
-func (s *session) written(revision uint64, sent moment, over bool) {
+func (s *session) written(revision uint64, sent moment, gone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.revision, s.renewed, s.gone = revision, sent, over
+	s.revision, s.renewed, s.gone = revision, sent, gone
 }
 
 // overdue reports whether the last beat was a TTL ago.
@@ -102,22 +101,10 @@ func (s *session) overdue() bool {
 	return s.revision != 0 && s.renewed.age() >= s.ttl
 }
 
-// opened reports whether the session's value was ever written.
-func (s *session) opened() bool {
+// lastRevision returns the revision of the value as the session wrote or read it last; 0: it
+// was never written.
+func (s *session) lastRevision() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.revision != 0
-}
-
-// prolong prolongs the session, or begins it.
-func (s *session) prolong(ctx context.Context) error {
-	return s.write(ctx, presence{TTL: s.ttl}.write())
-}
-
-// end ends the session.
-func (s *session) end(ctx context.Context) error {
-	if err := s.write(ctx, nil); err != nil && !errors.Is(err, driver.ErrGone) {
-		return err
-	}
-	return nil
+	return s.revision
 }

@@ -15,11 +15,10 @@ import (
 
 // A presence is the value of a session. It lives for its TTL after the last write of this
 // value, by the store's time of that write. Its owner writes it with each beat, over its own
-// last write only. Whoever wants to end its claims ends the session first, in the same way:
-// of that write and one of the owner's, one is refused.
+// last write only. Whoever wants to end its claims deletes the value first, in the same way:
+// of that write and one of the owner's, one is refused. A session without a value has ended.
 type presence struct {
 	TTL     time.Duration `json:"ttl"`
-	Ended   bool          `json:"ended,omitempty"`
 	Evicted []place       `json:"evicted,omitempty"` // claims that the owner has to look for: an operator breaks them
 }
 
@@ -91,20 +90,23 @@ func (s *seen) set(session string, x sighting) {
 	s.byID[session] = x
 }
 
-// sight reads whether a session lives. expired is not yet ended: it may be an old value.
-func (e *Engine) sight(ctx context.Context, session string) (x sighting, expired bool, p presence, v Value, err error) {
-	if p, v, err = e.readPresence(ctx, session); err != nil {
-		return x, false, p, v, err
+// sight reads whether a session lives. One that seems to have expired does not have to: it may
+// be an old value.
+func (e *Engine) sight(ctx context.Context, session string) (x sighting, expired bool, v Value, err error) {
+	p, v, err := e.readPresence(ctx, session)
+	if err != nil {
+		return x, false, v, err
 	}
-	x = sighting{until: v.Time.Add(p.TTL), ended: p.Ended}
-	if v.Data == nil || x.ended {
-		return x, !x.ended, p, v, nil
+	x.until = v.Time.Add(p.TTL)
+	if v.Data == nil {
+		x.ended = v.Revision != 0 // it was deleted
+		return x, !x.ended, v, nil
 	}
 	now, err := e.store.Now(ctx, clockAge)
 	if err == nil && (!x.until.After(now.Add(time.Second)) || v.Time.After(now.Add(time.Second))) {
 		now, err = e.store.Now(ctx, 0)
 	}
-	return x, !x.until.After(now), p, v, err
+	return x, !x.until.After(now), v, err
 }
 
 // check finds out whether a session has ended, and ends it if it has expired.
@@ -113,13 +115,13 @@ func (e *Engine) check(ctx context.Context, session string) (ended bool, err err
 		return true, nil
 	}
 	for conflicts := 0; ; conflicts++ {
-		x, expired, p, v, err := e.sight(ctx, session)
+		x, expired, v, err := e.sight(ctx, session)
 		if err != nil {
 			return false, err
 		}
 		if expired {
 			x.ended = true
-			_, err = e.store.Put(ctx, presenceKey(session), Value{Data: presence{TTL: p.TTL, Ended: true}.write(), Revision: v.Revision}, max(p.keep(), maxLate))
+			_, err = e.store.Put(ctx, presenceKey(session), Value{Revision: v.Revision}, 0)
 		}
 		if err == nil {
 			e.seen.set(session, x)
@@ -144,7 +146,7 @@ func pauseAfter(ctx context.Context, conflicts int) {
 func (e *Engine) mark(ctx context.Context, c claim) error {
 	for conflicts := 0; ; conflicts++ {
 		p, v, err := e.readPresence(ctx, c.Session)
-		if err != nil || v.Data == nil || p.Ended {
+		if err != nil || v.Data == nil {
 			return err
 		}
 		p.Evicted = append(p.Evicted, place{ID: c.ID, Try: c.Try})
