@@ -55,7 +55,7 @@ func (s *store) bucket(ctx context.Context, made bool) (*bucket, error) {
 	found = newBucket(stream)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.found = found
+	s.found, s.foundAt = found, driverkit.Now()
 	return found, nil
 }
 

@@ -22,6 +22,7 @@
 // A bucket is the stream KV_<bucket>, with pawl=1 in its metadata. Its subjects are
 //
 //	$KV.<bucket>.<word>.line.<name>       the line of a name, as JSON
+//	$KV.<bucket>.<word>.session.<id>      a session: its claims live by the time of this message
 //	$KV.<bucket>.<word>.record.<key>      a record
 //
 // The word is random: a bucket that was made anew has another one. A token is the time at

@@ -60,6 +60,14 @@ func (s *store) lastMessage(ctx context.Context, api, subject string) (*message,
 // fullPause is how long a server that has no room is left alone before it is asked again.
 const fullPause = 200 * time.Millisecond
 
+// isNew reports whether a message reached no one because servers have not all learnt of a
+// bucket that was made a moment ago.
+func (s *store) isNew(err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Is(err, jetstream.ErrNoStreamResponse) && driverkit.Now().Sub(s.foundAt) < callLimit
+}
+
 // publish writes a message, again where it was refused for the moment: the server has too
 // many requests, or no room, which one that is about to stop may say too.
 func (s *store) publish(ctx context.Context, msg *nats.Msg) (*jetstream.PubAck, error) {
@@ -70,6 +78,7 @@ func (s *store) publish(ctx context.Context, msg *nats.Msg) (*jetstream.PubAck, 
 		switch {
 		case isFull(err) && !full:
 			full, wait = true, fullPause
+		case s.isNew(err):
 		case !isBusy(err) || driverkit.Now().Sub(begun) > callLimit:
 			return ack, err
 		}

@@ -42,7 +42,8 @@ type store struct {
 
 	mu      sync.Mutex // guards what follows
 	found   *bucket
-	unsure  map[string]bool // keys for which checkFit had no answer
+	foundAt driverkit.Instant // when it was looked for last
+	unsure  map[string]bool   // keys for which checkFit had no answer
 	clock   reading
 	unheard driverkit.Instant // since when calls were not answered and no write acknowledged; 0: there was none
 }

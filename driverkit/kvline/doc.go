@@ -8,10 +8,12 @@
 // turn has come, and sends it the line. Whoever begins to wait tells the engine of the
 // only holder, which reads the line, so that it knows it when the lock is given back.
 //
-// Claims carry the time until which they live, by the store's clock. The time of a write
-// is the store's own, so no client's clock is in it. Who reads a line in which a claim
-// has expired writes it back without that claim; a write that prolonged the claim
-// meanwhile makes that fail.
+// A session is a value too, and its claims live for its TTL after the last write of it. The
+// time of a write is the store's own, so no client's clock is in it. A beat writes that
+// value alone, and a line changes only when somebody enters, leaves or is granted. Who
+// waits reads the values of the sessions at the front of the line when they may have
+// expired, deletes them if so, and then writes the line without their claims; a beat that
+// came meanwhile makes the deletion fail, and one that comes later fails.
 //
 // A token is the revision of the write that entered the claim.
 package kvline

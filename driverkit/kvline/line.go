@@ -249,6 +249,9 @@ func (l line) held() int {
 	return n
 }
 
+// near is how many of those in line count as being near the front.
+const near = 16
+
 // first returns the claim that is the first to wait.
 func (l line) first() string {
 	if n := l.held(); n < len(l) {
@@ -272,29 +275,3 @@ func (l line) front(now time.Time, batch int) line {
 	}
 	return all[:min(n+batch-1, len(all))]
 }
-
-// standing returns how a claim stands. Who waits is to look when the first one at the front
-// has to be checked; those further behind later, in case that nobody did.
-func (e *Engine) standing(l line, i int, name string, now time.Time) driver.Standing {
-	st := driver.Standing{Held: l[i].Held, Ahead: i}
-	if st.Held {
-		st.Token = l[i].Token
-		return st
-	}
-	head := l[0].entry(name, now, e.due(&l[0], now))
-	st.Holder = &head
-	behind := i - l.held()
-	for _, c := range l.front(now, 1) {
-		if c.ID == l[i].ID {
-			break
-		}
-		if left := max(time.Millisecond, e.due(&c, now).Sub(now)); st.Pause == 0 || left < st.Pause {
-			st.Pause = left
-		}
-	}
-	st.Pause += l[0].ttl() * time.Duration(min(max(behind, 0), near)) / near
-	return st
-}
-
-// near is how many of those in line count as being near the front.
-const near = 16

@@ -208,3 +208,47 @@ func (e *Engine) judge(ctx context.Context, l *line, now time.Time) error {
 		}
 	}
 }
+
+// standing returns how a claim stands. Who waits is to look when the first one at the front
+// has to be checked; those further behind later, in case that nobody did.
+func (e *Engine) standing(l line, i int, name string, now time.Time) driver.Standing {
+	st := driver.Standing{Held: l[i].Held, Ahead: i}
+	if st.Held {
+		st.Token = l[i].Token
+		return st
+	}
+	head := l[0].entry(name, now, e.due(&l[0], now))
+	st.Holder = &head
+	behind := i - l.held()
+	for _, c := range l.front(now, 1) {
+		if c.ID == l[i].ID {
+			break
+		}
+		if left := max(time.Millisecond, e.due(&c, now).Sub(now)); st.Pause == 0 || left < st.Pause {
+			st.Pause = left
+		}
+	}
+	st.Pause += l[0].ttl() * time.Duration(min(max(behind, 0), near)) / near
+	return st
+}
+
+// atOnce is how many calls are under way for one of a caller.
+const atOnce = 64
+
+// each calls f for 0 to n-1, some at a time, and waits.
+func each(n int, f func(i int)) {
+	var all sync.WaitGroup
+	next := make(chan int)
+	for range min(n, atOnce) {
+		all.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+}

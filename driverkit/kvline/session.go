@@ -35,17 +35,6 @@ type claimState struct {
 	suspect  bool             // every beat looks for it
 }
 
-// A moment is read from two clocks. One of them also counts while the machine sleeps, the
-// other one is that of timers, which tests can set.
-type moment struct {
-	boot  driverkit.Instant
-	timer time.Time
-}
-
-func present() moment { return moment{driverkit.Now(), time.Now()} }
-
-func (m moment) age() time.Duration { return max(driverkit.Now().Sub(m.boot), time.Since(m.timer)) }
-
 func (s *session) TTL() time.Duration     { return s.ttl }
 func (s *session) Lost() <-chan struct{}  { return nil }
 func (s *session) Ended() <-chan struct{} { return s.claims.Ended() }
@@ -334,25 +323,4 @@ func (s *session) Close(ctx context.Context) error {
 	})
 	errs[len(byName)] = s.end(ctx)
 	return driver.Join(errs...)
-}
-
-// atOnce is how many writes of a session are under way at a time.
-const atOnce = 64
-
-// each calls f for 0 to n-1, some at a time, and waits.
-func each(n int, f func(i int)) {
-	var all sync.WaitGroup
-	next := make(chan int)
-	for range min(n, atOnce) {
-		all.Go(func() {
-			for i := range next {
-				f(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	all.Wait()
 }
