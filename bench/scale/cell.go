@@ -61,6 +61,7 @@ type step struct {
 	Left    int     `json:",omitempty"` // of names, in the store one TTL after the end
 	Swept   float64 `json:",omitempty"` // seconds from the end until nothing was left
 	Stalled float64 // the longest time in seconds for which the program did not run
+	Late    bool    `json:",omitempty"` // the time was over: a fault only if it was the whole of it
 	Error   string  `json:",omitempty"` // the measurement itself failed
 }
 
@@ -81,6 +82,9 @@ func (c *command) ready(ctx context.Context, store string) error {
 	_, err := runStep(ctx, spec{cell: cell{Store: store, Kind: starts}, TTL: c.ttl, Limit: 20 * time.Minute})
 	return err
 }
+
+// takeShare is the part of a cell's time in which all must be held or in line.
+const takeShare = 2
 
 // leastStep is how much of a cell's time a further step needs, in TTLs.
 const leastStep = 4
@@ -104,8 +108,8 @@ func (c *command) measure(ctx context.Context, of cell) (result, error) {
 		if left < leastStep*c.ttl && len(r.Steps) > 0 {
 			return false, false, nil
 		}
-		s, err := runStep(ctx, spec{cell: of, N: all[i], TTL: c.ttl, Limit: left})
-		if err != nil {
+		s, err := runStep(ctx, spec{cell: of, N: all[i], TTL: c.ttl, Take: c.limit / takeShare, Limit: left})
+		if err != nil || s.Late && len(r.Steps) > 0 {
 			return false, false, err
 		}
 		r.Steps = append(r.Steps, s)

@@ -37,7 +37,7 @@ func (p *performer) hold(ctx context.Context) (got step, err error) {
 
 // take locks a name for each of leases, and returns how many seconds it took.
 func (p *performer) take(ctx context.Context, c *pawl.Client, leases []*pawl.Lease, prefix string) (seconds float64, err error) {
-	taking, cancel := context.WithTimeout(ctx, p.Limit/takeShare)
+	taking, cancel := context.WithTimeout(ctx, p.Take)
 	defer cancel()
 	begun := time.Now()
 	n, err := concurrently(len(leases), func(i int) (err error) {

@@ -31,7 +31,7 @@ func perform(t testing.TB, s spec) step {
 	defer cancel()
 	stalled := watchStalls(ctx)
 	got, err := p.do(ctx)
-	got.N, got.Stalled = s.N, stalled().Seconds()
+	got.N, got.Stalled, got.Late = s.N, stalled().Seconds(), err != nil && ctx.Err() != nil
 	if f := fault(""); errors.As(err, &f) {
 		got.Fault = string(f)
 	} else if err != nil {
@@ -96,9 +96,6 @@ func (p *performer) found(ctx context.Context) error {
 func (p *performer) open(ctx context.Context) (*pawl.Client, error) {
 	return pawl.Open(ctx, p.url, pawl.WithTTL(p.TTL))
 }
-
-// takeShare is the part of a step's time in which all must be held or in line.
-const takeShare = 2
 
 // hands is how many calls are under way at a time.
 const hands = 256

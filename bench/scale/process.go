@@ -26,7 +26,8 @@ type spec struct {
 	cell
 	N     int
 	TTL   time.Duration
-	Limit time.Duration
+	Take  time.Duration // in which all must be held or in line
+	Limit time.Duration // after which the step ends without a verdict
 }
 
 // child does the work of a child process and exits, if this is one. It ends with its
@@ -113,7 +114,7 @@ func runStep(ctx context.Context, s spec) (step, error) {
 	got := step{N: s.N}
 	switch {
 	case bounded.Err() != nil:
-		got.Fault = fmt.Sprintf("did not come to an end in %v", s.Limit)
+		got.Late, got.Fault = true, fmt.Sprintf("did not come to an end in %v", s.Limit)
 		return got, nil
 	case err != nil:
 		return got, err

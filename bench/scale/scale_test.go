@@ -24,7 +24,7 @@ func TestEveryKindIsMeasured(t *testing.T) {
 	for _, kind := range allKinds() {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			s, err := runStep(t.Context(), spec{cell: cell{Store: "redis", Kind: kind, RTT: 1}, N: 20, TTL: 2 * time.Second, Limit: 2 * time.Minute})
+			s, err := runStep(t.Context(), spec{cell: cell{Store: "redis", Kind: kind, RTT: 1}, N: 20, TTL: 2 * time.Second, Take: time.Minute, Limit: 2 * time.Minute})
 			if err != nil || s.N != 20 || !s.OK {
 				t.Errorf("%+v, %v", s, err)
 			}
@@ -39,7 +39,7 @@ func TestEveryKindIsMeasured(t *testing.T) {
 // shows nothing.
 func TestALinkThatIsTooLongIsAFault(t *testing.T) {
 	t.Parallel()
-	s, err := runStep(t.Context(), spec{cell: cell{Store: "redis", Kind: held, RTT: 300}, N: 5, TTL: time.Second, Limit: 2 * time.Minute})
+	s, err := runStep(t.Context(), spec{cell: cell{Store: "redis", Kind: held, RTT: 300}, N: 5, TTL: time.Second, Take: time.Minute, Limit: 2 * time.Minute})
 	if err != nil || s.OK || s.Fault == "" {
 		t.Errorf("a round trip of 300 ms at a TTL of 1 s: %+v, %v", s, err)
 	}
@@ -119,7 +119,7 @@ func TestTheTableSaysWhatWasBorneAndWhatEndedIt(t *testing.T) {
 // A child does what its parent asked for.
 func TestCellsAreTheSameAfterJSON(t *testing.T) {
 	t.Parallel()
-	want := spec{cell: cell{Store: "redis", Kind: held, RTT: noLink}, N: 3, TTL: time.Second, Limit: time.Minute}
+	want := spec{cell: cell{Store: "redis", Kind: held, RTT: noLink}, N: 3, TTL: time.Second, Take: time.Second, Limit: time.Minute}
 	b, err := json.Marshal(want)
 	var got spec
 	if err == nil {

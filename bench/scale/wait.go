@@ -46,7 +46,7 @@ func (p *performer) wait(ctx context.Context) (got step, err error) {
 		c.clients = make([]*pawl.Client, p.N)
 	}
 	begun := time.Now()
-	opening, cancel := context.WithTimeout(ctx, p.Limit/takeShare)
+	opening, cancel := context.WithTimeout(ctx, p.Take)
 	defer cancel()
 	n, err := concurrently(len(c.clients), func(i int) (err error) {
 		c.clients[i], err = p.open(opening)
@@ -165,7 +165,7 @@ func (p *performer) inLine(ctx context.Context, holder *pawl.Client, c *crowd, b
 		if err := well(); err != nil {
 			return nil, err
 		}
-		if took := time.Since(begun); took > p.Limit/takeShare {
+		if took := time.Since(begun); took > p.Take || ctx.Err() != nil {
 			return nil, faultf("after %.0f s only %d waited, %d of them in line", took.Seconds(), n, len(line))
 		}
 		rest(ctx, p.TTL/50)
