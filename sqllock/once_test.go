@@ -191,6 +191,35 @@ func TestADuplicateWaitsForTheTransactionsEnd(t *testing.T) {
 	})
 }
 
+// A duplicate gives up while it waits: its ctx's error says so on every database.
+func TestADuplicateThatGivesUpSaysSo(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, r *rig) {
+		s, key := newTill(t, r), nameOf(t)
+		begin := func() *sql.Tx {
+			tx, err := r.db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = tx.Rollback() })
+			return tx
+		}
+		run := func(context.Context) (receipt, error) { return receipt{7}, nil }
+		first, second := begin(), begin()
+		if _, err := sqllock.OnceTx(t.Context(), first, s.records, key, run); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if _, err := sqllock.OnceTx(ctx, second, s.records, key, run); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		if err := first.Rollback(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Under stricter levels a duplicate may be refused because its snapshot is old; begun
 // again it gets the result. None runs twice.
 func TestOnceTxUnderEveryIsolationLevel(t *testing.T) {

@@ -38,7 +38,7 @@ per second and how long each took. KIND is any of these; without one, all:
 
 Names begin with pawl-bench/ and a random word, so that they do not collide with other
 locks. What stays in the store is what any released lock leaves: nothing, or rows that
-any pawl removes after an hour.
+any pawl removes by and by.
 
 The results describe this machine, this network and this store right now. bench loads
 the store as much as it can.`,

@@ -81,7 +81,7 @@ claims that the store forgot, leases that were lost while nothing was wrong, the
 the line, linearizability, and that nothing is left in the store.
 
 Names begin with pawl-verify/ and a random word. What stays in the store is what any
-released lock leaves: nothing, or rows that any pawl removes after an hour. verify loads
+released lock leaves: nothing, or rows that any pawl removes by and by. verify loads
 the store as much as a few busy clients do; in a long run it rests in between.
 
 A promise that a run was too short to show is "not seen": a name may stay free for two

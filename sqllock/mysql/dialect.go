@@ -55,11 +55,16 @@ func dialect(s *store) sqlline.Dialect {
 			Placeholder: "?",
 		},
 		Files:        files,
+		Without:      []string{"delete_head", "delete_ended_record"}, // delete_heads and delete_ended_records do it
 		SeparateHead: true,
 		Store:        s,
 		Ready:        s.ready,
 		Remote:       true,
-		Listen:       func(ctx context.Context, w sqlline.Waiters) { w.PollUntil(ctx) },
+		EachStatement: func() bool {
+			k := s.known.Load()
+			return k != nil && !k.multi
+		},
+		Listen: func(ctx context.Context, w sqlline.Waiters) { w.PollUntil(ctx) },
 		UserTx: &sqlstore.UserTx{
 			Text:             func(q *sqlstore.Statement) string { return s.qualified(q.Text) },
 			IsStale:          func(err error) bool { return isCode(err, changedSinceRead) },

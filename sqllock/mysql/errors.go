@@ -23,16 +23,21 @@ const (
 	wrongBinlog      = 1665
 	syntax           = 1064
 	inTransaction    = 1568 // of SET TRANSACTION inside one
+	readOnlySession  = 1792 // its transactions only read
 	twoRows          = 1242 // the macro primary failed on purpose: the server is read-only
 )
 
 var (
-	readOnly = []uint16{1290, 1792, 1836, 3100, twoRows}
+	readOnly = []uint16{1290, 1836, 3100, twoRows}
 	denied   = []uint16{1044, 1045, 1049, 1142, 1143, 1227, 1370, 1410, 1698, 1820}
 	// The statement itself was wrong. Any other error may come from a server that is
 	// overloaded or shutting down.
 	faults = []uint16{1048, 1062, 1063, 1264, 1406, syntax, wrongBinlog, outOfRange}
 )
+
+// errReadOnlySession says what is wrong with the connections, not with the server: it does
+// not pass.
+var errReadOnlySession = fmt.Errorf("%w: mysql: transaction_read_only is on for these connections, and locks are written: set it off for them", driver.ErrDenied)
 
 func isCode(err error, codes ...uint16) bool {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
@@ -63,6 +68,8 @@ func (s *store) classify(err error) error {
 		return fmt.Errorf("mysql: a table at the name of one of %s is not pawl's: choose another table_prefix: %w", s.tables.shown, err)
 	case isCode(err, wrongBinlog):
 		return fmt.Errorf("%w: mysql: binlog_format STATEMENT does not go with READ COMMITTED, which locks need: set MIXED or ROW: %w", driver.ErrUnsupported, err)
+	case isCode(err, readOnlySession):
+		return fmt.Errorf("%w: %w", errReadOnlySession, err)
 	case isCode(err, readOnly...):
 		return fmt.Errorf("%w: the server takes no writes: it is a replica, or was a primary until now: %w", driver.ErrUnreachable, err)
 	case isCode(err, denied...):

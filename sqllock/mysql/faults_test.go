@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"net/url"
 	"os"
@@ -285,6 +286,7 @@ func refusedServer(t *testing.T, _ string, s *testserver.Server) {
 	if err := open(e); !errors.Is(err, driver.ErrUnsupported) || !strings.Contains(err.Error(), "autocommit") {
 		t.Errorf("without autocommit: %v", err)
 	}
+	onlyReads(t, s.Addr())
 	admin := openDB(t, s.Addr(), "", "")
 	if _, err := admin.Exec("SET GLOBAL read_only = ON"); err != nil {
 		t.Fatal(err)
@@ -293,6 +295,56 @@ func refusedServer(t *testing.T, _ string, s *testserver.Server) {
 	if err := open(openStore(t, s.Addr()+"/pawl", nil)); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "replica") {
 		t.Errorf("a server that takes no writes: %v", err)
 	}
+}
+
+// onlyReads has sessions whose transactions only read: from the beginning, and from later
+// on. That does not pass, so no call is repeated until its ctx ends.
+func onlyReads(t *testing.T, addr string) {
+	name := "transaction_read_only"
+	if openDB(t, addr, "pawl", "").QueryRow("SELECT @@transaction_read_only").Scan(new(string)) != nil {
+		name = "tx_read_only"
+	}
+	expect := func(what string, c *pawl.Client) {
+		t.Helper()
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if _, err := c.Mutex("m").Lock(ctx); !errors.Is(err, driver.ErrDenied) || !strings.Contains(err.Error(), "transaction_read_only") {
+			t.Errorf("sessions that only read, %s: %v after %v", what, err, time.Since(begun))
+		}
+	}
+	e, err := New(openDB(t, addr, "pawl", name+"=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect("from the beginning", openClient(t, e))
+	db := openDB(t, addr, "pawl", "")
+	if e, err = New(db); err != nil {
+		t.Fatal(err)
+	}
+	c := openClient(t, e)
+	l, err := c.Mutex("m").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	var left []*sql.Conn
+	for db.Stats().Idle > 0 {
+		conn, err := db.Conn(t.Context())
+		if err == nil {
+			_, err = conn.ExecContext(t.Context(), "SET SESSION TRANSACTION READ ONLY")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, conn)
+	}
+	for _, conn := range left {
+		conn.Close()
+	}
+	expect("from later on", c)
 }
 
 func TestGaleraIsRefusedUnlessAllUseOneNode(t *testing.T) {

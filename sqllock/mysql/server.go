@@ -69,7 +69,7 @@ const dirtyReads = "READ-UNCOMMITTED"
 func (s *store) inspect(ctx context.Context, c *sql.Conn) error {
 	vars := map[string]string{}
 	r, err := c.QueryContext(ctx, `SHOW VARIABLES WHERE Variable_name IN
-		('read_only', 'autocommit', 'tx_isolation', 'transaction_isolation', 'wsrep_on', 'wsrep_provider', 'group_replication_single_primary_mode')`)
+		('read_only', 'transaction_read_only', 'tx_read_only', 'autocommit', 'tx_isolation', 'transaction_isolation', 'wsrep_on', 'wsrep_provider', 'group_replication_single_primary_mode')`)
 	if err != nil {
 		return err
 	}
@@ -88,6 +88,8 @@ func (s *store) inspect(ctx context.Context, c *sql.Conn) error {
 	switch {
 	case on("read_only"): // also if this user could write all the same
 		return fmt.Errorf("%w: mysql: the server takes no writes (read_only): it is a replica, locks need the primary", driver.ErrDenied)
+	case on("transaction_read_only"), on("tx_read_only"):
+		return errReadOnlySession
 	case !on("autocommit"):
 		return errAutocommitOff
 	case vars["tx_isolation"] == dirtyReads, vars["transaction_isolation"] == dirtyReads:

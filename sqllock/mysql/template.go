@@ -48,7 +48,7 @@ func (t *template) append(to []byte, a *sqlstore.Args) []byte {
 			to = strconv.AppendInt(to, a.Num[p], 10)
 		case p.IsText():
 			to = appendHex(to, []byte(a.Text[p]))
-		case p == sqlstore.Names, p == sqlstore.Pairs:
+		case p.IsList():
 			to = appendList(to, p, a.List)
 		default:
 			to = appendHex(to, a.Value)
@@ -57,14 +57,27 @@ func (t *template) append(to []byte, a *sqlstore.Args) []byte {
 	return append(to, t.pieces[len(t.pieces)-1]...)
 }
 
-// appendList writes a list with commas.
+// appendList writes a list with commas, or rows as a query.
 func appendList(to []byte, p sqlstore.Param, list []*sqlstore.Args) []byte {
 	for i, a := range list {
-		if i > 0 {
+		switch {
+		case i > 0 && p == sqlstore.Claims:
+			to = append(to, " UNION ALL "...)
+		case i > 0:
 			to = append(to, ',')
 		}
-		if p == sqlstore.Names {
+		switch p {
+		case sqlstore.Names:
 			to = appendHex(to, []byte(a.Key()))
+			continue
+		case sqlstore.IDs:
+			to = appendHex(to, []byte(a.Text[sqlstore.ID]))
+			continue
+		case sqlstore.Claims:
+			to = append(appendHex(append(to, "SELECT "...), []byte(a.Key())), " AS name,"...)
+			to = append(strconv.AppendInt(to, a.Num[sqlstore.Token], 10), " AS token,"...)
+			to = append(appendHex(to, []byte(a.Text[sqlstore.ID])), " AS id,"...)
+			to = append(strconv.AppendInt(to, a.Num[sqlstore.Try], 10), " AS try"...)
 			continue
 		}
 		to = appendHex(append(to, '('), []byte(a.Text[sqlstore.ID]))

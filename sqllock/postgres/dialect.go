@@ -38,8 +38,9 @@ func dialect(s *store) sqlline.Dialect {
 		},
 		Files: files,
 		Without: []string{
-			"lock_front", // promote does it
-			"once_lock",  // inserting the same key waits
+			"lock_front",                         // promote does it
+			"once_lock",                          // inserting the same key waits
+			"delete_head", "delete_ended_record", // delete_heads and delete_ended_records do it
 		},
 		Store:   s,
 		Ready:   s.ready,

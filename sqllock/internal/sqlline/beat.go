@@ -1,9 +1,11 @@
 package sqlline
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -19,99 +21,168 @@ const (
 	beatChunkLeast = 20
 )
 
+// beatLanes is how many batches of one beat are under way at a time in a store across a
+// network, so that one without an answer keeps the others from nothing, and a round trip
+// is not waited for alone. Two leave connections to other beats, and to the application
+// where they are of its pool.
+const beatLanes = 2
+
 // beatRetries are the pauses after which a beat tries rows again that are locked for a
 // moment.
 var beatRetries = []time.Duration{time.Millisecond, 4 * time.Millisecond}
 
-// Beat prolongs claims by primary key, a chunk per transaction. Each claim is answered
-// for itself, and a chunk that failed does not keep the others from being tried. If ctx
-// ends before all are answered, the next beat begins with those that were not: if the
-// same claims always came last, they would never be prolonged.
+// Beat prolongs claims by primary key, a chunk per transaction, holds before places in
+// line and otherwise in the order in which they are urgent. Each claim is answered for
+// itself, and a chunk that failed, or has no answer, does not keep the others from being
+// tried.
 func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.Standing) error {
 	if err := s.claims.Begin(ctx); err != nil {
 		return err
 	}
 	clear(out)
-	var failed error
+	todo := &beatQueue{s: s, rest: s.beatEntries(live, out)}
+	lanes := 1
+	if s.e.d.Remote && len(todo.rest) > beatChunkLeast {
+		lanes = beatLanes
+	}
+	errs := make([]error, lanes)
+	var others sync.WaitGroup
+	for i := range lanes - 1 {
+		others.Go(func() { errs[i+1] = s.beatLane(ctx, todo) }) // ends with ctx; awaited below
+	}
+	errs[0] = s.beatLane(ctx, todo)
+	others.Wait()
+	s.e.sweepSoon()
+	return cmp.Or(driver.Join(errs...), ctx.Err())
+}
+
+// beatLane prolongs one chunk after the other, until none is left or the rest of the
+// time is needed for rows that were locked.
+func (s *session) beatLane(ctx context.Context, todo *beatQueue) (failed error) {
 	var locked []*beatEntry
-	for rest := s.beatEntries(live, out); len(rest) > 0 && ctx.Err() == nil; {
+	for ctx.Err() == nil {
 		if s.mustWaitNow(ctx, locked) {
 			failed = context.DeadlineExceeded
 			break
 		}
-		chunk := s.nextChunk(rest)
-		rest = rest[len(chunk):]
+		chunk, done := todo.next(ctx)
+		if len(chunk) == 0 {
+			break
+		}
 		begun := time.Now()
 		still, err := s.beatChunk(ctx, chunk)
+		done()
 		if err != nil {
 			failed = err
 		}
-		s.chunkDone(ctx, chunk, rest, time.Since(begun), err)
+		s.chunkDone(len(chunk), time.Since(begun), err != nil && ctx.Err() != nil, err == nil)
 		locked = append(locked, still...)
 	}
 	if err := s.beatLocked(ctx, locked); err != nil {
 		failed = err
 	}
-	if failed == nil {
-		failed = ctx.Err()
-	}
-	s.e.sweepSome(ctx)
 	return failed
 }
 
-// beatEntries returns the claims of a beat in the order in which all batches lock rows,
-// from where the last beat was interrupted.
+// beatEntries returns the claims of a beat: holds, then places in line.
 func (s *session) beatEntries(live []driver.Claim, out []driver.Standing) []*beatEntry {
-	all := make([]*beatEntry, len(live))
+	all, waiting := make([]*beatEntry, 0, len(live)), []*beatEntry(nil)
 	block := make([]beatEntry, len(live))
 	for i, c := range live {
 		p, have := &block[i], s.stateOf(c)
 		*p = beatEntry{claim: c, args: s.args(c), out: &out[i], seen: have.seen, timedOut: have.timedOut}
-		if !p.seen.waiting {
-			p.heldToken = p.seen.token
+		if p.seen.waiting {
+			waiting = append(waiting, p)
+			continue
 		}
-		all[i] = p
+		p.heldToken = p.seen.token
+		all = append(all, p)
 	}
-	s.mu.Lock()
-	from := s.beatFrom
-	s.mu.Unlock()
-	slices.SortStableFunc(all, func(a, b *beatEntry) int { return strings.Compare(a.claim.Name, b.claim.Name) })
-	i, _ := slices.BinarySearchFunc(all, from, func(p *beatEntry, name string) int { return strings.Compare(p.claim.Name, name) })
-	return slices.Concat(all[i:], all[:i])
+	return append(all, waiting...)
 }
 
-// nextChunk returns the first claims of all that go into one batch. Their names are in
-// order, so a chunk ends where the names start over.
-func (s *session) nextChunk(all []*beatEntry) []*beatEntry {
-	s.mu.Lock()
-	n := min(s.chunk, len(all))
-	s.mu.Unlock()
-	for i := 1; i < n; i++ {
-		if all[i].claim.Name < all[i-1].claim.Name {
-			return all[:i]
-		}
-	}
-	return all[:n]
+// A beatQueue has the claims of a beat that no batch has taken yet.
+type beatQueue struct {
+	s *session
+
+	mu    sync.Mutex // guards what follows
+	rest  []*beatEntry
+	holds int           // batches of holds under way
+	held  chan struct{} // closed when there is none; nil without a receiver
 }
 
-// chunkDone stores how far a beat has come, and adapts the size of a chunk.
-func (s *session) chunkDone(ctx context.Context, chunk, rest []*beatEntry, took time.Duration, err error) {
+// next takes the claims of the next batch, in the order in which all batches lock rows.
+// Places in line are not in one with holds, unless all of them together are few, and come
+// when the holds were answered: a holder must not wait for their rows. A batch of holds
+// that has no answer for long does not keep them from theirs. done is to be called when
+// the batch has returned.
+func (q *beatQueue) next(ctx context.Context) (chunk []*beatEntry, done func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.rest) > 0 && q.rest[0].seen.waiting && q.holds > 0 {
+		q.waitForHoldsLocked(ctx)
+	}
+	n := min(q.s.chunkSize(), len(q.rest))
+	if n > beatChunkLeast && !q.rest[0].seen.waiting {
+		if i := slices.IndexFunc(q.rest[:n], func(p *beatEntry) bool { return p.seen.waiting }); i > 0 {
+			n = i
+		}
+	}
+	chunk, q.rest = q.rest[:n], q.rest[n:]
+	if done = func() {}; n > 0 && !chunk[0].seen.waiting {
+		q.holds++
+		done = q.holdsDone
+	}
+	slices.SortStableFunc(chunk, func(a, b *beatEntry) int { return strings.Compare(a.claim.Name, b.claim.Name) })
+	return chunk, done
+}
+
+// waitForHoldsLocked waits, without the mutex, until no batch of holds is under way.
+func (q *beatQueue) waitForHoldsLocked(ctx context.Context) {
+	if q.held == nil {
+		q.held = make(chan struct{})
+	}
+	held := q.held
+	q.mu.Unlock()
+	defer q.mu.Lock()
+	long := time.NewTimer(q.s.ttl / 30)
+	defer long.Stop()
+	select {
+	case <-held:
+	case <-long.C:
+	case <-ctx.Done():
+	}
+}
+
+// holdsDone is called when a batch with holds has returned.
+func (q *beatQueue) holdsDone() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.holds--; q.holds == 0 {
+		closeLocked(&q.held)
+	}
+}
+
+func (s *session) chunkSize() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	interrupted := err != nil && ctx.Err() != nil
-	switch {
-	case took > s.ttl/30 || interrupted:
-		s.chunk = max(s.chunk/2, beatChunkLeast)
-	case took < s.ttl/120 && err == nil && len(chunk) == s.chunk:
-		s.chunk = min(s.chunk*2, beatChunkMost)
+	return s.chunk
+}
+
+// chunkDone adapts the size of a chunk to what a batch took beyond the round trip that
+// the fastest one needed. What counts as that grows by and by: the way to the store may
+// have become longer.
+func (s *session) chunkDone(n int, took time.Duration, interrupted, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ok {
+		s.trip = min(took, cmp.Or(s.trip+s.trip/8, took))
 	}
-	switch {
-	case interrupted:
-		s.beatFrom = chunk[0].claim.Name
-	case len(rest) > 0:
-		s.beatFrom = rest[0].claim.Name
-	default:
-		s.beatFrom = ""
+	switch work := took - s.trip; {
+	case work > s.ttl/30 || interrupted:
+		s.chunk = max(s.chunk/2, beatChunkLeast)
+	case work < s.ttl/120 && ok && n == s.chunk:
+		s.chunk = min(s.chunk*2, beatChunkMost)
 	}
 }
 

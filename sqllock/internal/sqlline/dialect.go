@@ -26,6 +26,10 @@ type Dialect struct {
 	Store  sqlstore.Store
 	Remote bool // across a network: a request may arrive after its caller has given up
 
+	// EachStatement reports whether each statement of a batch is a round trip. Nil: a
+	// batch is one.
+	EachStatement func() bool
+
 	// Ready checks whether the database can be used, before a session is opened. Nil:
 	// that is known.
 	Ready func(ctx context.Context) error
@@ -56,6 +60,10 @@ type Dialect struct {
 
 	Examined *sqlstore.Examined // for the store's examiner; nil: it has none
 }
+
+// eachStatement reports whether each statement of a batch is a round trip, so that a
+// batch that locks several lines would keep them for long.
+func (d *Dialect) eachStatement() bool { return d.EachStatement != nil && d.EachStatement() }
 
 // A Liveness knows which processes are dead. A process it does not know counts as
 // alive.

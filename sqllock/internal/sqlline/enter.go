@@ -74,7 +74,7 @@ func (s *session) take(ctx context.Context, a *sqlstore.Args, noWait bool) (toke
 	}}
 	err = s.enterInflight(ctx, []*sqlstore.Args{a}, func(ctx context.Context) error { return s.e.d.Store.Run(ctx, &b) })
 	locked := errors.Is(err, sqlstore.ErrLocked) // an open transaction has the row, so it exists
-	if unknown && (token != 0 || locked) {
+	if !s.e.q.TakeKnown.Empty() && (token != 0 || locked) {
 		s.e.heads.add(a.Key())
 	}
 	if unknown && locked && !noWait && ctx.Err() == nil {

@@ -28,7 +28,7 @@ func (s *session) join(ctx context.Context, cs []driver.Claim, args []*sqlstore.
 			continue
 		}
 		if len(readings) > 0 && readings[0].aborted {
-			if err := s.leaveAll(ctx, args); err != nil {
+			if err := s.leaveEntered(ctx, args); err != nil {
 				return nil, err
 			}
 		}
@@ -158,10 +158,10 @@ func (s *session) reapAhead(ctx context.Context, args []*sqlstore.Args, readings
 	return found
 }
 
-// leaveAll ends claims that an earlier EnterAll of the same ids had entered without an
+// leaveEntered ends claims that an earlier EnterAll of the same ids had entered without an
 // answer, where its repetition was rolled back: none may stay. Mostly there are none, so
 // it reads before it writes.
-func (s *session) leaveAll(ctx context.Context, args []*sqlstore.Args) error {
+func (s *session) leaveEntered(ctx context.Context, args []*sqlstore.Args) error {
 	for _, a := range args {
 		var r claimReading
 		if err := s.e.read(ctx, s.e.q.Standing, a, r.scan); err != nil {

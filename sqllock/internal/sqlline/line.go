@@ -2,6 +2,8 @@ package sqlline
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
@@ -10,6 +12,7 @@ import (
 type lineBatch struct {
 	sqlstore.Batch
 	changed []string
+	left    map[string]bool // of those, claims that nobody waits for any more
 }
 
 // returnsIDs are the statements whose rows are claims that were granted or ended.
@@ -54,8 +57,12 @@ func (e *Engine) run(ctx context.Context, b *lineBatch) error {
 	if err := e.d.Store.Run(ctx, &b.Batch); err != nil || b.Aborted || b.Missing {
 		return err
 	}
-	e.notify(ctx, b.changed...)
-	e.pollSoon(e.name(b.Steps[0].Args.Key()))
+	e.notify(ctx, slices.DeleteFunc(b.changed, func(id string) bool { return b.left[id] })...)
+	for i, s := range b.Steps {
+		if key := s.Args.Key(); i == 0 || key != b.Steps[i-1].Args.Key() {
+			e.pollSoon(e.name(key))
+		}
+	}
 	return nil
 }
 
@@ -80,10 +87,79 @@ func (e *Engine) advance(ctx context.Context, key string) error {
 // expired, and grants what fits then.
 func (e *Engine) endClaims(ctx context.Context, a *sqlstore.Args, end func(*lineBatch)) error {
 	var b lineBatch
-	q := e.q
-	b.add(a, q.LockHead, q.ExpireHold)
-	end(&b)
-	b.add(a, q.ExpireClaims, q.CountDepartures)
-	b.grantFitting(a, q)
+	e.addEnd(&b, a, func() { end(&b) })
 	return e.run(ctx, &b)
+}
+
+// addEnd appends the statements of endClaims.
+func (e *Engine) addEnd(b *lineBatch, a *sqlstore.Args, end func()) {
+	b.add(a, e.q.LockHead, e.q.ExpireHold)
+	end()
+	b.add(a, e.q.ExpireClaims, e.q.CountDepartures)
+	b.grantFitting(a, e.q)
+}
+
+const (
+	linesChunk = 20 // lines in one batch
+
+	// together bounds a batch on several lines, within half of the time that there is: the
+	// row of one of them may be locked for long. Then each is left by itself.
+	together = 5 * time.Second
+)
+
+func halfOf(ctx context.Context) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return min(together, time.Until(end)/2)
+	}
+	return together
+}
+
+// handOverAll is handOver for many names.
+func (e *Engine) handOverAll(ctx context.Context, keys []string) {
+	if !e.q.GrantNext.Empty() && len(keys) > 0 {
+		var b lineBatch
+		granted := make([]int, len(keys)) // how many were when the name's turn came
+		for i, key := range keys {
+			b.addRow(sqlstore.Named(key), e.q.GrantNext, func(r sqlstore.Row) error { granted[i]++; return b.changedID(r) })
+		}
+		if err := e.run(ctx, &b); err == nil {
+			rest := keys[:0:0]
+			for i, key := range keys {
+				if granted[i] == 0 {
+					rest = append(rest, key)
+				}
+			}
+			keys = rest
+		}
+	}
+	e.advanceAll(ctx, keys)
+}
+
+// advanceAll is advance for many names, some in a batch. What fails is left to those who
+// wait there, or to the next sweep.
+func (e *Engine) advanceAll(ctx context.Context, keys []string) {
+	slices.Sort(keys)
+	for chunk := range slices.Chunk(keys, linesChunk) {
+		if len(chunk) > 1 && !e.d.eachStatement() && e.advanceTogether(ctx, chunk) {
+			continue
+		}
+		for _, key := range chunk {
+			if ctx.Err() != nil {
+				return
+			}
+			_ = e.advance(ctx, key)
+		}
+	}
+}
+
+// advanceTogether advances lines in one batch and reports whether it could.
+func (e *Engine) advanceTogether(ctx context.Context, keys []string) bool {
+	ctx, cancel := context.WithTimeout(ctx, halfOf(ctx))
+	defer cancel()
+	var b lineBatch
+	b.NoWait = true
+	for _, key := range keys {
+		e.addEnd(&b, sqlstore.Named(key), func() {})
+	}
+	return e.run(ctx, &b) == nil && !b.Missing
 }

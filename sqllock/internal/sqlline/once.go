@@ -51,7 +51,7 @@ const longestTx = 24 * time.Hour
 
 // Begin writes that the work runs, unless there is a record: then it returns that one.
 func (o *Once) Begin(ctx context.Context) (rec record.Record, begun bool, err error) {
-	o.e.sweepInBackground()
+	o.e.sweepSoon()
 	if err := o.lock(ctx); err != nil {
 		return rec, false, err
 	}
@@ -91,16 +91,20 @@ func (o *Once) lock(ctx context.Context) error {
 	if q.OnceLock.Empty() {
 		return nil
 	}
-	if !q.OnceRow.Empty() {
+	if q.OnceRow.Empty() {
+		_, err := o.run(ctx, q.OnceLock)
+		return o.explain(err)
+	}
+	const attempts = 10 // the row may be swept between the two
+	for range attempts {
 		if made, err := o.makeRow(ctx); err != nil || !made {
 			return err
 		}
+		if locked, err := o.run(ctx, q.OnceLock); err != nil || locked {
+			return o.explain(err)
+		}
 	}
-	locked, err := o.run(ctx, q.OnceLock)
-	if err == nil && !locked && !q.OnceRow.Empty() {
-		err = driver.ErrConflict // the row was swept between the two
-	}
-	return o.explain(err)
+	return driver.ErrConflict
 }
 
 // rowTimeout bounds makeRow where it needs a connection of the user's pool: all the

@@ -57,6 +57,6 @@ func (e *Engine) Store(ctx context.Context, key string, value []byte, ifVersion 
 	case written == 0:
 		return uint64(current), driver.ErrConflict
 	}
-	e.sweepSome(ctx)
+	e.sweepSoon()
 	return uint64(written), nil
 }

@@ -18,12 +18,14 @@ type session struct {
 	ttl    time.Duration
 	claims *driverkit.Claims[claimState]
 
+	leaveLanes chan struct{} // has room for the batches of LeaveAll
+
 	life   context.Context // of inflight batches
 	cancel context.CancelFunc
 
 	mu       sync.Mutex             // guards what follows
-	beatFrom string                 // the name with which the next beat begins
 	chunk    int                    // how many claims a batch of a beat takes
+	trip     time.Duration          // what the fastest of them took lately
 	inflight map[*inflight]struct{} // batches that enter claims: under way, or of unknown outcome
 }
 
@@ -44,10 +46,18 @@ type location struct {
 	waiting bool // in the claim table, and not granted
 }
 
-var _ driver.Multi = (*session)(nil)
+var (
+	_ driver.Multi  = (*session)(nil)
+	_ driver.Leaver = (*session)(nil)
+)
 
 func newSession(e *Engine, o driver.SessionOptions) *session {
 	s := &session{e: e, id: o.ID, ttl: o.TTL, claims: driverkit.NewClaims[claimState](), chunk: beatChunkFirst, inflight: map[*inflight]struct{}{}}
+	lanes := leaveLanes
+	if e.d.eachStatement() {
+		lanes = leaveLanesEach
+	}
+	s.leaveLanes = make(chan struct{}, lanes)
 	s.life, s.cancel = context.WithCancel(context.Background())
 	return s
 }

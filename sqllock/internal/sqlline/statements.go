@@ -25,6 +25,7 @@ type statements struct {
 	// The batches that change a line.
 	MakeHead, LockHead, ExpireHold, ExpireClaims       *sqlstore.Statement
 	ReleaseHold, DeleteClaim                           *sqlstore.Statement
+	LeavingClaims, DeleteClaims                        *sqlstore.Statement
 	CountDepartures, ProlongClaim, JoinLine            *sqlstore.Statement
 	RaiseFence, LockFront, Promote, DeletePromoted     *sqlstore.Statement
 	AdmitShared, Recount, Standing, RequireClaim       *sqlstore.Statement
@@ -37,7 +38,8 @@ type statements struct {
 	OwnerBlockers, LineBlockers, OwnedNames, OwnerRows, StalledLines *sqlstore.Statement
 	List, Line, LoadRecord, RecordVersion, StoreRecord, CreateRecord *sqlstore.Statement
 	DeleteRecord, IdleHeads, LockSweep, SaveFence, DeleteHead        *sqlstore.Statement
-	EndedRecords, DeleteEndedRecord                                  *sqlstore.Statement
+	EndedRecords, DeleteEndedRecord, DeleteHeads, DeleteEndedRecords *sqlstore.Statement
+	SweepLeft, SweepTurn                                             *sqlstore.Statement
 
 	// In transactions of the user's.
 	GuardHold, GuardClaim, SeeHold, SeeClaim, TouchHold             *sqlstore.Statement

@@ -38,14 +38,15 @@ const (
 	IDs
 	Tries
 	Tokens
-	Pairs // of ID and Try
+	Pairs  // of ID and Try
+	Claims // rows of Name, Token, ID and Try
 )
 
 var paramNames = map[string]Param{
 	"name": Name, "id": ID, "session": Session, "owner": Owner, "note": Note,
 	"try": Try, "maxtry": MaxTry, "need": Need, "limit": Limit, "queue": Queue, "ttl": TTL, "token": Token,
 	"held": Held, "version": Version, "keep": Keep, "count": Count, "now": Now, "wall": Wall,
-	"value": Value, "names": Names, "ids": IDs, "tries": Tries, "tokens": Tokens, "pairs": Pairs,
+	"value": Value, "names": Names, "ids": IDs, "tries": Tries, "tokens": Tokens, "pairs": Pairs, "claims": Claims,
 }
 
 // IsText reports whether p is a text.

@@ -69,7 +69,8 @@ func (u *UserTx) Run(ctx context.Context, tx any, s *Statement, a *Args, value *
 	if u.Text != nil {
 		text = u.Text(s)
 	}
-	return u.query(ctx, tx, text, args, value)
+	row, err = u.query(ctx, tx, text, args, value)
+	return row, WithCtxErr(ctx, err)
 }
 
 // SnapshotKept reports whether tx keeps the snapshot it began with.

@@ -1,0 +1,4 @@
+-- delete_claims is delete_claim for many rows of one line, in dialects where one
+-- statement costs less. Empty here.
+--
+-- -> the ids that ended, unless leaving_claims says so

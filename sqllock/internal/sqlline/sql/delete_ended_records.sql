@@ -1,0 +1,4 @@
+-- delete_ended_records is delete_ended_record for many rows, in dialects where one
+-- statement costs less. Empty here.
+--
+-- -> nothing

@@ -1,0 +1,4 @@
+-- delete_heads is delete_head for many rows, in dialects where one statement costs less.
+-- Empty here.
+--
+-- -> nothing

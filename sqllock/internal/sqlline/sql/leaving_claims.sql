@@ -1,0 +1,4 @@
+-- leaving_claims reads which rows delete_claims will end, in dialects where that cannot
+-- say so itself. Empty here.
+--
+-- -> ids
