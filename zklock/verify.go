@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/zklock/internal/zkstore"
 )
 
@@ -18,8 +19,10 @@ type verification struct {
 	err  error // written before done is closed
 }
 
-// largeVerification is the size from which new claims wait for a verification.
-const largeVerification = 4 * maxParallel
+const (
+	largeVerification = 4 * maxParallel // the size from which new claims wait for a verification
+	verifyParallel    = 8 * maxParallel // reads under way: with fewer, ten thousand new claims of a distant client take longer than a TTL
+)
 
 // waitForVerification waits while many claims are verified: they have less time left than a
 // claim that is about to enter, and entering claims would take most of the servers' time.
@@ -82,12 +85,18 @@ func (s *session) joinVerification(all []*claimState) (v *verification, begun bo
 }
 
 func (s *session) runVerification(ctx context.Context, v *verification, rest []*claimState) {
-	v.err = forEach(ctx, len(rest), func(ctx context.Context, i int) error {
+	errs := make([]error, len(rest))
+	err := forEachOf(ctx, len(rest), verifyParallel, func(ctx context.Context, i int) error {
 		if err := s.begin(ctx); err != nil {
 			return err
 		}
-		return s.verify(ctx, rest[i])
+		err := s.verify(ctx, rest[i])
+		if err != nil && !zkstore.OutcomeUnknown(err) || errors.Is(err, errForeign) {
+			errs[i], err = err, nil // what is wrong with one line or node says nothing about the others
+		}
+		return err
 	})
+	v.err = driver.Join(append(errs, err)...)
 	s.mu.Lock()
 	s.round = nil
 	s.mu.Unlock()

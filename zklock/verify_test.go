@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -151,4 +156,126 @@ func TestABeatDoesNotForgetAClaimThatEntersAnew(t *testing.T) {
 	if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || !out[0].Held {
 		t.Errorf("%+v, %v", out[0], err)
 	}
+}
+
+// The order of events: a waiter gets its turn by an event, and another recipe puts a node into
+// the line. That line cannot be verified; the claims on all other names can.
+func TestALineThatCannotBeReadKeepsNoOtherClaimFromItsBeat(t *testing.T) {
+	t.Parallel()
+	s, _ := withholding(t)
+	first, ahead, behind := mutex(), mutex(), mutex()
+	hold(t, s, first)
+	stand(t, s, ahead)
+	stand(t, s, behind)
+	live := []driver.Claim{behind}
+	for i := range 3 * verifyParallel {
+		live = append(live, mutexOn(fmt.Sprint("other/", i)))
+	}
+	for part := range slices.Chunk(live[1:], 200) {
+		if _, err := s.EnterAll(t.Context(), part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave(t, s, first)
+	turn(t, s, ahead)
+	leave(t, s, ahead) // a hold that was waited for: its end is told to the one behind
+	turn(t, s, behind)
+	if _, err := raw(t).CreateProtectedEphemeralSequential(s.e.linePath("job")+"/lock-", nil, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	out := make([]driver.Standing, len(live))
+	if err := s.Beat(t.Context(), live, out); !errors.Is(err, errForeign) {
+		t.Errorf("Beat: %v", err)
+	}
+	if out[0] != (driver.Standing{}) {
+		t.Errorf("the claim in the foreign line: %+v", out[0])
+	}
+	for i, st := range out[1:] {
+		if !st.Held || st.Valid == 0 {
+			t.Fatalf("claim %d: %+v", i, st)
+		}
+	}
+}
+
+func mutexOn(name string) driver.Claim {
+	c := mutex()
+	c.Name = name
+	return c
+}
+
+// A verification asks in the order of the beat, which is that of urgency: holds before those
+// that wait.
+func TestHoldsAreVerifiedBeforeThoseThatWait(t *testing.T) {
+	t.Parallel()
+	const holds, waiting = 50, 3 * verifyParallel
+	path := pathOf(t)
+	rival := open(t, connect(t, []string{oneServer(t)}, WithPath(path)), time.Minute)
+	var o readOrder
+	s := open(t, connect(t, []string{oneServer(t)}, WithPath(path), WithDialer(o.dial)), time.Minute)
+	var held, waits []driver.Claim
+	for i := range waiting {
+		waits = append(waits, mutexOn(fmt.Sprint("busy/", i)))
+	}
+	if err := forEach(t.Context(), waiting, func(ctx context.Context, i int) error {
+		if _, err := rival.Enter(ctx, mutexOn(waits[i].Name)); err != nil {
+			return err
+		}
+		_, err := s.Enter(ctx, waits[i])
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range holds {
+		held = append(held, mutexOn(fmt.Sprint("held/", i)))
+		hold(t, s, held[i])
+	}
+	o.take()
+	live := append(held, waits...)
+	out := make([]driver.Standing, len(live))
+	if err := s.Beat(t.Context(), live, out); err != nil {
+		t.Fatal(err)
+	}
+	paths := o.take()
+	last := 0
+	for i, path := range paths {
+		if strings.Contains(path, encode("held/")) {
+			last = i
+		}
+	}
+	if len(paths) != len(live) || last >= holds+verifyParallel {
+		t.Errorf("of %d reads the last for a hold is number %d", len(paths), last)
+	}
+}
+
+// A readOrder makes connections that note which nodes are read with a watch.
+type readOrder struct {
+	mu    sync.Mutex // guards paths
+	paths []string
+}
+
+func (o *readOrder) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, addr, timeout)
+	return &ordered{conn, o}, err
+}
+
+func (o *readOrder) take() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	paths := o.paths
+	o.paths = nil
+	return paths
+}
+
+type ordered struct {
+	net.Conn
+	o *readOrder
+}
+
+func (c *ordered) Write(frame []byte) (int, error) {
+	if asks(opGetData)(frame) {
+		c.o.mu.Lock()
+		c.o.paths = append(c.o.paths, string(frame))
+		c.o.mu.Unlock()
+	}
+	return c.Conn.Write(frame)
 }
