@@ -1,9 +1,15 @@
 package etcdlock
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
 )
 
 // beat returns the answer of a beat for one claim.
@@ -134,4 +140,48 @@ func TestABeatGoesOnWhileAnEnterChangesTheSlotOfAClaim(t *testing.T) {
 	if s.conclude(checks, out); out[0].Gone || out[0].Valid != 0 {
 		t.Errorf("Beat: %+v of a claim that was entered again", out[0])
 	}
+}
+
+// One message prolongs all claims. Of what compares their keys one part has no answer: the
+// others are answered for, and the next beat asks for that part alone.
+func TestABeatAnswersForAllButThePartThatHadNoAnswer(t *testing.T) {
+	t.Parallel()
+	const locks = 2*etcdstore.MaxOps + 50
+	var p interceptor
+	var n count
+	e := engine(t, []string{sharedEtcd(t).Addr()}, append(n.options(), p.option())...)
+	s := open(t, e, longTTL)
+	live := make([]driver.Claim, locks)
+	for i := range live {
+		live[i] = mutex(fmt.Sprint("beaten/", i))
+		hold(t, s, live[i])
+	}
+	if err := s.Beat(t.Context(), live, make([]driver.Standing, locks)); err != nil { // looks for orphans, once
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	p.next(reads, func(func() error) error { <-ctx.Done(); return ctx.Err() })
+	n.take()
+	out := make([]driver.Standing, locks)
+	if err := s.Beat(ctx, live, out); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Beat: %v", err)
+	}
+	var rest []driver.Claim
+	for i, st := range out {
+		if st == (driver.Standing{}) {
+			rest = append(rest, live[i])
+		} else if !st.Held || st.Valid != s.TTL() {
+			t.Fatalf("claim %d: %+v", i, st)
+		}
+	}
+	if len(rest) != etcdstore.MaxOps && len(rest) != locks%etcdstore.MaxOps {
+		t.Errorf("%d claims have no answer, not one part", len(rest))
+	}
+	n.take()
+	out = out[:len(rest)]
+	if err := s.Beat(t.Context(), rest, out); err != nil || slices.Contains(out, driver.Standing{}) {
+		t.Errorf("the next beat: %+v, %v", out, err)
+	}
+	n.expect(t, "the next beat", map[string]int{"LeaseKeepAlive": 1, "Txn": 1})
 }

@@ -34,6 +34,7 @@ type Engine struct {
 	leftovers  []error // why claims of sessions that have ended are still in line
 	server     serverTime
 	cleaning   bool // expired records are looked for
+	idle       idleLines
 }
 
 var (

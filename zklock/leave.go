@@ -58,10 +58,22 @@ func (s *session) leave(ctx context.Context, cs *claimState) error {
 	default:
 		err = deleteNode(ctx, s.zs, path)
 	}
-	if err == nil || errors.Is(err, driver.ErrGone) && !s.zs.Ended() {
-		s.forget(cs)
-	}
+	s.left(cs, err)
 	return err
+}
+
+// left forgets a claim that was left with err, if nothing of it is in line.
+func (s *session) left(cs *claimState, err error) {
+	if err != nil && !errors.Is(err, driver.ErrGone) || err != nil && s.zs.Ended() {
+		return
+	}
+	s.mu.Lock()
+	held := cs.held
+	s.mu.Unlock()
+	if held && err == nil {
+		s.e.lineLeft(s.e.linePath(cs.claim.Name))
+	}
+	s.forget(cs)
 }
 
 // handsOverLocked reports whether others are told that the claim has left, see markAndDelete.

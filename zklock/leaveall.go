@@ -88,8 +88,7 @@ func (s *session) leaveTogether(ctx context.Context, all []departing, cs []drive
 		return
 	}
 	for _, d := range all {
-		if out[d.index] = err; err == nil {
-			s.forget(d.state)
-		}
+		out[d.index] = err
+		s.left(d.state, err)
 	}
 }
