@@ -20,7 +20,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, _ driver.Standing) 
 	if cs == nil {
 		return driver.Standing{Gone: true}, nil
 	}
-	t := &turn{s: s, cs: cs, claim: cs.atNode(), epochs: make([]uint64, len(s.e.set.Nodes))}
+	t := &turn{s: s, cs: cs, claim: cs.atNode()}
 	t.claim.Queue = true
 	token, until := t.take(ctx)
 	if token == 0 {

@@ -204,3 +204,14 @@ func (s *session) leaveNodes(cs *claimState, done func(i int) func(error)) bool 
 	s.forgetLocked(cs)
 	return true
 }
+
+// leaveNode gives a claim back at one node, and may ask for it there again.
+func (s *session) leaveNode(cs *claimState, i int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || cs.left {
+		return
+	}
+	c := cs.atNode()
+	s.callLocked(s.nodes.Round(1), i, cs, func(ctx context.Context, at *nodes.Session) error { return at.Leave(ctx, c) }, func(error) {})
+}

@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/jitter"
 	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
 
 // minWait is the shortest time after which an Await without a turn returns.
 const minWait = 10 * time.Millisecond
 
-// lookEvery is how often a waiter looks whether the line it is in still moves, at the latest.
+// lookEvery is when a waiter looks for the first time whether the line it is in moves.
 const lookEvery = time.Second
 
 // A turn is a claim that waits. Rivals that ask all nodes at once take nodes from each
@@ -27,10 +26,11 @@ const lookEvery = time.Second
 // died: after a while the process uses the next node's line, for a TTL.
 // A waiter that gets no turn, or no majority, leaves all nodes and enters again.
 type turn struct {
-	s      *session
-	cs     *claimState
-	claim  driver.Claim // as it is sent to the nodes
-	epochs []uint64     // by node: in which it came to wait there
+	s     *session
+	cs    *claimState
+	claim driver.Claim  // as it is sent to the nodes
+	epoch uint64        // of the node in whose line it is, when it came there
+	took  time.Duration // the answer of the node in whose line it is
 }
 
 // take returns the claim's token and until when it is held; 0: it is not held.
@@ -39,21 +39,22 @@ func (t *turn) take(ctx context.Context) (token uint64, until time.Time) {
 	if !in || !t.wait(ctx, &host) {
 		return 0, time.Time{}
 	}
-	return t.win(ctx, host.st.Token)
+	return t.win(ctx, host)
 }
 
 // join enters the line of the first node of the circle that answers in time.
 func (t *turn) join(ctx context.Context) (host vote, in bool) {
-	circle := t.s.e.circle(t.claim.Name)
-	usable := slices.DeleteFunc(slices.Clone(circle), func(i int) bool {
+	first := t.s.e.circle(t.claim.Name)[:len(t.s.e.set.Nodes)-t.s.e.set.Majority+1] // any other is followed by fewer than a majority needs
+	usable := slices.DeleteFunc(slices.Clone(first), func(i int) bool {
 		return t.s.nodes.Silent(i) || t.s.e.stalled.is(t.claim.Name, i)
 	})
 	if len(usable) == 0 {
-		usable = circle
+		usable = first
 	}
 	for _, i := range usable {
+		sent := time.Now()
 		if host = t.askOne(ctx, i, t.s.e.proposer.propose()); host.granted() || host.waits() {
-			t.waitsIn(host)
+			t.epoch, t.took = host.st.Epoch, time.Since(sent)
 			return host, true
 		}
 	}
@@ -93,8 +94,9 @@ func (t *turn) ask(i int, propose uint64, votes chan<- vote) bool {
 
 // wait returns true when the node whose line the claim is in lets it in.
 func (t *turn) wait(ctx context.Context, host *vote) bool {
-	for !host.granted() {
-		holder, look := holderOf(host.st), time.Now().Add(min(t.s.ttl/3, lookEvery))
+	longest := t.s.ttl / 3 // within which its place has to be prolonged
+	for every := min(longest, lookEvery); !host.granted(); every = min(longest, 2*every) {
+		holder, look := holderOf(host.st), time.Now().Add(every)
 		if t.waitAt(ctx, host, look) {
 			return true
 		}
@@ -106,19 +108,14 @@ func (t *turn) wait(ctx context.Context, host *vote) bool {
 		case host.granted():
 		case !host.waits():
 			return false
-		case holderOf(host.st) == holder && !slices.Contains(t.holders(ctx), holder):
+		case holderOf(host.st) != holder:
+			every = min(longest, lookEvery) / 2
+		case !slices.Contains(t.holders(ctx), holder):
 			t.s.e.stalled.add(t.claim.Name, host.node, time.Now().Add(t.s.ttl))
 			return false
 		}
 	}
 	return true
-}
-
-// waitsIn notes the epoch in which the claim came to wait at a node.
-func (t *turn) waitsIn(v vote) {
-	if v.waits() {
-		t.epochs[v.node] = v.st.Epoch
-	}
 }
 
 // waitAt waits in a node's line until a moment, and reports whether the claim was let in.
@@ -159,72 +156,4 @@ func (t *turn) holders(ctx context.Context) (ids []string) {
 		}
 	}
 	return ids
-}
-
-// win asks all nodes for the token that the first one let the claim in with.
-func (t *turn) win(ctx context.Context, propose uint64) (token uint64, until time.Time) {
-	b := &ballot{s: t.s, cs: t.cs, claim: t.claim, arrived: make(chan vote, len(t.epochs))}
-	b.votes = votes{nodes: len(t.epochs), majority: t.s.e.set.Majority}
-	end := time.Now().Add(t.s.ttl / 3)
-	for i := range t.epochs {
-		go t.seek(i, propose, end, b.arrived) // ends soon after the claim is left, or at the end
-	}
-	ctx, cancel := context.WithDeadline(ctx, end)
-	defer cancel()
-	patience := nodes.StragglerWait(t.s.ttl)
-	timer := time.NewTimer(patience + jitter.N(patience))
-	defer timer.Stop()
-	for !b.won() {
-		select {
-		case v := <-b.arrived:
-			b.all = append(b.all, v)
-			t.s.e.proposer.learn(v.st.Token)
-		case <-timer.C:
-			if len(t.holders(ctx)) == 0 { // rivals that came in by other nodes' lines wait for each other
-				return 0, time.Time{}
-			}
-			timer.Reset(patience)
-		case <-ctx.Done():
-			return 0, time.Time{}
-		}
-		if b.lost() {
-			return 0, time.Time{}
-		}
-	}
-	token, ok, err := b.chooseToken(ctx)
-	if !ok || err != nil {
-		return 0, time.Time{}
-	}
-	sent := time.Now()
-	for _, v := range b.counting() {
-		if v.sent.Before(sent) {
-			sent = v.sent
-		}
-	}
-	return token, sent.Add(t.s.ttl)
-}
-
-// seek sends a node's vote. Where another claim is in the way it waits in line until it is
-// let in, and asks again.
-func (t *turn) seek(i int, propose uint64, end time.Time, to chan<- vote) {
-	votes := make(chan vote, 1)
-	for {
-		if !t.ask(i, propose, votes) {
-			to <- vote{node: i, err: driver.ErrGone}
-			return
-		}
-		v := <-votes // within the limit of a call
-		if epoch := t.epochs[i]; v.granted() && epoch != 0 && epoch != v.st.Epoch {
-			v.err = driver.ErrNoVote // it was let in in an earlier epoch, or in this one: nobody knows
-		}
-		if !v.waits() {
-			to <- v
-			return
-		}
-		t.waitsIn(v)
-		if !t.waitAt(context.Background(), &v, end) {
-			to <- vote{node: i, err: driver.ErrUnreachable}
-			return
-		}
-	}
 }
