@@ -38,8 +38,15 @@ func newNetwork(n int, seed uint64) *network {
 // client returns the nodes as one client sees them.
 func (w *network) client() (all []quorum.Node) {
 	for i, e := range w.nodes {
-		all = append(all, quorum.Node{Name: string(rune('a' + i)), Engine: &link{w, i, e}})
+		all = append(all, quorum.Node{Name: string(rune('a' + i)), Engine: &link{net: w, i: i, node: e}})
 	}
+	return all
+}
+
+// clientWithout returns the nodes as a client sees them that one of them does not answer.
+func (w *network) clientWithout(i int) []quorum.Node {
+	all := w.client()
+	all[i].Engine.(*link).broken = true
 	return all
 }
 
@@ -89,15 +96,20 @@ func (w *network) travel(ctx context.Context, i int) error {
 
 // A link is one client's connection to one node.
 type link struct {
-	net  *network
-	i    int
-	node *memlock.Engine
+	net    *network
+	i      int
+	node   *memlock.Engine
+	broken bool
 }
 
 func (l *link) Features() driver.Features { return l.node.Features() }
 func (l *link) Close() error              { return nil }
 
 func (l *link) call(ctx context.Context, f func(context.Context) error) error {
+	if l.broken {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if err := l.net.travel(ctx, l.i); err != nil {
 		return err
 	}
@@ -144,7 +156,7 @@ func (l *link) Evict(ctx context.Context, e driver.Entry) error {
 }
 
 func (l *link) Watch(ctx context.Context, name string) (<-chan struct{}, error) {
-	if l.net.isDown(l.i) {
+	if l.broken || l.net.isDown(l.i) {
 		return nil, driver.ErrUnreachable
 	}
 	return l.node.Watch(ctx, name)

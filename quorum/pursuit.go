@@ -33,6 +33,8 @@ type pursuedNode struct {
 	givenBack bool
 	voted     bool
 	vote      vote
+	stop      context.CancelFunc // ends the wait of this round
+	stopped   chan struct{}      // closed when no call of this round is under way; nil: it was not asked
 }
 
 // A pursued is a node's answer: its vote, or that the claim waits there.
@@ -149,7 +151,8 @@ func (p *pursuit) giveBack() {
 		}
 		for _, behind := range p.order[k+1:] {
 			if at := &p.nodes[behind]; !at.givenBack && (!at.voted || at.vote.granted()) {
-				*at = pursuedNode{round: at.round + 1, givenBack: true}
+				at.stop()
+				*at = pursuedNode{round: at.round + 1, givenBack: true, stopped: at.stopped}
 				p.s.leaveNode(p.cs, behind)
 			}
 		}
@@ -158,23 +161,33 @@ func (p *pursuit) giveBack() {
 }
 
 // ask asks a node on another goroutine, which ends soon after the claim is left, or at the
-// end.
+// end. What it was asked before has to end first: one call waits for a claim at a time.
 func (p *pursuit) ask(i int) {
 	at := &p.nodes[i]
-	*at = pursuedNode{round: at.round + 1}
-	go p.seek(i, at.round)
+	before := at.stopped
+	ctx, cancel := context.WithDeadline(context.Background(), p.end)
+	*at = pursuedNode{round: at.round + 1, stop: cancel, stopped: make(chan struct{})}
+	round, stopped := at.round, at.stopped
+	go func() {
+		defer cancel()
+		defer close(stopped)
+		if before != nil {
+			<-before
+		}
+		p.seek(ctx, i, round)
+	}()
 }
 
 // seek delivers a node's vote. Where another claim is in the way it waits in line until it
 // is let in, and asks again.
-func (p *pursuit) seek(i, round int) {
+func (p *pursuit) seek(ctx context.Context, i, round int) {
 	votes, epoch := make(chan vote, 1), uint64(0) // in which it came to wait there
 	if i == p.order[0] {
 		epoch = p.epoch
 	}
 	for {
 		v := vote{node: i, err: driver.ErrGone}
-		if p.turn.ask(i, p.propose, votes) {
+		if p.turn.ask(ctx, i, p.propose, votes) {
 			v = <-votes // within the limit of a call
 		}
 		if v.granted() && epoch != 0 && epoch != v.st.Epoch {
@@ -188,7 +201,7 @@ func (p *pursuit) seek(i, round int) {
 			return
 		}
 		epoch = v.st.Epoch
-		if !p.waitAt(context.Background(), &v, p.end) {
+		if !p.waitAt(ctx, &v, p.end) {
 			return
 		}
 	}

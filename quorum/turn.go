@@ -64,7 +64,7 @@ func (t *turn) join(ctx context.Context) (host vote, in bool) {
 // askOne enters the claim at a node and waits for the answer, but not for a straggler.
 func (t *turn) askOne(ctx context.Context, i int, propose uint64) vote {
 	votes := make(chan vote, 1)
-	if ctx.Err() != nil || !t.ask(i, propose, votes) {
+	if !t.ask(ctx, i, propose, votes) {
 		return vote{node: i, err: driver.ErrGone}
 	}
 	timer := time.NewTimer(nodes.StragglerWait(t.s.ttl))
@@ -78,12 +78,12 @@ func (t *turn) askOne(ctx context.Context, i int, propose uint64) vote {
 	return vote{node: i, err: driver.ErrUnreachable}
 }
 
-// ask enters the claim at a node, which sends its vote to votes. It reports false if the
-// session is closed or the claim was left.
-func (t *turn) ask(i int, propose uint64, votes chan<- vote) bool {
+// ask enters the claim at a node, which sends its vote to votes. It reports false if ctx has
+// ended, the session is closed or the claim was left.
+func (t *turn) ask(ctx context.Context, i int, propose uint64, votes chan<- vote) bool {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	if t.s.closed || t.cs.left {
+	if ctx.Err() != nil || t.s.closed || t.cs.left {
 		return false
 	}
 	c := t.claim

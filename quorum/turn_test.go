@@ -21,6 +21,7 @@ type crowd struct {
 	writers  int
 	readers  int
 	hold     time.Duration
+	without  []int           // a node that each client does not reach, in turn; nil: they reach all
 	holds    []int           // by client, the writers first
 	longest  []time.Duration // until a client had the name
 	deadline time.Time
@@ -48,8 +49,19 @@ func (r *crowd) run(length time.Duration) (total int) {
 	return total
 }
 
+// order returns the nodes in the name's order.
+func (r *crowd) order() []int {
+	e := open(r.T, r.net.client())
+	defer e.Close()
+	return quorum.Order(sessionOf(r.T, e, "s", 10*time.Second), "name")
+}
+
 func (r *crowd) client(i int) {
-	e, err := quorum.New(r.net.client())
+	all := r.net.client()
+	if r.without != nil {
+		all = r.net.clientWithout(r.without[i%len(r.without)])
+	}
+	e, err := quorum.New(all)
 	if err != nil {
 		r.Error(err)
 		return
@@ -89,10 +101,10 @@ func inBubble(t *testing.T, writers, readers int, test func(r *crowd)) {
 
 func TestRivalsDoNotTakeNodesFromEachOther(t *testing.T) {
 	var one int
-	inBubble(t, 1, 0, func(r *crowd) { one = r.run(8 * time.Second) })
-	for _, n := range []int{2, 5, 20, 50} {
+	inBubble(t, 1, 0, func(r *crowd) { one = r.run(4 * time.Second) })
+	for _, n := range []int{2, 5, 20} {
 		inBubble(t, n, 0, func(r *crowd) {
-			total := r.run(8 * time.Second)
+			total := r.run(4 * time.Second)
 			r.Logf("%d clients: %d holds, %d of one client alone", n, total, one)
 			if total < one/2 {
 				r.Errorf("%d clients had %d holds in the time in which one had %d", n, total, one)
@@ -108,7 +120,7 @@ func TestRivalsDoNotTakeNodesFromEachOther(t *testing.T) {
 
 func TestWritersAmongReadersGetTheirTurn(t *testing.T) {
 	inBubble(t, 2, 14, func(r *crowd) {
-		total := r.run(8 * time.Second)
+		total := r.run(4 * time.Second)
 		r.Logf("%d holds: %v; the longest waits %v", total, r.holds, r.longest)
 		for i := range 2 {
 			if r.holds[i] < total/100 {
@@ -126,12 +138,7 @@ func TestWritersAmongReadersGetTheirTurn(t *testing.T) {
 // The line of the name's first node only orders those who wait.
 func TestRivalsGoOnWithoutTheFirstNode(t *testing.T) {
 	var before int
-	inBubble(t, 10, 0, func(r *crowd) { before = r.run(8 * time.Second) })
-	first := func(r *crowd) int {
-		e := open(r.T, r.net.client())
-		defer e.Close()
-		return quorum.Order(sessionOf(r.T, e, "s", 10*time.Second), "name")[0]
-	}
+	inBubble(t, 10, 0, func(r *crowd) { before = r.run(4 * time.Second) })
 	for what, fail := range map[string]func(r *crowd, i int){
 		"is cut off": func(r *crowd, i int) { r.net.cut(i, true) },
 		"is cut off for a while": func(r *crowd, i int) {
@@ -149,15 +156,36 @@ func TestRivalsGoOnWithoutTheFirstNode(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			inBubble(t, 10, 0, func(r *crowd) {
-				i := first(r)
-				time.AfterFunc(2*time.Second, func() { fail(r, i) })
-				after := r.run(8 * time.Second)
+				i := r.order()[0]
+				time.AfterFunc(time.Second/2, func() { fail(r, i) })
+				after := r.run(4 * time.Second)
 				r.Logf("%d holds, %d with all nodes; the longest waits %v", after, before, r.longest)
-				if after < before/2 {
+				if after < before/3 {
 					r.Errorf("%d holds, and %d with all nodes", after, before)
 				}
 				for i, wait := range r.longest {
 					if wait > 3*time.Second {
+						r.Errorf("client %d waited %v", i, wait)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Each client misses another node, so that they stand in the lines of two.
+func TestRivalsThatDisagreeOnTheFirstNodeGoOn(t *testing.T) {
+	for what, readers := range map[string]int{"writers": 0, "readers": 10} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, 10-readers/2, readers, func(r *crowd) {
+				r.without = r.order()[:3]
+				total := r.run(4 * time.Second)
+				r.Logf("%d holds: %v; the longest waits %v", total, r.holds, r.longest)
+				if total < 200 {
+					r.Errorf("%d holds in 4 s", total)
+				}
+				for i, wait := range r.longest {
+					if wait > 4*time.Second {
 						r.Errorf("client %d waited %v", i, wait)
 					}
 				}
