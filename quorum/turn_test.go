@@ -231,7 +231,8 @@ func TestAWaiterWithoutAPlaceIsServedAmongThoseWithOne(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		go func() { r.run(20 * time.Second) }()
+		var others sync.WaitGroup
+		others.Go(func() { r.run(20 * time.Second) })
 		time.Sleep(100 * time.Millisecond)
 		held := 0
 		ctx, cancel := context.WithTimeout(r.Context(), 18*time.Second)
@@ -248,7 +249,7 @@ func TestAWaiterWithoutAPlaceIsServedAmongThoseWithOne(t *testing.T) {
 			case <-ctx.Done():
 			}
 		}
-		time.Sleep(5 * time.Second)
+		others.Wait()
 		r.Logf("%d holds of the earlier version, and %v", held, r.holds)
 		if held < 10 {
 			r.Errorf("an earlier version got %d holds in 18 s, the others %v", held, fmt.Sprint(r.holds))
