@@ -2,18 +2,11 @@ package quorum
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/quorum/internal/nodes"
 )
-
-// minWait is the shortest time after which an Await without a turn returns.
-const minWait = 10 * time.Millisecond
-
-// lookEvery is when a waiter looks for the first time whether the line it is in moves.
-const lookEvery = time.Second
 
 // A turn is a claim that waits. Rivals that ask all nodes at once take nodes from each
 // other, and mostly none gets a majority. So a waiter first enters the line of one node, the
@@ -31,34 +24,6 @@ type turn struct {
 	claim driver.Claim  // as it is sent to the nodes
 	epoch uint64        // of the node in whose line it is, when it came there
 	took  time.Duration // the answer of the node in whose line it is
-}
-
-// take returns the claim's token and until when it is held; 0: it is not held.
-func (t *turn) take(ctx context.Context) (token uint64, until time.Time) {
-	host, in := t.join(ctx)
-	if !in || !t.wait(ctx, &host) {
-		return 0, time.Time{}
-	}
-	return t.win(ctx, host)
-}
-
-// join enters the line of the first node of the circle that answers in time.
-func (t *turn) join(ctx context.Context) (host vote, in bool) {
-	first := t.s.e.circle(t.claim.Name)[:len(t.s.e.set.Nodes)-t.s.e.set.Majority+1] // any other is followed by fewer than a majority needs
-	usable := slices.DeleteFunc(slices.Clone(first), func(i int) bool {
-		return t.s.nodes.Silent(i) || t.s.e.stalled.is(t.claim.Name, i)
-	})
-	if len(usable) == 0 {
-		usable = first
-	}
-	for _, i := range usable {
-		sent := time.Now()
-		if host = t.askOne(ctx, i, t.s.e.proposer.propose()); host.granted() || host.waits() {
-			t.epoch, t.took = host.st.Epoch, time.Since(sent)
-			return host, true
-		}
-	}
-	return vote{}, false
 }
 
 // askOne enters the claim at a node and waits for the answer, but not for a straggler.
@@ -89,32 +54,6 @@ func (t *turn) ask(ctx context.Context, i int, propose uint64, votes chan<- vote
 	c := t.claim
 	c.Propose = propose
 	t.s.enterLocked(t.s.nodes.Round(1), i, t.cs, c, votes)
-	return true
-}
-
-// wait returns true when the node whose line the claim is in lets it in.
-func (t *turn) wait(ctx context.Context, host *vote) bool {
-	longest := t.s.ttl / 3 // within which its place has to be prolonged
-	for every := min(longest, lookEvery); !host.granted(); every = min(longest, 2*every) {
-		holder, look := holderOf(host.st), time.Now().Add(every)
-		if t.waitAt(ctx, host, look) {
-			return true
-		}
-		if ctx.Err() != nil || time.Now().Before(look) {
-			return false
-		}
-		*host = t.askOne(ctx, host.node, 0) // which prolongs its place
-		switch {
-		case host.granted():
-		case !host.waits():
-			return false
-		case holderOf(host.st) != holder:
-			every = min(longest, lookEvery) / 2
-		case !slices.Contains(t.holders(ctx), holder):
-			t.s.e.stalled.add(t.claim.Name, host.node, time.Now().Add(t.s.ttl))
-			return false
-		}
-	}
 	return true
 }
 
