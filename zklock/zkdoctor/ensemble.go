@@ -199,30 +199,30 @@ func (e *ensemble) storeURL(servers []*server) string {
 	return fmt.Sprintf("zk://%s%s%s", login, strings.Join(hosts, ","), e.settings.Path)
 }
 
-// Timeouts beyond what servers usually negotiate.
-const (
-	shortTimeout = 500 * time.Millisecond // a shorter one would end the handshake of a slow server
-	longTimeout  = 24 * time.Hour
-)
+// longTimeout is beyond what servers usually negotiate.
+const longTimeout = 24 * time.Hour
 
-// sessionLimits asks for a very short and a very long session, and says which TTLs there
-// can be: a claim may be relied on for three quarters of the timeout.
+// sessionLimits asks for a session as short as the URL's TTL needs, and for a very long one,
+// and says which TTLs there can be: a claim may be relied on for three quarters of the
+// timeout. A shorter session is not asked for: a slow server would not be waited for.
 func sessionLimits(ctx context.Context, e *ensemble) doctor.Finding {
 	const check = "session limits"
-	least, err1 := e.negotiate(ctx, shortTimeout)
+	long, short := doctor.TTL(ctx, doctor.RunTTL), doctor.TTL(ctx, doctor.LibraryTTL)
+	needed := (short * 4 / 3).Truncate(time.Millisecond)
+	least, err1 := e.negotiate(ctx, needed)
 	most, err2 := e.negotiate(ctx, longTimeout)
 	if err := cmp.Or(err1, err2); err != nil {
 		return doctor.Warn(check, fmt.Sprintf("cannot open a session: %v", err), "Which TTLs there can be is not known.", startSilent)
 	}
 	from, to := least*3/4, most*3/4
 	found := fmt.Sprintf("sessions of %v to %v, so TTLs of %v to %v", least, most, from, to)
-	if least == shortTimeout {
+	if least <= needed {
 		found = fmt.Sprintf("sessions of up to %v, so TTLs of up to %v", most, to)
 	}
-	switch long, short := doctor.TTL(ctx, doctor.RunTTL), doctor.TTL(ctx, doctor.LibraryTTL); {
+	switch {
 	case to < long:
 		return doctor.Break(check, found, fmt.Sprintf("Longer TTLs are refused, also the %v that this URL or pawl run asks for.", long), fmt.Sprintf("maxSessionTimeout=%d", (long*4/3).Milliseconds()))
-	case from > short:
+	case least > needed:
 		return doctor.Warn(check, found, "Shorter TTLs are raised: locks of dead clients are freed later.", fmt.Sprintf("minSessionTimeout=%d", min(4000, (short*4/3).Milliseconds())))
 	}
 	return doctor.Good(check, found)

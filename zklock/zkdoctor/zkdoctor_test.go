@@ -16,7 +16,9 @@ import (
 	"github.com/pawl-go/pawl/doctor"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/doctortest"
+	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
+	"github.com/pawl-go/pawl/zklock/internal/zkpath"
 	_ "github.com/pawl-go/pawl/zklock"
 )
 
@@ -80,6 +82,21 @@ func TestSessionLimitsAreJudgedByTheTTLsThatTheyAllow(t *testing.T) {
 
 	found = doctortest.Examine(t, storeOf(low.Addr())+"?ttl=3s")
 	doctortest.Expect(t, found, "session limits", "", doctor.OK, "TTLs of up to 3.75s")
+}
+
+// A server that takes longer than a second to answer is waited for, as pawl's own
+// connections would.
+func TestSessionLimitsOfASlowServerAreFound(t *testing.T) {
+	t.Parallel()
+	way := faultproxy.New(t, testserver.ZooKeeper(t).Addr())
+	e := &ensemble{settings: zkpath.Settings{Servers: []string{way.Addr()}}}
+	e.ask(t.Context())
+	defer e.close()
+	way.BlackHole(faultproxy.Both)
+	time.AfterFunc(1500*time.Millisecond, way.Heal)
+	if f := sessionLimits(t.Context(), e); f.Level != doctor.OK {
+		t.Error(doctortest.Text(f))
+	}
 }
 
 // A server is started again with each line that doctor prints for its file, and is good then.
