@@ -4,7 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"net/url"
+	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -163,13 +164,7 @@ func erasableNATS(t *testing.T) (string, func(context.Context) error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return url, func(ctx context.Context) error {
-		stream, err := js.Stream(ctx, "KV_pawl")
-		if err != nil {
-			return err
-		}
-		return stream.Purge(ctx)
-	}
+	return url, func(ctx context.Context) error { return js.DeleteStream(ctx, "KV_pawl") } // no part of it may be purged
 }
 
 func erasablePostgreSQL(t *testing.T) (string, func(context.Context) error) {
@@ -184,15 +179,20 @@ func erasableMariaDB(t *testing.T) (string, func(context.Context) error) {
 
 func erasableSQLite(t *testing.T) (string, func(context.Context) error) {
 	path := t.TempDir() + "/locks.db"
-	return erasableTables(t, "sqlite://"+path, "sqlite3", "file:"+(&url.URL{Path: path}).EscapedPath())
+	return "sqlite://" + path, func(ctx context.Context) error {
+		out, err := exec.CommandContext(ctx, "sqlite3", path, "PRAGMA busy_timeout = 5000; DELETE FROM pawl_head; DELETE FROM pawl_claim").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
 }
 
 // erasableTables makes the tables of a database, and a statement that empties them.
 func erasableTables(t *testing.T, url, driver, dsn string) (string, func(context.Context) error) {
-	if m, ok := recipetest.On(url)(t).Engine().(interface{ Migrate(context.Context) error }); ok {
-		if err := m.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	type migrator interface{ Migrate(context.Context) error }
+	if err := recipetest.On(url)(t).Engine().(migrator).Migrate(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	db, err := sql.Open(driver, dsn)
 	if err != nil {

@@ -35,7 +35,7 @@ func commonDialect(l *liveness, ck clock) sqlline.Dialect {
 			Macros: map[string]string{
 				"head": "pawl_head", "claim": "pawl_claim", "record": "pawl_record",
 				"now": ":now", "wall": ":wall",
-				"mint":      "max((SELECT fence FROM pawl_head WHERE name = '') + 1, :wall)",
+				"mint":      "max(coalesce((SELECT fence FROM pawl_head WHERE name = ''), 0) + 1, :wall)",
 				"max":       "max",
 				"unguarded": "1 = 1", // no other transaction writes while a guarded one is open
 			},

@@ -18,8 +18,8 @@ import (
 	"github.com/pawl-go/pawl/internal/doctortest"
 	"github.com/pawl-go/pawl/internal/faultproxy"
 	"github.com/pawl-go/pawl/internal/testserver"
-	"github.com/pawl-go/pawl/zklock/internal/zkpath"
 	_ "github.com/pawl-go/pawl/zklock"
+	"github.com/pawl-go/pawl/zklock/internal/zkpath"
 )
 
 func storeOf(addresses ...string) string { return "zk://" + strings.Join(addresses, ",") + "/team" }
