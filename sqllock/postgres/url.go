@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -29,6 +30,10 @@ var known = []string{
 	"sslmode", "sslnegotiation", "sslpassword", "sslrootcert", "sslsni", "statement_cache_capacity", "target_session_attrs",
 	"timezone", "user",
 }
+
+// hostTimeout bounds a connection to one host of several, unless the URL does: pgx tries them
+// in order, and would wait for ever for one that accepts connections and then hangs.
+const hostTimeout = 3 * time.Second
 
 // openURL makes an engine with a pool of its own. It does not connect.
 func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
@@ -64,6 +69,9 @@ func openURL(ctx context.Context, u *url.URL) (driver.Engine, error) {
 		return nil, driver.BadURL("postgres: %s", reason(u, q))
 	}
 	cfg.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // else it is the database's
+	if c := cfg.ConnConfig; c.ConnectTimeout == 0 && slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != c.Host || f.Port != c.Port }) {
+		c.ConnectTimeout = hostTimeout
+	}
 	if d := driver.DialerOf(ctx); d != nil {
 		cfg.ConnConfig.DialFunc = pgconn.DialFunc(d)
 		cfg.ConnConfig.LookupFunc = func(_ context.Context, host string) ([]string, error) {
