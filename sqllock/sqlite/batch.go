@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -19,6 +21,13 @@ func (c *conn) run(ctx context.Context, b *sqlstore.Batch) error {
 		return c.runDurably(ctx, b)
 	case len(b.Steps) > 1 && !b.ReadOnly || b.Steps[0].Required:
 		return c.runTx(ctx, b)
+	}
+	if !b.ReadOnly {
+		_, err := c.step(&b.Steps[0], c.now())
+		if errors.Is(err, sqlite3.BUSY) { // to begin costs less than to try the statement again and again
+			err = c.runTx(ctx, b)
+		}
+		return err
 	}
 	for i := range b.Steps {
 		err := c.retry(ctx, func() error {
@@ -42,8 +51,14 @@ func (c *conn) runDurably(ctx context.Context, b *sqlstore.Batch) (err error) {
 	return c.runTx(ctx, b)
 }
 
-// runTx runs a batch between BEGIN IMMEDIATE and COMMIT.
+// runTx runs a batch between BEGIN IMMEDIATE and COMMIT. The statements are prepared
+// before: that takes longer than to run them, and nobody else can write meanwhile.
 func (c *conn) runTx(ctx context.Context, b *sqlstore.Batch) error {
+	for i := range b.Steps {
+		if _, err := c.prepare(b.Steps[i].Statement.Name, b.Steps[i].Statement.Text); err != nil {
+			return fmt.Errorf("statement %s: %w", b.Steps[i].Statement.Name, err)
+		}
+	}
 	if err := c.retry(ctx, func() error { return c.exec(begin) }); err != nil {
 		return err
 	}
@@ -69,6 +84,25 @@ func (c *conn) runTx(ctx context.Context, b *sqlstore.Batch) error {
 // before SQLite checkpoints it, for which a small disk may not have the room.
 func isDiskFull(err error) bool {
 	return errors.Is(err, sqlite3.FULL) || errors.Is(err, sqlite3.IOERR_WRITE)
+}
+
+// explainFull adds to the error of a write that failed why nothing can be written beside
+// the file, if nothing can: SQLite says only "disk I/O error" where the disk is full or a
+// quota is used up.
+func explainFull(err error, path string) error {
+	if !isDiskFull(err) && !errors.Is(err, sqlite3.IOERR) {
+		return err
+	}
+	probe, reason := os.CreateTemp(filepath.Dir(path), ".pawl-")
+	if reason == nil {
+		_, reason = probe.Write(make([]byte, 64<<10))
+		_ = probe.Close() // what counts is the write
+		os.Remove(probe.Name())
+	}
+	if reason == nil {
+		return err
+	}
+	return fmt.Errorf("%w: nothing can be written beside the file: %w", err, reason)
 }
 
 // checkpoint copies the log into the file, so that it starts over.

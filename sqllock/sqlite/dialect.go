@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"embed"
 	"time"
 
 	"github.com/pawl-go/pawl/sqllock/internal/sqlline"
@@ -10,10 +11,17 @@ import (
 	"github.com/pawl-go/pawl/driverkit"
 )
 
+//go:embed sql/*.sql
+var files embed.FS
+
 // dialect is that of an engine that writes.
 func dialect(s *store, l *liveness) sqlline.Dialect {
 	d := commonDialect(l, s.writer.clock)
-	d.Store, d.Listen, d.Owner = s, s.listen, l.id
+	d.Store, d.Owner = s, l.id
+	if l.turns != nil { // by its pipe others see that a process tells
+		d.Tell = l.tell
+	}
+	d.Listen = func(ctx context.Context, w sqlline.Waiters) { (&listener{store: s, liveness: l, waiters: w}).run(ctx) }
 	return d
 }
 
@@ -30,7 +38,8 @@ func readOnlyDialect(r *readOnly) sqlline.Dialect {
 // it is a parameter.
 func commonDialect(l *liveness, ck clock) sqlline.Dialect {
 	return sqlline.Dialect{
-		Name: "sqlite",
+		Name:  "sqlite",
+		Files: files,
 		Syntax: sqlstore.Syntax{
 			Macros: map[string]string{
 				"head": "pawl_head", "claim": "pawl_claim", "record": "pawl_record",
@@ -45,34 +54,6 @@ func commonDialect(l *liveness, ck clock) sqlline.Dialect {
 		Without:  []string{"lock_head", "lock_front", "require_claim"},
 		UserTx:   &sqlstore.UserTx{Clock: ck.now, Wall: ck.wall},
 		Liveness: l,
-	}
-}
-
-const (
-	pollFirst   = time.Millisecond
-	pollLast    = 5 * time.Millisecond
-	repairEvery = 50 * time.Millisecond
-)
-
-// listen polls for the commits of other processes while there are waiters, and searches
-// for dead processes among those that block them.
-func (s *store) listen(ctx context.Context, w sqlline.Waiters) {
-	seen, wait := int64(-1), pollFirst
-	var repaired time.Time
-	for w.WaitForAny(ctx) == nil {
-		// The version is read first: a commit in between is seen twice, and not missed.
-		v, err := s.version(ctx)
-		if err == nil && v != seen && w.WakeChanged(ctx) == nil {
-			seen, wait = v, pollFirst
-		}
-		if now := time.Now(); now.Sub(repaired) >= repairEvery {
-			repaired = now
-			_ = w.Repair(ctx) // repeated soon
-		}
-		if !driverkit.Pause(ctx, wait) {
-			return
-		}
-		wait = min(wait*5/4, pollLast)
 	}
 }
 

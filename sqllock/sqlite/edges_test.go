@@ -250,6 +250,36 @@ func TestASmallDiskIsEnough(t *testing.T) {
 	}
 }
 
+// The library says "disk I/O error", whatever the reason.
+func TestAFullDiskIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=600k"); err != nil {
+		t.Skipf("no small disk to be had: %v", err) // only root may mount
+	}
+	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
+	path, filler := filepath.Join(dir, "pawl.db"), filepath.Join(dir, "filler")
+	s := session(t, openFile(t, path), time.Minute)
+	for f, err := os.Create(filler); err == nil; {
+		if _, err = f.Write(make([]byte, 512)); err != nil {
+			f.Close()
+		}
+	}
+	var err error
+	for i := 0; err == nil && i < 2000; i++ {
+		_, err = s.Enter(t.Context(), driver.Claim{ID: fmt.Sprint(i), Try: 1, Name: fmt.Sprint("n", i), Need: 1, Limit: 1})
+	}
+	if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("a lock on a full disk: %v", err)
+	}
+	if _, err := Open(t.Context(), filepath.Join(dir, "other.db")); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a new file on a full disk: %v", err)
+	}
+	os.Remove(filler)
+	if _, err := s.Enter(t.Context(), mutex("again")); err != nil {
+		t.Errorf("a lock once there is room: %v", err)
+	}
+}
+
 // A later version has one column more: the old program must say so.
 func TestNewerTablesAreRefusedByTheirVersion(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pawl.db")

@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 )
 
 // A liveness is the folder beside the database in which every engine keeps one file
@@ -23,6 +25,7 @@ type liveness struct {
 	namespace string // the time namespace, with which every id begins
 	id        string // this engine's own
 	file      *os.File
+	turns     *turnPipe // nil: other processes cannot tell this one
 
 	created func() // a test's hook between create and lock; nil otherwise
 }
@@ -37,13 +40,13 @@ var idForm = regexp.MustCompile(`^[0-9a-z]*-[0-9a-f]{16}$`)
 // then has a shared lock on it, or has removed it. In the first case the lock fails, in
 // the second the path does not lead to the file afterwards; either way another id is
 // used, which no row has yet.
-func joinLiveness(dir, namespace string, created func()) (*liveness, error) {
+func joinLiveness(dir, namespace string, tell bool, created func()) (*liveness, error) {
 	l := &liveness{dir: dir, namespace: namespace, created: created}
 	for range 100 {
 		if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		file, id, err := l.create()
+		file, id, err := l.create(tell)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // the last process to leave has removed the folder
 		}
@@ -58,11 +61,21 @@ func joinLiveness(dir, namespace string, created func()) (*liveness, error) {
 	return nil, fmt.Errorf("sqlite: no liveness file in %s could be locked", dir)
 }
 
-func (l *liveness) create() (*os.File, string, error) {
+func (l *liveness) create(tell bool) (_ *os.File, _ string, err error) {
 	var b [8]byte
 	rand.Read(b[:])
 	id := l.namespace + "-" + hex.EncodeToString(b[:])
 	path := filepath.Join(l.dir, id)
+	if tell { // before the file: who finds that without a pipe takes us for an earlier version
+		l.turns = makeTurnPipe(l.dir, id)
+	}
+	locked := false
+	defer func() {
+		if !locked {
+			l.turns.close()
+			l.turns = nil
+		}
+	}()
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, "", err
@@ -70,15 +83,15 @@ func (l *liveness) create() (*os.File, string, error) {
 	if l.created != nil {
 		l.created()
 	}
-	locked, err := lockFile(file, exclusive)
-	if err != nil {
+	if locked, err = lockFile(file, exclusive); err != nil {
+		locked = false
 		_ = closeFile(file)
 		os.Remove(path)
 		return nil, "", fmt.Errorf("sqlite: lock %s: %w", path, err)
 	}
 	ours, _ := file.Stat()
 	there, err := os.Stat(path)
-	if !locked || err != nil || !os.SameFile(ours, there) {
+	if locked = locked && err == nil && os.SameFile(ours, there); !locked {
 		_ = closeFile(file)
 		os.Remove(path)
 		return nil, "", nil
@@ -140,6 +153,7 @@ func (l *liveness) lock(owner string) (done func(reaped bool), st ownerState) {
 	return func(reaped bool) {
 		if reaped {
 			os.Remove(path)
+			os.Remove(path + turnSuffix)
 		}
 		_ = closeFile(file)
 	}, dead
@@ -160,6 +174,55 @@ func (l *liveness) others() ([]string, error) {
 	return ids, nil
 }
 
+// removePipes removes the pipes of processes whose liveness files are gone: a program of
+// an earlier version that reaps a process does not know its pipe. A process makes its
+// pipe just before its liveness file.
+func (l *liveness) removePipes() {
+	files, _ := os.ReadDir(l.dir)
+	for _, f := range files {
+		id, isPipe := strings.CutSuffix(f.Name(), turnSuffix)
+		if !isPipe || !idForm.MatchString(id) {
+			continue
+		}
+		info, err := f.Info()
+		if err != nil || time.Since(info.ModTime()) < time.Minute {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(l.dir, id)); errors.Is(err, fs.ErrNotExist) {
+			os.Remove(filepath.Join(l.dir, f.Name()))
+		}
+	}
+}
+
+// allTell reports whether every live process that has the file open tells this one of
+// its turns. Those of earlier versions and of other users do not.
+func (l *liveness) allTell() bool {
+	if l.turns == nil || !l.turns.reaches() {
+		return false
+	}
+	ids, err := l.others()
+	return err == nil && !slices.ContainsFunc(ids, func(id string) bool {
+		return !l.turns.canTell(l.dir, id) && l.state(id) != dead
+	})
+}
+
+// tell tells processes that claims of theirs were granted or have ended, and those whose
+// claims are the first that wait now.
+func (l *liveness) tell(turns, firsts []string) {
+	for _, id := range turns {
+		l.tellOne(id, turnCame)
+	}
+	for _, id := range firsts {
+		l.tellOne(id, turnFirst)
+	}
+}
+
+func (l *liveness) tellOne(id string, what byte) {
+	if idForm.MatchString(id) {
+		sendTurn(l.dir, id, what)
+	}
+}
+
 // inOtherNamespace reports whether an id is of another time namespace.
 func (l *liveness) inOtherNamespace(id string) bool {
 	return !strings.HasPrefix(id, l.namespace+"-")
@@ -172,6 +235,7 @@ func (l *liveness) leave(hasRows bool) error {
 	if l == nil {
 		return nil
 	}
+	l.turns.close()
 	err := closeFile(l.file) // first: some systems do not remove open files
 	if !hasRows {
 		os.Remove(filepath.Join(l.dir, l.id))

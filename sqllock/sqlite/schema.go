@@ -34,12 +34,17 @@ func (c *conn) initialize(ctx context.Context, l *liveness) error {
 	if err := c.db.Exec("PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY; PRAGMA journal_size_limit = 4194304"); err != nil {
 		return err
 	}
-	if as, err := c.isAsNeeded(ctx); err != nil || as {
-		return err
-	}
-	// It takes the write lock, so that a file that cannot be written is reported now, and
-	// not by the first lock.
-	if err := c.retry(ctx, func() error { return c.exec(begin) }); err != nil {
+	// It takes the write lock only where that is needed, and looks again before each
+	// attempt: of many processes that open a new file together one makes the tables, and
+	// the others need not wait for their turns to find them.
+	as := false
+	err = c.retry(ctx, func() (err error) {
+		if as, err = c.isAsNeeded(); err != nil || as {
+			return err
+		}
+		return c.exec(begin) // also, so that a file that cannot be written is reported now, and not by the first lock
+	})
+	if err != nil || as {
 		return err
 	}
 	made, err := c.adopt(l)
@@ -57,20 +62,16 @@ func (c *conn) initialize(ctx context.Context, l *liveness) error {
 
 // isAsNeeded reports whether the file can be written, has the tables and is on this
 // process's clock. Mostly it is, and then nobody has to wait for the file to open it.
-func (c *conn) isAsNeeded(ctx context.Context) (is bool, err error) {
-	if readOnly, known := c.db.ReadOnly("main"); readOnly || !known {
+func (c *conn) isAsNeeded() (bool, error) {
+	if readOnly, _ := c.db.ReadOnly("main"); readOnly { // whether "main" is known, the library says the wrong way round
 		return false, nil
 	}
-	err = c.retry(ctx, func() error {
-		version, err := c.readVersion()
-		if err != nil || version != sqlitefile.Version {
-			return err
-		}
-		boot, namespace, err := c.readClock()
-		is = boot == c.clock.boot && namespace == c.clock.namespace
-		return err
-	})
-	return is, err
+	version, err := c.readVersion()
+	if err != nil || version != sqlitefile.Version {
+		return false, err
+	}
+	boot, namespace, err := c.readClock()
+	return err == nil && boot == c.clock.boot && namespace == c.clock.namespace, err
 }
 
 // adopt makes the tables and puts the file on this process's clock. It runs inside a

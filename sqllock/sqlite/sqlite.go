@@ -4,8 +4,9 @@
 // It does not reach beyond one machine: all processes must run on one kernel and, on
 // Linux, in one time namespace, and must share the file's folder, which must be on a
 // local disk: network file systems are refused, and so is a file that is mounted without
-// its folder. Waiters are not notified: those in other processes poll every few
-// milliseconds. And it does not outlive its disk: after a power cut the last locks taken
+// its folder. Waiters in other processes are told of their turn on Linux, by a pipe, if all
+// processes on the file are of one user; otherwise they poll every few milliseconds. And
+// it does not outlive its disk: after a power cut the last locks taken
 // may be forgotten, together with all their holders; records are not.
 //
 // What it does promise: first come first served between all processes on the file,
@@ -79,7 +80,7 @@ func WithReadOnly() Option { return func(o *options) { o.readOnly = true } }
 // of the user's: the user's tables are left alone, but the file is set to SQLite's
 // write-ahead log and gets tables whose names begin with pawl_. Beside it are the files
 // SQLite itself needs and a folder, path.live, in which every open engine keeps one file
-// locked.
+// locked, and a pipe.
 //
 // If another SQLite library of this process uses the file too, Open must come before it;
 // see docs/sql.md.
@@ -92,7 +93,7 @@ func Open(ctx context.Context, path string, opts ...Option) (*Engine, error) {
 	if err == nil {
 		return e, nil
 	}
-	err = classify(err)
+	err = explainFull(classify(err), path)
 	if (errors.Is(err, fs.ErrPermission) || isReadOnlyFS(err)) && !errors.Is(err, driver.ErrDenied) {
 		err = fmt.Errorf("%w: %w", driver.ErrDenied, err)
 	}
@@ -127,7 +128,7 @@ func open(ctx context.Context, path string, o *options) (_ *Engine, err error) {
 		}
 	}()
 	// The own liveness file is locked before the first row can have its id.
-	if e.liveness, err = joinLiveness(path+".live", o.clock.namespace, o.created); err != nil {
+	if e.liveness, err = joinLiveness(path+".live", o.clock.namespace, !o.network, o.created); err != nil {
 		return nil, err
 	}
 	if err = e.store.open(ctx, path, o.clock, e.liveness); err != nil {
@@ -164,6 +165,7 @@ func (e *Engine) reapAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	e.liveness.removePipes()
 	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	for _, id := range ids[:min(len(ids), maxReaped)] {
 		if _, err := sqlline.Reap(ctx, e.line, id); err != nil {

@@ -54,7 +54,7 @@ func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
 	if err == nil {
 		return s.writer.checkMovedAfter()
 	}
-	return classify(err)
+	return explainFull(classify(err), s.path)
 }
 
 // read executes statements on the connection that reads: they see every batch that this

@@ -44,6 +44,10 @@ type Dialect struct {
 	// engine repeats a call that failed. Nil: waiters poll.
 	Notify func(ctx context.Context, ids []string) error
 
+	// Tell tells other processes, by their Owner, that claims of theirs were granted or
+	// have ended, and those whose claims are the first that wait now. It is called after the batch that did so. Nil: Notify does, or waiters poll.
+	Tell func(turns, firsts []string)
+
 	// OneConn runs fn with a ctx under which every batch, and Notify, uses the same
 	// connection, so that the second batch of a call does not wait for a connection
 	// where the user's work has them all. Its error says that there was no connection,

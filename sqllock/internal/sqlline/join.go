@@ -63,17 +63,17 @@ func (s *session) appendClaim(ctx context.Context, c driver.Claim, a *sqlstore.A
 
 // tryJoin returns nil if a name had no head row.
 func (s *session) tryJoin(ctx context.Context, cs []driver.Claim, args []*sqlstore.Args, all bool) ([]claimReading, error) {
-	var b lineBatch
+	b := s.e.newLineBatch()
 	b.NoWait = !slices.ContainsFunc(cs, func(c driver.Claim) bool { return c.Queue })
 	readings := make([]claimReading, len(cs))
 	for i := range readings {
 		readings[i] = claimReading{name: cs[i].Name, ahead: -1}
 	}
 	for _, i := range lockOrder(args) {
-		s.addJoin(&b, cs[i], args[i])
-		s.addStanding(&b, args[i], &readings[i], all)
+		s.addJoin(b, cs[i], args[i])
+		s.addStanding(b, args[i], &readings[i], all)
 	}
-	if err := s.enterInflight(ctx, args, func(ctx context.Context) error { return s.e.run(ctx, &b) }); err != nil {
+	if err := s.enterInflight(ctx, args, func(ctx context.Context) error { return s.e.run(ctx, b) }); err != nil {
 		return nil, err
 	}
 	if b.Missing {

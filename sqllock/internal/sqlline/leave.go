@@ -97,8 +97,8 @@ func (s *session) released(ctx context.Context, c driver.Claim, waiting int64) {
 // well.
 func (s *session) leaveLine(ctx context.Context, a *sqlstore.Args, exclusive bool) (ended bool, err error) {
 	a.Num[sqlstore.MaxTry] = a.Num[sqlstore.Try]
-	found := func(sqlstore.Row) error { ended = true; return nil }
 	err = s.e.endClaims(ctx, a, func(b *lineBatch) {
+		found := func(sqlstore.Row) error { ended, b.departed = true, true; return nil }
 		b.addRow(a, s.e.q.DeleteClaim, found)
 		if exclusive {
 			b.addRow(a, s.e.q.ReleaseHold, found)

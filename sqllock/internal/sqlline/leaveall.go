@@ -174,12 +174,13 @@ func (s *session) leaveLines(ctx context.Context, all []*leaving) {
 // tryLeave ends claims in one batch and answers for them. It reports false, without an
 // answer, if that failed for several lines.
 func (s *session) tryLeave(ctx context.Context, lines [][]*leaving) bool {
-	b := lineBatch{left: map[string]bool{}}
+	b := s.e.newLineBatch()
+	b.left = map[string]bool{}
 	b.NoWait = len(lines) > 1
 	for _, of := range lines {
-		s.e.addEnd(&b, of[0].args, func() { s.addLeave(&b, of) })
+		s.e.addEnd(b, of[0].args, func() { s.addLeave(b, of) })
 	}
-	err := s.e.run(ctx, &b)
+	err := s.e.run(ctx, b)
 	if len(lines) > 1 && (err != nil || b.Missing) {
 		return false
 	}
@@ -224,7 +225,7 @@ func (s *session) addLeave(b *lineBatch, all []*leaving) {
 	for _, p := range all {
 		p.ended = false
 		b.left[p.claim.ID] = true
-		ended := func(sqlstore.Row) error { p.ended = true; return nil }
+		ended := func(sqlstore.Row) error { p.ended, b.departed = true, true; return nil }
 		if q.DeleteClaims.Empty() || p.claim.Try != 1 {
 			b.addRow(p.args, q.DeleteClaim, ended)
 		} else {

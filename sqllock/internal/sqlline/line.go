@@ -13,6 +13,13 @@ type lineBatch struct {
 	sqlstore.Batch
 	changed []string
 	left    map[string]bool // of those, claims that nobody waits for any more
+
+	// In dialects that tell processes: the owners of the changed claims, and of the first
+	// that waits in each line now.
+	tells    bool
+	departed bool // a claim has ended that is not in changed
+	owners   []string
+	firsts   []string
 }
 
 // returnsIDs are the statements whose rows are claims that were granted or ended.
@@ -33,8 +40,14 @@ func (b *lineBatch) add(a *sqlstore.Args, all ...*sqlstore.Statement) {
 }
 
 func (b *lineBatch) changedID(r sqlstore.Row) error {
-	var id string
-	err := r.Scan(&id)
+	var id, owner string
+	var err error
+	if b.tells {
+		err = r.Scan(&id, &owner)
+		b.owners = append(b.owners, owner)
+	} else {
+		err = r.Scan(&id)
+	}
 	b.changed = append(b.changed, id)
 	return err
 }
@@ -50,7 +63,18 @@ func (b *lineBatch) addRow(a *sqlstore.Args, q *sqlstore.Statement, row func(sql
 // were deleted before.
 func (b *lineBatch) grantFitting(a *sqlstore.Args, q *statements) {
 	b.add(a, q.LockFront, q.Promote, q.DeletePromoted, q.AdmitShared, q.Recount)
+	if b.tells {
+		b.addRow(a, q.FirstOwner, func(r sqlstore.Row) error {
+			var owner string
+			err := r.Scan(&owner)
+			b.firsts = append(b.firsts, owner)
+			return err
+		})
+	}
 }
+
+// newLineBatch returns an empty batch.
+func (e *Engine) newLineBatch() *lineBatch { return &lineBatch{tells: e.d.Tell != nil} }
 
 // run executes a batch and notifies the waiters of the claims it has changed.
 func (e *Engine) run(ctx context.Context, b *lineBatch) error {
@@ -58,6 +82,7 @@ func (e *Engine) run(ctx context.Context, b *lineBatch) error {
 		return err
 	}
 	e.notify(ctx, slices.DeleteFunc(b.changed, func(id string) bool { return b.left[id] })...)
+	e.tell(b)
 	for i, s := range b.Steps {
 		if key := s.Args.Key(); i == 0 || key != b.Steps[i-1].Args.Key() {
 			e.pollSoon(e.name(key))
@@ -69,9 +94,9 @@ func (e *Engine) run(ctx context.Context, b *lineBatch) error {
 // handOver grants a name that was just released to the next claim.
 func (e *Engine) handOver(ctx context.Context, key string) error {
 	if !e.q.GrantNext.Empty() {
-		var b lineBatch
+		b := e.newLineBatch()
 		b.add(sqlstore.Named(key), e.q.GrantNext)
-		if err := e.run(ctx, &b); err != nil || len(b.changed) > 0 {
+		if err := e.run(ctx, b); err != nil || len(b.changed) > 0 {
 			return err
 		}
 	}
@@ -86,9 +111,9 @@ func (e *Engine) advance(ctx context.Context, key string) error {
 // endClaims ends claims in a line by the statements that end appends, and what has
 // expired, and grants what fits then.
 func (e *Engine) endClaims(ctx context.Context, a *sqlstore.Args, end func(*lineBatch)) error {
-	var b lineBatch
-	e.addEnd(&b, a, func() { end(&b) })
-	return e.run(ctx, &b)
+	b := e.newLineBatch()
+	e.addEnd(b, a, func() { end(b) })
+	return e.run(ctx, b)
 }
 
 // addEnd appends the statements of endClaims.
@@ -117,12 +142,12 @@ func halfOf(ctx context.Context) time.Duration {
 // handOverAll is handOver for many names.
 func (e *Engine) handOverAll(ctx context.Context, keys []string) {
 	if !e.q.GrantNext.Empty() && len(keys) > 0 {
-		var b lineBatch
+		b := e.newLineBatch()
 		granted := make([]int, len(keys)) // how many were when the name's turn came
 		for i, key := range keys {
 			b.addRow(sqlstore.Named(key), e.q.GrantNext, func(r sqlstore.Row) error { granted[i]++; return b.changedID(r) })
 		}
-		if err := e.run(ctx, &b); err == nil {
+		if err := e.run(ctx, b); err == nil {
 			rest := keys[:0:0]
 			for i, key := range keys {
 				if granted[i] == 0 {
@@ -156,10 +181,10 @@ func (e *Engine) advanceAll(ctx context.Context, keys []string) {
 func (e *Engine) advanceTogether(ctx context.Context, keys []string) bool {
 	ctx, cancel := context.WithTimeout(ctx, halfOf(ctx))
 	defer cancel()
-	var b lineBatch
+	b := e.newLineBatch()
 	b.NoWait = true
 	for _, key := range keys {
-		e.addEnd(&b, sqlstore.Named(key), func() {})
+		e.addEnd(b, sqlstore.Named(key), func() {})
 	}
-	return e.run(ctx, &b) == nil && !b.Missing
+	return e.run(ctx, b) == nil && !b.Missing
 }

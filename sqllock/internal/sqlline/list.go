@@ -94,7 +94,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	found := false
 	err := e.endClaims(ctx, a, func(b *lineBatch) {
 		evicted := func(sqlstore.Row) error {
-			found = true
+			found, b.departed = true, true
 			b.changed = append(b.changed, x.ID)
 			return nil
 		}

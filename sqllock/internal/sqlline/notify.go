@@ -2,6 +2,7 @@ package sqlline
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driverkit"
@@ -38,6 +39,23 @@ func (e *Engine) notify(ctx context.Context, ids ...string) {
 	if !e.resending {
 		e.resending = e.sessions.Go(e.resend) == nil
 	}
+}
+
+// tell tells the processes in which the claims wait that a batch has changed, and the
+// first that waits now, that it is: it is the one to notice a holder that dies.
+func (e *Engine) tell(b *lineBatch) {
+	if !b.tells || len(b.owners) == 0 && !b.departed {
+		return
+	}
+	own := func(owner string) bool { return owner == e.d.Owner }
+	if slices.ContainsFunc(b.firsts, own) {
+		e.mu.Lock()
+		closeLocked(&e.activity)
+		e.mu.Unlock()
+	}
+	slices.Sort(b.owners)
+	slices.Sort(b.firsts)
+	e.d.Tell(slices.DeleteFunc(slices.Compact(b.owners), own), slices.DeleteFunc(slices.Compact(b.firsts), own))
 }
 
 // resend sends the notices that did not go out in time. Without it their waiters would

@@ -35,6 +35,7 @@ type statements struct {
 
 	// What waiters, watchers and operators read.
 	LineExpiry, HeadState, Departures, LineWaiting, OwnerWaiting     *sqlstore.Statement
+	FirstOwner, OwnerFirst                                           *sqlstore.Statement
 	OwnerBlockers, LineBlockers, OwnedNames, OwnerRows, StalledLines *sqlstore.Statement
 	List, Line, LoadRecord, RecordVersion, StoreRecord, CreateRecord *sqlstore.Statement
 	DeleteRecord, IdleHeads, LockSweep, SaveFence, DeleteHead        *sqlstore.Statement

@@ -69,6 +69,12 @@ func (w Waiters) WakeChanged(ctx context.Context) error {
 	return nil
 }
 
+// First reports whether a claim of this process is the first that waits in its line.
+func (w Waiters) First(ctx context.Context) (bool, error) {
+	ids, err := w.e.readTexts(ctx, w.e.q.OwnerFirst, owned(w.e.d.Owner))
+	return len(ids) > 0, err
+}
+
 // wakeUnlisted wakes the waiters of claims that are not in waiting.
 func (e *Engine) wakeUnlisted(ids, waiting []string) {
 	slices.Sort(waiting)

@@ -2,7 +2,7 @@
 -- together with all claims ahead of it within the limit, and none behind an exclusive
 -- claim.
 --
--- :name -> the ids that were granted
+-- :name -> the ids that were granted, and their processes
 UPDATE {claim} SET held = 1, since = {now}
 WHERE name = :name AND held = 0
   AND token IN (
@@ -14,4 +14,4 @@ WHERE name = :name AND held = 0
         AND EXISTS (SELECT 1 FROM {head} h WHERE h.name = :name AND h.x_id = '')
       WINDOW w AS (ORDER BY c.token ROWS UNBOUNDED PRECEDING)
     ) f WHERE f.writers = 0 AND f.total <= f.lim)
-RETURNING id
+RETURNING id, live

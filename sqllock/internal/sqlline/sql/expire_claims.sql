@@ -1,5 +1,5 @@
 -- expire_claims deletes the expired rows of a line.
 --
--- :name -> the ids that ended
+-- :name -> the ids that ended, and their processes
 DELETE FROM {claim} WHERE name = :name AND until <= {now}
-RETURNING id
+RETURNING id, live
