@@ -130,7 +130,7 @@ func (c *command) measure(ctx context.Context, of cell) (result, error) {
 // none; they are apart by one unless try has ended the search.
 func search(n, first int, try func(i int) (ok, again bool, err error)) (lo, hi int, err error) {
 	lo, hi = -1, n
-	for next := first; hi-lo > 1; next = (lo + hi) / 2 {
+	for next := first; hi-lo > 1; next = (lo + hi + 1) / 2 {
 		ok, again, err := try(next)
 		if err != nil || !again {
 			return lo, hi, err

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+	"time"
 )
 
 //go:embed page.md
@@ -174,7 +175,11 @@ func (r result) Borne() string {
 func (r result) Why() string {
 	for _, s := range r.Steps {
 		if s.Fault != "" && s.Fault != unsupported && (s.N == r.Below || names(r.Kind)) {
-			return fmt.Sprintf("%s: %s", thousands(s.N), s.Fault)
+			why := fmt.Sprintf("%s: %s", thousands(s.N), s.Fault)
+			if ttl, _ := time.ParseDuration(r.TTL); s.Stalled > ttl.Seconds()/6 {
+				why += fmt.Sprintf("; this program stood still for %.1f s", s.Stalled)
+			}
+			return why
 		}
 	}
 	return ""
