@@ -33,6 +33,17 @@ func connect(t *testing.T, c adaptertest.Config, opts ...redislock.Option) *adap
 	t.Cleanup(func() { _ = e.Close() })
 	return &adaptertest.Connected{Engine: e, CloseClient: closeClient, Borrow: func(ctx context.Context, n int) error {
 		return borrow(ctx, own.(*redis.Client), n)
+	}, Send: func(ctx context.Context, n int, words ...string) (err error) {
+		args := make([]any, len(words))
+		for i, w := range words {
+			args[i] = w
+		}
+		for range n {
+			one := own.(*redis.Client).Conn()
+			defer one.Close()
+			err = one.Do(ctx, args...).Err()
+		}
+		return err
 	}}
 }
 

@@ -50,6 +50,15 @@ func connect(t *testing.T, c adaptertest.Config, opts ...redislock.Option) *adap
 			}
 		}
 		return nil
+	}, Send: func(ctx context.Context, n int, words ...string) (err error) {
+		for range n {
+			d, release := own.Dedicate()
+			defer release()
+			call, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+			err = d.Do(call, d.B().Arbitrary(words...).Build()).Error()
+			stop()
+		}
+		return err
 	}}
 }
 

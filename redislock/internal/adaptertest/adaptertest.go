@@ -36,6 +36,8 @@ type Connected struct {
 	// Borrow has n connections of the client's pools in use at once, and returns them; so
 	// the pool has as many.
 	Borrow func(ctx context.Context, n int) error
+	// Send sends a command of the program's on n connections of the pool, and returns them.
+	Send func(ctx context.Context, n int, words ...string) error
 }
 
 // A testCase is what one subtest checks.
@@ -61,6 +63,7 @@ func Run(t *testing.T, connect Adapter) {
 		"a call that an operator unblocked is repeated":                    unblocked,
 		"a client that was closed is not waited for":                       closedClient,
 		"a node of a cluster is recognised":                                clusterNode,
+		"what the program left on a connection":                            leftBehind,
 	})
 }
 
