@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -378,4 +379,76 @@ func keepMany(t *testing.T, r *rig, n int, ttl, trip, keep time.Duration) {
 		t.Errorf("%d of %d leases were lost", lost, n)
 	}
 	p.Heal()
+}
+
+// Two hundred callers give up a held name after 20 ms each, over and over, while another
+// name is taken by the same client.
+func TestSoakAStormOfAcquiresThatGiveUp(t *testing.T) {
+	if os.Getenv("PAWL_SOAK") == "" {
+		t.Skip("PAWL_SOAK is not set")
+	}
+	for i := range rigs {
+		t.Run(rigs[i].name, func(t *testing.T) { storm(t, rigOf(t, i), 200, 20*time.Millisecond, 10*time.Second) })
+	}
+}
+
+func storm(t *testing.T, r *rig, callers int, patience, while time.Duration) {
+	const ttl = 10 * time.Second
+	name := nameOf(t)
+	h := openClient(t, r.url, pawl.WithTTL(ttl))
+	held, err := h.Mutex(name).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := openClient(t, r.url, pawl.WithTTL(ttl), pawl.WithFair())
+	begun := time.Now()
+	var tried atomic.Int64
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for time.Since(begun) < while {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				if _, err := c.Mutex(name).Lock(ctx); err == nil {
+					t.Error("held beside another")
+				}
+				cancel()
+				tried.Add(1)
+			}
+		})
+	}
+	var waits []time.Duration
+	for n := 0; time.Since(begun) < while; n++ {
+		at := time.Now()
+		l, err := c.Mutex(fmt.Sprint(name, "/other", n%10)).Lock(t.Context())
+		if err == nil {
+			err = l.Unlock()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits = append(waits, time.Since(at).Round(time.Millisecond))
+		time.Sleep(10 * time.Millisecond)
+	}
+	all.Wait()
+	ended := time.Now()
+	slices.Sort(waits)
+	t.Logf("%d gave up; another name was had %d times, median %v, 99 %% %v, at most %v", tried.Load(), len(waits),
+		waits[len(waits)/2], waits[len(waits)*99/100], waits[len(waits)-1])
+	for {
+		line, err := h.Line(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(line) == 1 && c.Stats().Departures == 0 {
+			break
+		}
+		if time.Since(ended) > time.Minute {
+			t.Fatalf("%d are left in line, and %d departures", len(line)-1, c.Stats().Departures)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Logf("all were settled %v after the end", time.Since(ended).Round(10*time.Millisecond))
+	if err := held.Err(); err != nil {
+		t.Error(err)
+	}
 }

@@ -60,6 +60,7 @@ func dialect(s *store) sqlline.Dialect {
 		Store:        s,
 		Ready:        s.ready,
 		Remote:       true,
+		Conns:        s.from.conns,
 		EachStatement: func() bool {
 			k := s.known.Load()
 			return k != nil && !k.multi

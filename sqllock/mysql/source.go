@@ -20,6 +20,9 @@ type source interface {
 	// stmt returns a prepared statement, or nil if the connections are the user's.
 	stmt(ctx context.Context, q *sqlstore.Statement, text string) (*sql.Stmt, error)
 
+	// conns is how many connections there may be, beside those of beats; 0: any number.
+	conns() int
+
 	// hasSpare is UserTx.HasSpare.
 	hasSpare() func() bool
 
@@ -53,6 +56,7 @@ func (o *ownSource) with(ctx context.Context, b *sqlstore.Batch, fn func(*sql.Co
 	return onConn(ctx, o.db, fn)
 }
 
+func (o *ownSource) conns() int            { return o.db.Stats().MaxOpenConnections }
 func (o *ownSource) hasSpare() func() bool { return nil }
 func (o *ownSource) close() error          { return driver.Join(o.db.Close(), o.beats.Close()) }
 
@@ -90,6 +94,8 @@ func (f *userSource) with(ctx context.Context, b *sqlstore.Batch, fn func(*sql.C
 func (f *userSource) onClean(ctx context.Context, fn func(*sql.Conn) error) error {
 	return replaceDead(func() error { return onCleanConn(ctx, f.db, fn) })
 }
+
+func (f *userSource) conns() int { return max(f.db.Stats().MaxOpenConnections-1, 0) }
 
 func (f *userSource) hasSpare() func() bool { return f.kept.HasSpare }
 

@@ -45,6 +45,7 @@ func dialect(s *store) sqlline.Dialect {
 		Store:   s,
 		Ready:   s.ready,
 		Remote:  true,
+		Conns:   s.from.conns,
 		Listen:  s.listen,
 		Notify:  s.notifyClaims,
 		OneConn: s.oneConn,

@@ -29,6 +29,9 @@ type source interface {
 	// connect.
 	keep() (source, error)
 
+	// conns is how many connections there may be; 0: any number.
+	conns() int
+
 	// config returns the configuration of a connection to the same server.
 	config(ctx context.Context) (*pgx.ConnConfig, error)
 
@@ -91,6 +94,8 @@ func (p *poolSource) config(ctx context.Context) (*pgx.ConnConfig, error) {
 	}
 	return cfg.ConnConfig, nil
 }
+
+func (p *poolSource) conns() int { return int(p.pool.Config().MaxConns) }
 
 func (p *poolSource) close() {
 	if p.own {

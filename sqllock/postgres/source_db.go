@@ -81,6 +81,8 @@ func configOf(ctx context.Context, from source) (own *pgx.ConnConfig, err error)
 	return own, err
 }
 
+func (d *dbSource) conns() int { return max(d.db.Stats().MaxOpenConnections-1, 0) } // one is for beats
+
 func (*dbSource) close() {}
 
 func (d *dbSource) keep() (source, error) {

@@ -1,6 +1,7 @@
 package sqlline
 
 import (
+	"cmp"
 	"context"
 	"embed"
 
@@ -25,6 +26,10 @@ type Dialect struct {
 
 	Store  sqlstore.Store
 	Remote bool // across a network: a request may arrive after its caller has given up
+
+	// Conns returns how many connections there are for calls, 0 if their number has no
+	// limit. Nil: that is not known.
+	Conns func() int
 
 	// EachStatement reports whether each statement of a batch is a round trip. Nil: a
 	// batch is one.
@@ -68,6 +73,19 @@ type Dialect struct {
 // eachStatement reports whether each statement of a batch is a round trip, so that a
 // batch that locks several lines would keep them for long.
 func (d *Dialect) eachStatement() bool { return d.EachStatement != nil && d.EachStatement() }
+
+// manyConns stands for a number of connections without a limit.
+const manyConns = 32
+
+// enterConns is how many claims enter the line of one name at a time: half of the
+// connections. They would wait for each other at its head row anyway.
+func (d *Dialect) enterConns() int {
+	n := manyConns
+	if d.Conns != nil {
+		n = cmp.Or(d.Conns(), manyConns)
+	}
+	return max(n/2, 2)
+}
 
 // A Liveness knows which processes are dead. A process it does not know counts as
 // alive.

@@ -20,7 +20,8 @@ type Engine struct {
 	prefix string // before every name and record key
 
 	heads        knownHeads
-	leaving      leaveLimit
+	leaving      nameLimit
+	entering     nameLimit
 	blockingBeat chan struct{} // has room for the one beat that waits for a row
 
 	sessions *driverkit.Sessions[*session] // and the goroutines of Listen, resend and sweeps

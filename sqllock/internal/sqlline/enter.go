@@ -15,6 +15,13 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (driver.Standing, e
 		return driver.Standing{}, err
 	}
 	a := s.args(c)
+	if s.e.d.Remote {
+		done, err := s.e.entering.enter(ctx, a.Key(), s.enterConns)
+		if err != nil {
+			return driver.Standing{}, err
+		}
+		defer done()
+	}
 	if c.Exclusive() {
 		token, err := s.take(ctx, a, !c.Queue)
 		if err != nil {

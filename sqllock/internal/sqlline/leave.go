@@ -23,7 +23,7 @@ func (s *session) leave(ctx context.Context, c driver.Claim) error {
 	a := s.args(c)
 	waiting := s.stateOf(c).seen.waiting // or granted since, which leaveLine finds
 	if waiting {
-		done, err := s.e.leaving.enter(ctx, a.Key())
+		done, err := s.e.leaving.enter(ctx, a.Key(), leaveConns)
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ type session struct {
 	claims *driverkit.Claims[claimState]
 
 	leaveLanes chan struct{} // has room for the batches of LeaveAll
+	enterConns int           // how many claims enter the line of one name at a time
 
 	life   context.Context // of inflight batches
 	cancel context.CancelFunc
@@ -57,6 +58,7 @@ func newSession(e *Engine, o driver.SessionOptions) *session {
 	if e.d.eachStatement() {
 		lanes = leaveLanesEach
 	}
+	s.enterConns = e.d.enterConns()
 	s.leaveLanes = make(chan struct{}, lanes)
 	s.life, s.cancel = context.WithCancel(context.Background())
 	return s

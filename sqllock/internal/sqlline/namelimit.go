@@ -10,20 +10,20 @@ import (
 // release of a lock may need.
 const leaveConns = 2
 
-// A leaveLimit keeps many waiters that give up the same name from using all connections.
-type leaveLimit struct {
+// A nameLimit keeps many callers of the same name from using all connections.
+type nameLimit struct {
 	mu     sync.Mutex // guards byName, and users in it
-	byName map[string]*leaveSlots
+	byName map[string]*nameSlots
 }
 
-type leaveSlots struct {
+type nameSlots struct {
 	slots chan struct{}
 	users int
 }
 
-// enter waits for a slot to leave a name's line; done gives it back.
-func (l *leaveLimit) enter(ctx context.Context, name string) (done func(), err error) {
-	x := l.use(name)
+// enter waits for one of conns slots of a name; done gives it back.
+func (l *nameLimit) enter(ctx context.Context, name string, conns int) (done func(), err error) {
+	x := l.use(name, conns)
 	select {
 	case x.slots <- struct{}{}:
 		return func() { <-x.slots; l.unuse(name, x) }, nil
@@ -33,22 +33,22 @@ func (l *leaveLimit) enter(ctx context.Context, name string) (done func(), err e
 	}
 }
 
-func (l *leaveLimit) use(name string) *leaveSlots {
+func (l *nameLimit) use(name string, conns int) *nameSlots {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byName == nil {
-		l.byName = map[string]*leaveSlots{}
+		l.byName = map[string]*nameSlots{}
 	}
 	x := l.byName[name]
 	if x == nil {
-		x = &leaveSlots{slots: make(chan struct{}, leaveConns)}
+		x = &nameSlots{slots: make(chan struct{}, conns)}
 		l.byName[name] = x
 	}
 	x.users++
 	return x
 }
 
-func (l *leaveLimit) unuse(name string, x *leaveSlots) {
+func (l *nameLimit) unuse(name string, x *nameSlots) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if x.users--; x.users == 0 {
