@@ -2,7 +2,9 @@ package redislock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -88,14 +90,24 @@ func TestManyLeasesOutliveASlowLink(t *testing.T) {
 					server = testserver.Valkey
 				}
 				stalltest.Succeeds(t, ttl/10, func() error {
-					c := pawl.New(engine(t, distant(t, server(t).Addr(), trip).Addr(), opts...), pawl.WithTTL(ttl))
+					s := server(t)
+					c := pawl.New(engine(t, distant(t, s.Addr(), trip).Addr(), opts...), pawl.WithTTL(ttl))
 					defer c.Close()
 					all, err := lockAll(t.Context(), c, leases)
 					if err != nil {
 						return err
 					}
 					time.Sleep(2 * ttl)
-					return lostOf(all)
+					if err := lostOf(all); err != nil {
+						return err
+					}
+					if err := c.Close(); err != nil { // which gives all back, many at a time
+						return err
+					}
+					if left := newConsole(t, s.Addr()).do("DBSIZE"); left > "1" { // the fence stays
+						return fmt.Errorf("%s keys were left behind", left)
+					}
+					return nil
 				})
 			})
 		}
@@ -292,4 +304,158 @@ func TestHoldsAreRenewedBeforePlacesInLine(t *testing.T) {
 			t.Errorf("%d of %d holds were renewed before the first place in line", before, n)
 		}
 	})
+}
+
+// A client with thousands of places in a line has died. No script drops more than 500 of
+// them, so that the server serves others in between; who is alive has its turn in its order.
+func TestExpiredWaitersAreDroppedAFewAtATime(t *testing.T) {
+	t.Parallel()
+	const dead, most = 3000, 500
+	onDistant(t, time.Hour, func(t *testing.T, one driver.Session, _ *faultproxy.Proxy, at *console) {
+		die := func(name string) {
+			at.do("EVAL", `for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+				if string.sub(id, 1, 1) == 'b' then redis.call('ZADD', KEYS[1], 1, id) end
+			end`, "1", "pawl:\x01h"+name+"\x01l")
+		}
+		line := func(name string) int {
+			n, _ := strconv.Atoi(at.do("ZCARD", "pawl:\x01h"+name+"\x01l"))
+			return n
+		}
+		// bounded makes a call, whose scripts must not drop too many.
+		bounded := func(name string, call func()) {
+			t.Helper()
+			before, scripts := line(name), at.evals()
+			call()
+			if dropped, n := before-line(name), at.evals()-scripts; dropped > n*most+1 {
+				t.Errorf("%d scripts dropped %d claims", n, dropped)
+			}
+		}
+		beat := func(c driver.Claim) driver.Standing {
+			out := make([]driver.Standing, 1)
+			if err := one.Beat(t.Context(), []driver.Claim{c}, out); err != nil {
+				t.Fatal(err)
+			}
+			return out[0]
+		}
+		holder, first, second := claims(1, "a", "name", false)[0], claims(1, "c", "name", false)[0], claims(1, "d", "name", false)[0]
+		crowd := claims(dead, "b", "name", false)
+		enterAll(t, one, append([]driver.Claim{holder}, crowd[:dead/2]...))
+		enterAll(t, one, []driver.Claim{first})
+		enterAll(t, one, crowd[dead/2:])
+		enterAll(t, one, []driver.Claim{second})
+		die("name")
+		bounded("name", func() {
+			if st := beat(crowd[dead-1]); !st.Gone {
+				t.Errorf("a claim that has expired: %+v", st)
+			}
+		})
+		bounded("name", func() {
+			if err := one.Leave(t.Context(), holder); err != nil {
+				t.Fatal(err)
+			}
+		})
+		for st, tries := (driver.Standing{}), 0; !st.Held; tries++ {
+			bounded("name", func() { st = beat(first) })
+			if later := beat(second); later.Held || later.Gone || st.Gone || tries > dead/most+2 {
+				t.Fatalf("after %d beats %+v, and the one behind it %+v", tries, st, later)
+			}
+		}
+		bounded("name", func() {
+			if err := one.Leave(t.Context(), first); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if st := beat(second); !st.Held {
+			t.Errorf("the one behind it: %+v", st)
+		}
+
+		permit, try := claims(1, "a", "shared", false)[0], claims(1, "e", "shared", false)[0]
+		crowd = claims(dead, "b", "shared", false)
+		permit.Limit, try.Limit, try.Queue = 2, 2, false
+		enterAll(t, one, append([]driver.Claim{permit}, crowd...)) // who wants all waits
+		die("shared")
+		bounded("shared", func() {
+			if st, err := one.Enter(t.Context(), try); err != nil || !st.Held {
+				t.Errorf("a permit for which only the dead wait: %+v, %v", st, err)
+			}
+		})
+	})
+}
+
+// Claims of one name that are given up leave by few scripts, and each has its answer.
+func TestClaimsOfANameLeaveByFewScripts(t *testing.T) {
+	t.Parallel()
+	const n = 2000
+	onDistant(t, time.Hour, func(t *testing.T, one driver.Session, _ *faultproxy.Proxy, at *console) {
+		all := claims(n, "b", "name", false)
+		next := claims(1, "c", "name", false)[0]
+		enterAll(t, one, append(all[:n:n], next))
+		out, before := make([]error, n), at.evals()
+		one.(driver.Leaver).LeaveAll(t.Context(), all, out)
+		if scripts := at.evals() - before; scripts > n/100 {
+			t.Errorf("%d scripts ended %d claims", scripts, n)
+		}
+		for i, err := range out {
+			if err != nil {
+				t.Fatalf("claim %d: %v", i, err)
+			}
+		}
+		st := make([]driver.Standing, 1)
+		if err := one.Beat(t.Context(), []driver.Claim{next}, st); err != nil || !st[0].Held {
+			t.Errorf("the next one: %+v, %v", st[0], err)
+		}
+		one.(driver.Leaver).LeaveAll(t.Context(), all, out)
+		for i, err := range out {
+			if !errors.Is(err, driver.ErrGone) {
+				t.Fatalf("claim %d, once more: %v", i, err)
+			}
+		}
+	})
+}
+
+// Two hundred goroutines at a time give up a lock that is held. Another name does not wait
+// for their departures, and soon none of them is in line.
+func TestAStormOfAcquiresThatGiveUpDelaysNoOtherName(t *testing.T) {
+	const callers, rounds, trip = 200, 40, 20 * time.Millisecond
+	for name, engine := range libraries {
+		t.Run(name, func(t *testing.T) {
+			s := testserver.Redis(t)
+			c := pawl.New(engine(t, distant(t, s.Addr(), trip).Addr()), pawl.WithTTL(time.Minute))
+			defer c.Close()
+			other := pawl.New(engine(t, s.Addr()), pawl.WithTTL(time.Minute))
+			defer other.Close()
+			defer unlock(t, lock(t, other.Mutex("name")))
+			stalltest.Within(t, time.Second, "another name was locked", func() time.Duration {
+				for range rounds {
+					var crowd sync.WaitGroup
+					for range callers {
+						crowd.Go(func() {
+							ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+							defer cancel()
+							if _, err := c.Mutex("name", pawl.WithFair()).Lock(ctx); err == nil {
+								t.Error("a lock that is held was granted")
+							}
+						})
+					}
+					crowd.Wait()
+				}
+				began := time.Now()
+				l := lock(t, c.Mutex("another"))
+				took := time.Since(began)
+				unlock(t, l)
+				for {
+					line, err := other.Line(t.Context(), "name")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(line) == 1 {
+						break
+					}
+					time.Sleep(trip / 4)
+				}
+				t.Logf("another name took %v, and all was settled after %v", took, time.Since(began))
+				return took
+			})
+		})
+	}
 }

@@ -69,7 +69,10 @@ func (b *batcher) do(ctx context.Context, c redisclient.Call) (redisclient.Reply
 		err = await(ctx, p.Done, b.flush, silentAfter, b.prober)
 	}
 	if err != nil {
-		return redisclient.Reply{}, err // the pipeline frees the pending call
+		if b.withdraw(p) {
+			p.Result() // which frees it; else the pipeline does
+		}
+		return redisclient.Reply{}, err
 	}
 	a, _ := p.Result() // a pipeline sends every call
 	return a.Reply, a.Err
@@ -80,6 +83,17 @@ func (b *batcher) waits(p *redisclient.PendingCall) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Contains(b.waiting, p)
+}
+
+// withdraw reports whether a call that was given up need not be sent any more.
+func (b *batcher) withdraw(p *redisclient.PendingCall) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := slices.Index(b.waiting, p)
+	if at >= 0 {
+		b.waiting = slices.Delete(b.waiting, at, at+1)
+	}
+	return at >= 0
 }
 
 // add queues a call, and returns a pipeline with all waiting calls if one is to be sent

@@ -100,6 +100,8 @@ func SendSome(ctx context.Context, send Many, calls []Call, at []int) []Answer {
 	for k, i := range at {
 		some[k] = calls[i]
 	}
-	RunMany(ctx, send, some, out)
+	if len(at) > 0 {
+		RunMany(ctx, send, some, out)
+	}
 	return out
 }

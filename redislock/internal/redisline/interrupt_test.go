@@ -24,10 +24,10 @@ const (
 
 // A scenario is a name with claims in its line, in order, and one more call on it, which
 // is interrupted. A claim is "w", "r", "p1" to "p3" (of 3), with "!" behind it if it has
-// expired by then.
+// expired by then, and "!!" if besides no script drops more than one such claim.
 type scenario struct {
 	claims string
-	call   string // "enter w", "again 0", "later 0", "leave 0", "beat 0", "beats" of all, "evict 0", "line", "watch"
+	call   string // "enter w", "again 0", "later 0", "leave 0", "beat 0", "beats" of all, "leaves 1" from that one on, "evict 0", "line", "watch"
 }
 
 var scenarios = []scenario{
@@ -39,6 +39,9 @@ var scenarios = []scenario{
 	{"r r", "leave 0"}, {"r w", "leave 0"}, {"r w r", "leave 0"}, {"r w r", "leave 1"}, {"r r w r", "evict 0"}, {"r w", "beat 1"}, {"r w", "beat 0"},
 	{"p2 p2 p1", "leave 0"}, {"p2 p2 p1", "enter p1"}, {"p1 p1 p3", "leave 0"}, {"p3 p1 p1 p1", "leave 0"},
 	{"w w w", "beats"}, {"r r w w", "beats"}, {"p2 p2 p1", "beats"}, {"w! w w", "beats"}, {"r! w w", "beats"}, {"r r! w w", "beats"},
+	{"w w w", "leaves 0"}, {"w w w", "leaves 1"}, {"r r w w", "leaves 0"}, {"r r w r", "leaves 1"}, {"p2 p2 p1 p3", "leaves 1"}, {"w! w w w", "leaves 1"},
+	{"w!! w!! w", "beat 2"}, {"w!! w!! w!! w", "enter w"}, {"w!! r!! r", "enter r"}, {"r!! r!! w", "beat 2"}, {"p2!! p1!! p3!! p1", "enter p1"}, {"p2!! w!! p1!!", "enter r"},
+	{"w w!! w!! w", "leave 0"}, {"w w!! w!! w w", "beats"}, {"w w!! w!! w w", "leaves 0"}, {"r!! r!! r w", "evict 2"}, {"w!! w!! r", "line"}, {"w!! w!! w w", "again 2"}, {"w!! w!! w", "watch"},
 	{"w! w", "beat 1"}, {"w! w r", "enter r"}, {"r! w r", "beat 1"}, {"r! r w", "enter w"}, {"r w! r", "beat 2"}, {"p2! p2 p1", "beat 2"}, {"w! r! w", "line"}, {"r!", "enter w"}, {"r! w!", "enter r"},
 }
 

@@ -19,6 +19,7 @@ type interrupter struct {
 	redisclient.Client
 	c       redis.Client
 	scripts *scriptTexts
+	few     bool // a script drops one expired claim at most
 
 	mu          sync.Mutex // guards what follows
 	at          int        // the call that fails; 0: none
@@ -50,6 +51,9 @@ local redis = {
 }
 `
 
+// dropsMany is how line.lua says how many expired claims a script drops.
+const dropsMany = "local drops = 500 "
+
 // interrupt has the next script fail at its n-th call, or at a missing key.
 func (c *interrupter) interrupt(n int, missing bool) {
 	c.mu.Lock()
@@ -73,6 +77,7 @@ type variant struct {
 	digest  string
 	missing bool
 	at      int
+	few     bool
 }
 
 func digestOf(text string) string {
@@ -89,7 +94,11 @@ func (t *scriptTexts) guard(v variant) (text, digest string, ok bool) {
 	if !ok {
 		return "", "", false
 	}
-	text = fmt.Sprintf(guard, v.missing, v.at) + plain.(string)
+	script := plain.(string)
+	if v.few {
+		script = strings.Replace(script, dropsMany, "local drops = 1 ", 1)
+	}
+	text = fmt.Sprintf(guard, v.missing, v.at) + script
 	digest = digestOf(text)
 	t.guarded.Store(v, [2]string{text, digest})
 	return text, digest, true
@@ -102,11 +111,14 @@ func (c *interrupter) Do(ctx context.Context, call redisclient.Call) (redisclien
 	case "EVAL":
 		digest := digestOf(words[1])
 		c.scripts.plain.Store(digest, words[1])
+		if strings.Contains(words[1], "local function settle") && !strings.Contains(words[1], dropsMany) {
+			panic("line.lua says otherwise how many expired claims a script drops")
+		}
 		words[0], words[1] = "EVALSHA", digest
 		fallthrough
 	case "EVALSHA":
 		c.mu.Lock()
-		v := variant{words[1], c.missing, c.at}
+		v := variant{words[1], c.missing, c.at, c.few}
 		c.mu.Unlock()
 		text, digest, ok := c.scripts.guard(v)
 		if !ok {

@@ -142,10 +142,12 @@ func (s *session) enterQuorum(ctx context.Context, c *driver.Claim, state claimS
 		s.mu.Lock()
 		epoch := m.epoch
 		s.mu.Unlock()
-		r, err := s.store.run(ctx, sc,
-			[]string{keys.Hold, keys.Line, keys.Fence, s.store.Keys.Membership()},
-			state.prefix, keyspace.HoldSuffix(c.Limit, s.part, keyspace.WithEpoch(epoch, c.Note)), s.millis, waiting,
-			propose, epoch, m.list, m.run)
+		r, err := again(ctx, func() (redisclient.Reply, error) {
+			return s.store.run(ctx, sc,
+				[]string{keys.Hold, keys.Line, keys.Fence, s.store.Keys.Membership()},
+				state.prefix, keyspace.HoldSuffix(c.Limit, s.part, keyspace.WithEpoch(epoch, c.Note)), s.millis, waiting,
+				propose, epoch, m.list, m.run)
+		})
 		if err == nil {
 			err = s.noVote(r)
 		}

@@ -20,6 +20,7 @@ const (
 	codeWaits = 2
 	codeLimit = 4
 	codeStill = 5
+	codeAgain = 8
 )
 
 // The only element, or for codeEpoch the first, of the reply of a node that did not

@@ -45,7 +45,7 @@ func newRunOn(f *fixture, c redisclient.Client, prefix string) *run {
 
 func (f *fixture) newRun(prefix string, sc scenario, brief time.Duration) *run {
 	f.entering <- struct{}{}
-	c := &interrupter{c: f.own, scripts: f.scripts}
+	c := &interrupter{c: f.own, scripts: f.scripts, few: strings.Contains(sc.claims, "!!")}
 	p := newRunOn(f, c, prefix)
 	p.c, p.scenario = c, sc
 	open := func(id string, ttl time.Duration) driver.Session {
@@ -58,8 +58,9 @@ func (f *fixture) newRun(prefix string, sc scenario, brief time.Duration) *run {
 	p.s = open("lives", leaseTTL)
 	dying := open("dies", brief)
 	var died time.Time // when the first claim that expires was entered
-	for i, kind := range strings.Fields(sc.claims) {
-		kind, dies := strings.CutSuffix(kind, "!")
+	for i, word := range strings.Fields(sc.claims) {
+		kind := strings.TrimRight(word, "!")
+		dies := kind != word
 		c, s := p.claim(i+1, kind), p.s
 		if dies {
 			if s = dying; died.IsZero() {
@@ -170,6 +171,21 @@ func (p *run) call() error {
 			}
 		}
 		return p.s.Beat(ctx, live, make([]driver.Standing, len(live)))
+	case "leaves":
+		all, first := []driver.Claim{}, p.target
+		for _, c := range p.claims[first:] {
+			if c.ID != "" {
+				all = append(all, c)
+			}
+		}
+		out := make([]error, len(all))
+		p.s.(driver.Leaver).LeaveAll(ctx, all, out)
+		for _, err := range out {
+			if err != nil && !errors.Is(err, driver.ErrGone) {
+				return err
+			}
+		}
+		return nil
 	case "evict":
 		for _, x := range p.line() {
 			if x.ID == p.called.ID {
@@ -205,5 +221,8 @@ func (p *run) line() []driver.Entry {
 // uncertain reports whether the call may or may not have ended claim i.
 func (p *run) uncertain(i int) bool {
 	verb, _, _ := strings.Cut(p.scenario.call, " ")
+	if verb == "leaves" {
+		return i >= p.target
+	}
 	return i == p.target && (verb == "leave" || verb == "evict" || verb == "later")
 }

@@ -42,4 +42,5 @@ var (
 	enterManyScript = script("enter_free_many")
 	leaveFreeScript = script("leave_unqueued_many")
 	lookManyScript  = script("line", "look_many")
+	leaveManyScript = script("line", "leave_many")
 )

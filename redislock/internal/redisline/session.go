@@ -82,8 +82,23 @@ func (s *session) enter(ctx context.Context, c *driver.Claim, state claimState, 
 	if m := s.quorum(); m != nil {
 		return s.enterQuorum(ctx, c, state, m, args.waiting)
 	}
-	r, err = s.grant(ctx, c, s.enterCall(c, state, args), s.store.ReplicaTimeout)
+	r, err = again(ctx, func() (redisclient.Reply, error) {
+		return s.grant(ctx, c, s.enterCall(c, state, args), s.store.ReplicaTimeout)
+	})
 	return r, 0, err
+}
+
+// again makes a call that enters a claim until it does more than to drop expired ones.
+func again(ctx context.Context, call func() (redisclient.Reply, error)) (redisclient.Reply, error) {
+	for {
+		r, err := call()
+		if err != nil || len(r.Array) != 1 || r.Array[0].Int != codeAgain {
+			return r, err
+		}
+		if err := ctx.Err(); err != nil {
+			return redisclient.Reply{}, err
+		}
+	}
 }
 
 func (s *session) enterCall(c *driver.Claim, state claimState, args argCache) redisclient.Call {
@@ -112,9 +127,31 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	return s.leave(ctx, c)
 }
 
+// LeaveAll gives back claims, those of one name by few scripts.
+func (s *session) LeaveAll(ctx context.Context, cs []driver.Claim, out []error) {
+	if err := s.claims.Begin(ctx); err != nil {
+		for i := range out {
+			out[i] = err
+		}
+		return
+	}
+	s.leaveAll(ctx, cs, out)
+}
+
 // Close ends the session's claims.
-func (s *session) Close(ctx context.Context) error {
+func (s *session) Close(ctx context.Context) (failed error) {
 	left := s.claims.Close()
 	s.store.sessions.Remove(s.id, s)
-	return s.leaveAll(ctx, left)
+	out := make([]error, len(left))
+	s.leaveAll(ctx, left, out)
+	for i, err := range out {
+		switch {
+		case err == nil:
+		case errors.Is(err, driver.ErrGone):
+			s.claims.End(left[i]) // also one whose Enter may still arrive: then it expires
+		case redisclient.Code(err) != "WRONGTYPE": // else the key is not ours
+			failed = err
+		}
+	}
+	return failed
 }

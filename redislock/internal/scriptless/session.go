@@ -17,6 +17,8 @@ const (
 	chunk     = 500                    // claims that are sent at a time
 )
 
+var _ driver.Leaver = (*session)(nil)
+
 // session is one client's holds.
 type session struct {
 	store  *store
@@ -164,19 +166,63 @@ func (s *session) Leave(ctx context.Context, c driver.Claim) error {
 	return s.leave(ctx, c)
 }
 
+// LeaveAll deletes the holds of many claims.
+func (s *session) LeaveAll(ctx context.Context, cs []driver.Claim, out []error) {
+	if err := s.claims.Begin(ctx); err != nil {
+		for i := range out {
+			out[i] = err
+		}
+		return
+	}
+	s.leaveAll(ctx, cs, out)
+}
+
 // Close deletes the session's holds.
 func (s *session) Close(ctx context.Context) (failed error) {
 	left := s.claims.Close()
 	s.store.sessions.Remove(s.id, s)
-	for _, c := range left {
-		if err := s.leave(ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
+	out := make([]error, len(left))
+	s.leaveAll(ctx, left, out)
+	for _, err := range out {
+		if err != nil && !errors.Is(err, driver.ErrGone) {
 			failed = err
-		}
-		if ctx.Err() != nil {
-			return driver.Join(failed, ctx.Err()) // the other holds expire
 		}
 	}
 	return failed
+}
+
+// errNotReached is the answer for a claim that was not asked for before ctx ended.
+var errNotReached = errors.New("not reached")
+
+func (s *session) leaveAll(ctx context.Context, cs []driver.Claim, out []error) {
+	calls, reads := make([]redisclient.Call, len(cs)), make([]redisclient.Call, len(cs))
+	for i := range cs {
+		key := s.store.Keys.Hold(cs[i].Name)
+		calls[i], reads[i] = s.store.commands.Load().remove(key, s.value(&cs[i])), redisclient.Command("GET", key)
+		out[i] = errNotReached
+	}
+	_ = redisclient.InChunks(ctx, s.store.Client, calls, chunk, func(at []int) error {
+		var absent []int
+		for k, a := range redisclient.SendSome(ctx, s.store.Client.DoMany, calls, at) {
+			i := at[k]
+			if out[i] = redisclient.Wrap(a.Err); a.Err == nil && a.Int <= 0 {
+				absent = append(absent, i)
+			}
+		}
+		for k, a := range redisclient.SendSome(ctx, s.store.Client.DoMany, reads, absent) {
+			i := absent[k]
+			out[i] = s.removeLower(ctx, reads[i].Keys[0], &cs[i], a)
+		}
+		return nil
+	}) // out has the errors
+	for i := range out {
+		if out[i] == errNotReached {
+			out[i] = ctx.Err()
+		}
+		if out[i] == nil || errors.Is(out[i], driver.ErrGone) {
+			s.claims.End(cs[i])
+		}
+	}
 }
 
 func (s *session) leave(ctx context.Context, c driver.Claim) error {
@@ -193,13 +239,18 @@ func (s *session) leave(ctx context.Context, c driver.Claim) error {
 
 func (s *session) leaveLower(ctx context.Context, key string, c *driver.Claim) error {
 	r, err := s.store.Client.Do(ctx, redisclient.Command("GET", key))
-	if err != nil {
-		return redisclient.WrapHold(key, err)
+	return s.removeLower(ctx, key, c, redisclient.Answer{Reply: r, Err: err})
+}
+
+// removeLower deletes the hold of a lower Try, if its key was read as a.
+func (s *session) removeLower(ctx context.Context, key string, c *driver.Claim, a redisclient.Answer) error {
+	if a.Err != nil {
+		return redisclient.WrapHold(key, a.Err)
 	}
-	if x, _ := keyspace.ParseHold(c.Name, r.Text, 0); r.Null || x.ID != c.ID || x.Try > c.Try {
+	if x, _ := keyspace.ParseHold(c.Name, a.Text, 0); a.Null || x.ID != c.ID || x.Try > c.Try {
 		return driver.ErrGone
 	}
-	return s.store.remove(ctx, key, r.Text)
+	return s.store.remove(ctx, key, a.Text)
 }
 
 // value returns the value of a claim's hold. Its token is 0: there are none.

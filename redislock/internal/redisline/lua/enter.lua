@@ -4,7 +4,8 @@
 -- ARGV  1 "p1 <id> <try> ", 2 " <limit> <session> <ttl> 0 <note>", 3 ttl in ms,
 --       4 "<need> <queue> <channel>", 5 a proposed token, if there is one
 -- ->    the token: held; or a standing: 2 it waits, 3 it may not wait; or {0} a higher
---       Try is there; or {4} another limit is in use
+--       Try is there; or {4} another limit is in use; or {8} it has only dropped expired
+--       claims, and is to be called again
 local id, try = string.match(ARGV[1], '^p1 (%x+) (%d+) $')
 local mylimit, session, _, note = string.match(ARGV[2], '^ (%d+) (%S+) (%d+) 0 (.*)$')
 local need, queue, channel = string.match(ARGV[4], '^(%d+) (%d) (.*)$')
@@ -41,14 +42,12 @@ if mine then
   settle()
 end
 
-if not exclusive and count > 0 and limit ~= mylimit then
-  save()
-  return {4}
-end
+local other = not exclusive and count > 0 and limit ~= mylimit
 local fitting = size[waiting] == 0 and fits(exclusive, units, mylimit)
-if not fitting and queue == '0' then
+if other or not fitting and queue == '0' then
   save()
-  return standing(3)
+  if unsettled then return {8} end -- it may be expired claims that are in the way
+  return other and {4} or standing(3)
 end
 
 local stamp = us

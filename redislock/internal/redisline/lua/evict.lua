@@ -20,7 +20,7 @@ if h and h.id == ARGV[1] then
     found = 1
   end
 else
-  local r = record(ARGV[1])
+  local r = find(ARGV[1])
   local held = ARGV[4] == '1'
   if r and r.try == ARGV[2] and r.held == held and (not held or r.token == ARGV[3]) then
     drop(r)

@@ -41,6 +41,8 @@ local stored = value -- the key exists; value is false once its hold has ended
 local now = clock[1] .. string.sub('00000' .. clock[2], -6)
 local ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local us = clock[1] * 1000000 + clock[2]
+local drops = 500 -- how many expired claims this call may drop: 100 000 would stop the server for seconds
+local unsettled = false -- there are more of them, which further calls drop
 local caller -- the id of the claim that this call is about: it gets the reply, not a message
 local departed, changed = false, false
 
@@ -117,11 +119,16 @@ local function record(id)
   return text and parse_record(id, text)
 end
 
+-- over reports whether a claim of the line has expired, and is not dropped yet.
+local function over(id)
+  return unsettled and tonumber(call('ZSCORE', expiries, id) or ms) < ms
+end
+
 -- find returns a claim, and whether it is the exclusive holder rather than in the line.
 local function find(id)
   local h = value and parse_hold(value)
   if h and h.id == id then return h, true end
-  return record(id), false
+  return not over(id) and record(id), false
 end
 
 -- next_token returns a number above all that the fence has seen, and at least stamp.
@@ -144,30 +151,43 @@ local function notify(r, token)
   end
 end
 
--- drop ends a claim of the line. Its expiry goes first: rebuild drops a claim that has
+-- drop_all ends claims of the line. Their expiries go first: rebuild drops a claim that has
 -- none, as this would have.
-local function drop(r)
+local function drop_all(records)
+  if not records[1] then return end
+  local ids = {}
+  for i, r in ipairs(records) do ids[i] = r.id end
   begin_change()
-  remove(expiries, r.id)
-  if not r.held then remove(waiting, r.id) end
-  call('HDEL', side, r.id)
-  if not r.exclusive then count = count - 1 end
-  if r.held then
-    used = used - r.need
-    if used == 0 and value == shared then free_hold() end
+  if size[expiries] > 0 then size[expiries] = size[expiries] - call('ZREM', expiries, unpack(ids)) end
+  if size[waiting] > 0 then size[waiting] = size[waiting] - call('ZREM', waiting, unpack(ids)) end
+  call('HDEL', side, unpack(ids))
+  for _, r in ipairs(records) do
+    if not r.exclusive then count = count - 1 end
+    if r.held then
+      used = used - r.need
+      if used == 0 and value == shared then free_hold() end
+    end
   end
   departed = true
 end
 
+local function drop(r)
+  drop_all({r})
+end
+
 local rebuild
 
--- each calls f with the records of ids. A record that is missing, which no script of
--- pawl's leaves, makes the sums wrong too.
+-- each calls f with the records of ids, part by part. A record that is missing, which no
+-- script of pawl's leaves, makes the sums wrong too.
 local function each(ids, f)
   local missing = false
-  for _, id in ipairs(ids) do
-    local r = record(id)
-    if r then f(r) else missing = true end
+  for i = 1, #ids, 500 do
+    local part, found = {unpack(ids, i, math.min(i + 499, #ids))}, {}
+    for k, text in ipairs(call('HMGET', side, unpack(part))) do
+      found[#found + 1] = text and parse_record(part[k], text) or nil
+    end
+    missing = missing or #found < #part
+    f(found)
   end
   if missing then rebuild() end
 end
@@ -185,7 +205,9 @@ local function clamp()
   local last = range(expiries, -1, -1, 'WITHSCORES')
   local r = last[1] and record(last[1])
   if r and tonumber(last[2]) > ms + r.ttl then
-    each(range(expiries, 0, -1), function(o) call('ZADD', expiries, 'LT', ms + o.ttl, o.id) end)
+    each(range(expiries, 0, -1), function(all)
+      for _, o in ipairs(all) do call('ZADD', expiries, 'LT', ms + o.ttl, o.id) end
+    end)
     if value == shared then
       call('PEXPIREAT', main, range(expiries, -1, -1, 'WITHSCORES')[2])
     end
@@ -264,20 +286,38 @@ function rebuild()
   if #all > 0 and used == 0 and value == shared then free_hold() end
 end
 
+-- expire drops expired claims, no more than this call may; those that are left wait for the
+-- next call, and count as ended until then.
+local function expire()
+  local ids = {}
+  if size[expiries] > 0 then
+    ids = call('ZRANGEBYSCORE', expiries, '-inf', '(' .. string.format('%.0f', ms), 'LIMIT', 0, drops + 1)
+  end
+  unsettled = #ids > drops
+  if unsettled then ids[#ids] = nil end
+  drops = drops - #ids
+  each(ids, drop_all)
+  if used > 0 and value ~= shared then -- the hold was deleted or taken: the claims that shared it have lost it
+    each(range(expiries, 0, -1), function(all)
+      local lost = {}
+      for _, r in ipairs(all) do
+        if r.held then lost[#lost + 1] = r end
+      end
+      drop_all(lost)
+    end)
+  end
+end
+
 -- settle drops expired claims and lets in, from the head of the line, those that fit.
 local function settle()
-  if size[expiries] > 0 then
-    each(call('ZRANGEBYSCORE', expiries, '-inf', '(' .. string.format('%.0f', ms)), drop)
-  end
-  if used > 0 and value ~= shared then -- the hold was deleted or taken: the claims that shared it have lost it
-    each(range(expiries, 0, -1), function(r) if r.held then drop(r) end end)
-  end
+  expire()
   local full = false
   repeat
     local head = range(waiting, 0, 0)
-    each(head, function(r)
-      full = not fits(r.exclusive, r.need, r.limit)
-      if not full then
+    each(head, function(first)
+      local r = first[1]
+      full = r and (over(r.id) or not fits(r.exclusive, r.need, r.limit)) -- one that is over is dropped by the next call
+      if r and not full then
         admit(r)
         full = r.exclusive
       end
@@ -311,6 +351,7 @@ end
 -- recheck returns for how many ms a claim with this rank need not look: until a claim of
 -- the line may expire, and the first waiter also until the hold may.
 local function recheck(place, left)
+  if unsettled then return 1 end
   local first = range(expiries, 0, 0, 'WITHSCORES')[2]
   local pause = first and first - ms + 1 or -1
   if value and (not place or place == 0) then -- those behind the first look when the first has expired
@@ -335,7 +376,7 @@ local function standing(code, id, arrival)
   if exclusive then ahead = ahead + 1 end
   local pause = recheck(place, left)
   if exclusive or not value then return {code, ahead, pause, value or '', left, arrival} end
-  for _, other in ipairs(range(expiries, 0, 7)) do
+  for _, other in ipairs(size[expiries] > 0 and call('ZRANGEBYSCORE', expiries, ms, '+inf', 'LIMIT', 0, 8) or {}) do
     local r = other ~= id and record(other)
     if r and r.held then
       return {code, ahead, pause, '', call('ZSCORE', expiries, other) - ms, other, r.text, now, arrival}

@@ -11,7 +11,8 @@ save()
 clamp()
 local all = {}
 if size[expiries] > 0 then
-  all = call('ZRANGEBYSCORE', expiries, ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+  local from = string.format('%.0f', math.max(ms, tonumber(ARGV[1]) or 0)) -- those before have expired
+  all = call('ZRANGEBYSCORE', expiries, from, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
 end
 local out = {value or '', value and call('PTTL', main) or 0, now, '', 0}
 for i = 1, #all, 2 do

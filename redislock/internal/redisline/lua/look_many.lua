@@ -22,7 +22,7 @@ for i, id in ipairs(ids) do
       call('PEXPIREAT', main, expire_at(ttl))
       out[i] = holder.token
     end
-  elseif r and r.try == tries[i] then
+  elseif r and r.try == tries[i] and not over(id) then
     scores[#scores + 1], scores[#scores + 2] = ms + ttl, id
     shares = shares or r.held
     out[i] = r.held and r.token
