@@ -101,31 +101,6 @@ func (s *session) beatChunk(ctx context.Context, send redisclient.Many, chunk []
 	return failed
 }
 
-// answersOf sends the calls of a chunk, and returns the indexes of the claims that they
-// are about and the answer for each of these.
-func (s *session) answersOf(ctx context.Context, send redisclient.Many, chunk []int, calls []redisclient.Call, of [][]int) (claims []int, answers []redisclient.Answer, sent time.Time) {
-	sent = time.Now()
-	out := redisclient.SendSome(ctx, send, calls, chunk)
-	for k, i := range chunk {
-		claims = append(claims, of[i]...)
-		if len(of[i]) == 1 {
-			answers = append(answers, out[k])
-			continue
-		}
-		if out[k].Err == nil && len(out[k].Array) != len(of[i]) {
-			out[k].Err = errBadReply
-		}
-		for n := range of[i] {
-			a := redisclient.Answer{Err: out[k].Err}
-			if a.Err == nil {
-				a.Reply = out[k].Array[n]
-			}
-			answers = append(answers, a)
-		}
-	}
-	return claims, answers, sent
-}
-
 func (s *session) beatAnswer(c *driver.Claim, sent time.Time, a redisclient.Answer) (driver.Standing, error) {
 	if a.Err != nil {
 		return driver.Standing{}, s.store.wrap(c.Name, a.Err)

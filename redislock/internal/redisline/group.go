@@ -1,6 +1,12 @@
 package redisline
 
-import "github.com/pawl-go/pawl/driver"
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock/internal/redisclient"
+)
 
 // groupSize is the number of claims of one name that one script prolongs or ends: it
 // stops the server for less than a millisecond.
@@ -32,4 +38,29 @@ func pick(cs []driver.Claim, at []int) []driver.Claim {
 		some[k] = cs[i]
 	}
 	return some
+}
+
+// answersOf sends the calls of a chunk, and returns the indexes of the claims that they
+// are about and the answer for each of these.
+func (s *session) answersOf(ctx context.Context, send redisclient.Many, chunk []int, calls []redisclient.Call, of [][]int) (claims []int, answers []redisclient.Answer, sent time.Time) {
+	sent = time.Now()
+	out := redisclient.SendSome(ctx, send, calls, chunk)
+	for k, i := range chunk {
+		claims = append(claims, of[i]...)
+		if len(of[i]) == 1 {
+			answers = append(answers, out[k])
+			continue
+		}
+		if out[k].Err == nil && len(out[k].Array) != len(of[i]) {
+			out[k].Err = errBadReply
+		}
+		for n := range of[i] {
+			a := redisclient.Answer{Err: out[k].Err}
+			if a.Err == nil {
+				a.Reply = out[k].Array[n]
+			}
+			answers = append(answers, a)
+		}
+	}
+	return claims, answers, sent
 }

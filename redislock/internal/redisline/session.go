@@ -88,19 +88,6 @@ func (s *session) enter(ctx context.Context, c *driver.Claim, state claimState, 
 	return r, 0, err
 }
 
-// again makes a call that enters a claim until it does more than to drop expired ones.
-func again(ctx context.Context, call func() (redisclient.Reply, error)) (redisclient.Reply, error) {
-	for {
-		r, err := call()
-		if err != nil || len(r.Array) != 1 || r.Array[0].Int != codeAgain {
-			return r, err
-		}
-		if err := ctx.Err(); err != nil {
-			return redisclient.Reply{}, err
-		}
-	}
-}
-
 func (s *session) enterCall(c *driver.Claim, state claimState, args argCache) redisclient.Call {
 	call := redisclient.Call{
 		Script: enterScript,

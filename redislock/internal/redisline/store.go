@@ -47,3 +47,16 @@ func (s *store) run(ctx context.Context, sc *redisclient.Script, keys []string, 
 func (s *store) wrap(name string, err error) error {
 	return redisclient.WrapHold(s.Keys.Hold(name), err)
 }
+
+// again makes a call that enters a claim until it does more than to drop expired ones.
+func again(ctx context.Context, call func() (redisclient.Reply, error)) (redisclient.Reply, error) {
+	for {
+		r, err := call()
+		if err != nil || len(r.Array) != 1 || r.Array[0].Int != codeAgain {
+			return r, err
+		}
+		if err := ctx.Err(); err != nil {
+			return redisclient.Reply{}, err
+		}
+	}
+}
