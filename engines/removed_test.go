@@ -95,8 +95,12 @@ func TestARefusedClientAtAStoreThatWasEmptiedLeavesNothingBehind(t *testing.T) {
 			second = taken(t, second, err)
 			<-first.Context().Done()
 			says(t, "the first", context.Cause(first.Context()), pawl.ErrLost)
-			says(t, "the first limit", refusedBy(ana.Semaphore("s", 3).Acquire(ctx, 1)), pawl.ErrLimit)
-			if err := second.Unlock(); err != nil {
+			if err := refusedBy(ana.Semaphore("s", 3).TryAcquire(ctx, 1)); !errors.Is(err, pawl.ErrLimit) && second.Err() == nil {
+				t.Errorf("the first limit: %v", err)
+			}
+			// What says that bob's session lives may be part of what was removed: then he is
+			// told of one loss more.
+			if err := second.Unlock(); err != nil && !errors.Is(err, pawl.ErrLost) {
 				t.Error(err)
 			}
 			third, err := ana.Semaphore("s", 3).Acquire(ctx, 3)
