@@ -170,13 +170,18 @@ func (s *session) chunkSize() int {
 }
 
 // chunkDone adapts the size of a chunk to what a batch took beyond the round trip that
-// the fastest one needed. What counts as that grows by and by: the way to the store may
-// have become longer.
+// the fastest one needed. What counts as that grows by and by, since the way to the store
+// may have become longer, but only with batches that are as small as can be: a larger one
+// is slow because the store is.
 func (s *session) chunkDone(n int, took time.Duration, interrupted, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ok {
-		s.trip = min(took, cmp.Or(s.trip+s.trip/8, took))
+	switch {
+	case !ok:
+	case s.trip == 0 || took < s.trip:
+		s.trip = took
+	case n <= beatChunkLeast:
+		s.trip = min(took, s.trip+s.trip/8)
 	}
 	switch work := took - s.trip; {
 	case work > s.ttl/30 || interrupted:
