@@ -41,21 +41,18 @@ func newMemory() *memory {
 	return &memory{values: map[string]kvline.Value{}, until: map[string]time.Time{}, listeners: map[string][]chan string{}}
 }
 
-// expire deletes what was to be kept until now.
-func (m *memory) expire() {
-	now := time.Now()
-	for key, until := range m.until {
-		if !until.After(now) {
-			delete(m.values, key)
-			delete(m.until, key)
-		}
+// expire deletes a value that was to be kept until now.
+func (m *memory) expire(key string) {
+	if until, ok := m.until[key]; ok && !until.After(time.Now()) {
+		delete(m.values, key)
+		delete(m.until, key)
 	}
 }
 
 func (m *memory) Get(ctx context.Context, key string) (kvline.Value, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire()
+	m.expire(key)
 	v := m.values[key]
 	v.Data = slices.Clone(v.Data)
 	return v, ctx.Err()
@@ -64,7 +61,7 @@ func (m *memory) Get(ctx context.Context, key string) (kvline.Value, error) {
 func (m *memory) Put(ctx context.Context, key string, v kvline.Value, keep time.Duration) (uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire()
+	m.expire(key)
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}

@@ -101,9 +101,8 @@ func (c *client) empty() error {
 	time.Sleep(time.Hour)
 	c.memory.mu.Lock()
 	defer c.memory.mu.Unlock()
-	c.expire()
 	for key, v := range c.values {
-		if v.Data != nil {
+		if c.expire(key); c.values[key].Data != nil {
 			return fmt.Errorf("%s is left: %s", key, v.Data)
 		}
 	}
