@@ -32,7 +32,11 @@ func (s *session) write(ctx context.Context, data []byte) error {
 		return ctx.Err()
 	}
 	defer func() { <-s.writing }()
-	late := data != nil && s.overdue()
+	begun, err := s.e.store.Now(ctx, time.Hour)
+	if err != nil { // such as a store that cannot be used
+		return err
+	}
+	late := data != nil && s.expired(begun)
 	v, keep := Value{Data: data}, presence{TTL: s.ttl}.keep()
 	if late || data == nil {
 		v.Data, keep = nil, 0
@@ -40,14 +44,14 @@ func (s *session) write(ctx context.Context, data []byte) error {
 	for conflicts := 0; ; conflicts++ {
 		sent := present()
 		now, err := s.e.store.Now(ctx, time.Hour)
-		if err != nil { // such as a store that cannot be used
+		if err != nil {
 			return err
 		}
 		v.Revision = s.lastRevision()
 		revision, err := s.e.store.Put(ctx, presenceKey(s.id), v, keep)
 		switch {
 		case err == nil:
-			s.written(revision, sent, v.Data == nil)
+			s.written(revision, sent, now.Add(s.ttl), v.Data == nil)
 			s.e.seen.set(s.id, sighting{until: now.Add(s.ttl), ended: v.Data == nil})
 			if late {
 				return driver.ErrGone
@@ -88,17 +92,18 @@ func (s *session) reread(ctx context.Context) error {
 	return nil
 }
 
-func (s *session) written(revision uint64, sent moment, gone bool) {
+func (s *session) written(revision uint64, sent moment, until time.Time, gone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.revision, s.renewed, s.gone = revision, sent, gone
+	s.revision, s.renewed, s.until, s.gone = revision, sent, until, gone
 }
 
-// overdue reports whether the last beat was a TTL ago.
-func (s *session) overdue() bool {
+// expired reports whether the last beat that was answered was a TTL ago, by the store's
+// clock.
+func (s *session) expired(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.revision != 0 && s.renewed.age() >= s.ttl
+	return s.revision != 0 && !s.until.After(now)
 }
 
 // lastRevision returns the revision of the value as the session wrote or read it last; 0: it

@@ -22,6 +22,7 @@ type session struct {
 	mu       sync.Mutex // guards what follows
 	revision uint64     // of the last write of the value that was answered
 	renewed  moment     // when that was sent
+	until    time.Time  // it lives until then by the store's clock, or longer
 	gone     bool       // another client has ended it
 }
 
