@@ -17,6 +17,7 @@ func TestWithoutAMajorityEveryCallEndsAndNothingIsWritten(t *testing.T) {
 	c, _ := cluster(t)
 	e := clusterEngine(t, c.Addrs()...)
 	s := clusterSession(t, e, longTTL)
+	promised := time.Now()
 	held, leaves, waits := queues("held"), queues("left"), queues("busy")
 	token := mustHold(t, s, held).Token
 	mustHold(t, s, leaves)
@@ -62,6 +63,9 @@ func TestWithoutAMajorityEveryCallEndsAndNothingIsWritten(t *testing.T) {
 		err := s.Beat(t.Context(), []driver.Claim{held}, out)
 		if err == nil {
 			break
+		}
+		if errors.Is(err, driver.ErrGone) && time.Since(promised) > longTTL {
+			return // a slow machine: the session has ended meanwhile
 		}
 		if !errors.Is(err, driver.ErrUnreachable) || time.Since(begun) > clusterTimeout {
 			t.Fatalf("Beat with a majority: %v", err)
