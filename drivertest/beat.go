@@ -34,7 +34,7 @@ var beatCases = []lawCase{
 // false if the machine stalled long enough for claims to expire legitimately.
 func withLongerTTLs(f *fixture, try func(ttl time.Duration) bool) {
 	ttl := f.ttl
-	for range 3 {
+	for range 5 {
 		if try(ttl) {
 			return
 		}
