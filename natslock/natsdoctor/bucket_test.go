@@ -40,7 +40,7 @@ func TestSettingsOfTheBucketAreJudged(t *testing.T) {
 		change func(*jetstream.StreamConfig)
 	}{
 		{"acknowledgements", doctor.Broken, []string{"off", "no write is ever answered"}, func(c *jetstream.StreamConfig) { c.NoAck = true }},
-		{"space", doctor.Broken, []string{"1 of 1 messages", "No further name"}, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 }},
+		{"space", doctor.Broken, []string{"2 of 2 messages", "No further name"}, func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 }},
 		{"message size", doctor.Warning, []string{"at most 3000 bytes", "more than about 10 claims"}, func(c *jetstream.StreamConfig) { c.MaxMsgSize = 3000 }},
 		{"bucket", doctor.Broken, []string{"no maximal age", "pawl refuses it", "while nothing is locked"}, func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }},
 		{"bucket", doctor.Broken, []string{"discard=new", "pawl refuses it"}, func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }},
