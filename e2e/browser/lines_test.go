@@ -217,6 +217,7 @@ func TestFocusAndTypedTextSurviveUpdates(t *testing.T) {
 	link := eval[string](b, `document.activeElement.href`)
 	s.hold("ana@ci-7 pid 4122 archive.sh", "archive")
 	leave()
+	awaitGo(t, "the end of the wait in the store", func() bool { return len(s.line("deploy")) == 1 })
 	s.queue("ben@ci-8 pid 6 archive.sh", "archive")
 	b.awaitLines(s.shouldShow("archive"), s.shouldShow("deploy"))
 	if got := eval[string](b, `String(document.activeElement.href)`); got != link {
