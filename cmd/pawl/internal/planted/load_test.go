@@ -3,7 +3,9 @@ package planted
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -66,14 +68,21 @@ func newLoad(t testing.TB, server *Server) *load {
 	return l
 }
 
-// watchStalls records when the machine did not run this process, so that none of the
-// clients could do anything.
+// watchStalls records when the machine ran this process so slowly that a request which asks
+// for nothing had no answer in time: then none of the clients could do much. A goroutine
+// that only sleeps would not notice it, since each step of a request is late by less.
 func (l *load) watchStalls() {
 	const every = 5 * time.Millisecond
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	conn := echo(l.t)
+	defer conn.Close()
 	for last := l.now(); l.ctx.Err() == nil; {
 		<-tick.C
+		if err := roundTrip(conn); err != nil {
+			l.t.Error(err)
+			return
+		}
 		now := l.now()
 		if time.Duration(now-last) > 40*time.Millisecond {
 			l.mu.Lock()
@@ -88,6 +97,40 @@ func (l *load) watchStalls() {
 		}
 		last = now
 	}
+}
+
+// echo connects to a server that sends back what it gets, until the connection is closed.
+func echo(t testing.TB) net.Conn {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // ends with the connection
+		defer listener.Close()
+		if conn, err := listener.Accept(); err == nil {
+			defer conn.Close()
+			_, _ = io.Copy(onlyWriter{conn}, conn)
+		}
+	}()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// An onlyWriter hides what else a connection can do, so that its bytes pass through this
+// process.
+type onlyWriter struct{ io.Writer }
+
+func roundTrip(conn net.Conn) error {
+	b := []byte{0}
+	if _, err := conn.Write(b); err != nil {
+		return err
+	}
+	_, err := conn.Read(b)
+	return err
 }
 
 func (l *load) now() history.Time { return history.Time(time.Since(l.begun) + 1) }
