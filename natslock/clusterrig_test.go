@@ -63,11 +63,16 @@ func storeOn(t testing.TB, c *testserver.NATSCluster, member int) *store {
 	return s
 }
 
-// clusterClient returns a client that had an answer from its store: one that never had
-// gives up soon, which on a stalled machine is too soon.
 func clusterClient(t testing.TB, ttl time.Duration, addrs ...string) *pawl.Client {
 	t.Helper()
-	c := pawl.New(clusterEngine(t, addrs...), pawl.WithTTL(ttl))
+	return answeredClient(t, ttl, clusterEngine(t, addrs...))
+}
+
+// answeredClient returns a client that had an answer from its store: one that never had
+// gives up soon, which on a stalled machine is too soon.
+func answeredClient(t testing.TB, ttl time.Duration, e driver.Engine) *pawl.Client {
+	t.Helper()
+	c := pawl.New(e, pawl.WithTTL(ttl))
 	t.Cleanup(func() { c.Close() })
 	for begun := time.Now(); ; {
 		err := c.Mutex("hello/"+claimID()).Do(t.Context(), func(context.Context, *pawl.Lease) error { return nil })

@@ -28,8 +28,7 @@ func waiterMovesOn(t *testing.T, c *testserver.NATSCluster, network *faultproxy.
 	name := fmt.Sprint("name ", of)
 	member := (c.Leader(testStream) + of) % 3
 	e := newEngine(storeOn(t, c, member))
-	waiter := pawl.New(e, pawl.WithTTL(ttl))
-	t.Cleanup(func() { waiter.Close() })
+	waiter := answeredClient(t, ttl, e)
 	held := mustLock(t, clusterClient(t, ttl, c.Addrs(c.Except(member)...)...), name)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*clusterTimeout)
 	defer cancel()
@@ -47,8 +46,10 @@ func waiterMovesOn(t *testing.T, c *testserver.NATSCluster, network *faultproxy.
 		if err == nil && len(line) == 2 {
 			break
 		}
-		if ctx.Err() != nil {
-			t.Fatalf("nobody waits: %v, %v", line, err)
+		select {
+		case r := <-got:
+			t.Fatalf("it does not wait: %v, %v; %v, %v", r.l, r.err, line, err)
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	begun := time.Now()
