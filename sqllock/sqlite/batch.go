@@ -132,8 +132,10 @@ func classify(err error) error {
 	switch {
 	case err == nil, errors.Is(err, driver.ErrUnreachable):
 		return err
+	case errors.Is(err, sqlite3.PROTOCOL): // it has waited for the readers' locks for long
+		return errBusy(err)
 	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED), errors.Is(err, sqlite3.INTERRUPT),
-		errors.Is(err, sqlite3.IOERR), errors.Is(err, sqlite3.PROTOCOL):
+		errors.Is(err, sqlite3.IOERR):
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	case errors.Is(err, sqlite3.PERM), errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.AUTH):
 		return fmt.Errorf("%w: %w", driver.ErrDenied, err)
