@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/pawl-go/pawl"
 )
 
 // A write takes a round trip between the members, a read none. A client gives a Lock up
@@ -22,8 +20,7 @@ func TestALockThatWasGivenUpIsFreeWhenItsClientHasClosed(t *testing.T) {
 	blocked := 0
 	const rounds = 4
 	for i := range rounds {
-		client := pawl.New(newEngine(storeOn(t, c, leader)), pawl.WithTTL(ttl))
-		lockOnce(t, client)
+		client := answeredClient(t, ttl, newEngine(storeOn(t, c, leader)))
 		network.Delay(leader, delay)
 		ctx, cancel := context.WithTimeout(t.Context(), delay/4)
 		name := fmt.Sprint("given up ", i)
