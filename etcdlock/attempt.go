@@ -1,7 +1,11 @@
 package etcdlock
 
 import (
+	"cmp"
+	"slices"
+
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
@@ -11,19 +15,17 @@ import (
 // An attempt is one claim's part of the transaction of an Enter: the conditions under
 // which its key is put, and what is read in the same step.
 //
-// A claim that queues is put behind the claims in line, and reads which those are.
-// Where the last Enter met no other claim, the transaction assumes an empty line and reads
-// nothing. A claim that does not queue is put only where it is held at once. For
+// A claim that queues is put behind the claims in line, and reads which those are, if
+// they are few: of a long line it learns only that it must wait. A claim that does not queue is put only where it is held at once. For
 // exclusive claims and readers a comparison says so. Comparisons cannot add units up:
 // for the others the line is read first, and the condition is that no claim has entered
 // since.
 type attempt struct {
 	*claimState
-	conditions  []clientv3.Cmp
-	ops         []clientv3.Op // the put is last: what is read before it is what is ahead
-	aheadReads  int           // how many of ops read what is ahead
-	assumeEmpty bool
-	fitsAt      int64 // the revision at which the line had room for the claim; 0: not read
+	conditions []clientv3.Cmp
+	ops        []clientv3.Op // the put is last: what is read before it is what is ahead
+	aheadReads int           // how many of ops read what is ahead
+	fitsAt     int64         // the revision at which the line had room for the claim; 0: not read
 }
 
 func (a *attempt) compose(lease clientv3.LeaseID) {
@@ -32,17 +34,14 @@ func (a *attempt) compose(lease clientv3.LeaseID) {
 	free := etcdstore.CreatedAt(a.key, 0)
 	a.aheadReads = 0
 	switch {
-	case c.Exclusive() && a.assumeEmpty:
-		a.conditions, a.ops = []clientv3.Cmp{l.all().Empty()}, []clientv3.Op{put}
 	case c.Exclusive() && c.Queue:
-		// The newest claim is the blocker and, where it is alone, the holder: read its value too.
-		a.conditions, a.ops, a.aheadReads = []clientv3.Cmp{free}, []clientv3.Op{l.all().Newest(1), put}, 1
+		a.conditions, a.ops, a.aheadReads = []clientv3.Cmp{free}, []clientv3.Op{l.all().Some(fewClaims), put}, 1
 	case c.Queue:
 		others := l.otherLimits(c.Limit)
 		a.conditions = []clientv3.Cmp{free, others[0].Empty(), others[1].Empty()}
 		a.ops = l.aheadReads(c, 0, false)
 		a.aheadReads = len(a.ops)
-		a.ops = append(a.ops, l.all().Oldest(), put)
+		a.ops = append(a.ops, l.all().Some(fewClaims), put)
 	case a.fitsAt != 0:
 		a.conditions, a.ops = []clientv3.Cmp{free, l.all().UnchangedSince(a.fitsAt)}, []clientv3.Op{put}
 	case isReader(c):
@@ -54,13 +53,14 @@ func (a *attempt) compose(lease clientv3.LeaseID) {
 	}
 }
 
-// holder returns the claim at the head of the line, from the replies to ops. An
-// exclusive claim has read the newest one, which need not be the head: then nil.
+// holder returns the claim at the head of the line, from the replies to ops; nil: the line
+// is too long to know.
 func (a *attempt) holder(replies []*pb.ResponseOp) (*driver.Entry, error) {
 	got := replies[len(replies)-2].GetResponseRange() // the one before the put's
-	if a.claim.Exclusive() && got.Count != 1 {
+	if got.More {
 		return nil, nil
 	}
+	slices.SortFunc(got.Kvs, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) })
 	return a.line.holder(a.claim.Name, got.Kvs)
 }
 

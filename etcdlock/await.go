@@ -36,6 +36,9 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 	defer context.AfterFunc(session, cancel)() // closing the session ends its waits
 	w := waiter{s: s, p: p, round: round, waitState: s.takeWait(p)}
 	defer func() { s.keepWait(p, w.waitState) }()
+	if len(w.currentBlockers()) == 0 {
+		w.since = w.ownKey().revision // a member that has the claim knows what was ahead of it
+	}
 	st, err := w.wait(ctx)
 	if session.Err() != nil && ctx.Err() == nil {
 		return driver.Standing{}, driver.ErrGone

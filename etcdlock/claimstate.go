@@ -129,28 +129,3 @@ func (s *session) forgetExpired() {
 		}
 	}
 }
-
-// mayAssumeEmpty reports whether an Enter of p may count on an empty line: the last one
-// on this name met no other claim, and no Enter of p can have arrived.
-func (s *session) mayAssumeEmpty(p *claimState) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return p.claim.Exclusive() && p.revision == 0 && p.unanswered.IsZero() && !s.contended[p.claim.Name]
-}
-
-// maxContended is how many contended names are remembered. Forgetting one costs one call.
-const maxContended = 10_000
-
-// setContended records whether the last Enter on name met other claims.
-func (s *session) setContended(name string, contended bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !contended {
-		delete(s.contended, name)
-		return
-	}
-	if len(s.contended) >= maxContended {
-		clear(s.contended)
-	}
-	s.contended[name] = true
-}

@@ -5,7 +5,10 @@ package etcdlock
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -88,6 +91,64 @@ func TestNoRaceTenThousandPastClaimsDoNotSlowTheNext(t *testing.T) {
 	if slower := 1 / ratio(t, 500, locking(c.Mutex("past")), locking(c.Mutex("fresh"))); slower > 1.2 {
 		t.Errorf("a name with %d past claims costs %.2f times as much as a new one, at most 1.2", past, slower)
 	}
+}
+
+// TestNoRaceTheServerReadsNoLongLineForAnEnter compares what an Enter costs a server behind
+// a long line with what it costs on a free name. A server carries out one transaction
+// after the other, and keepalives wait for them: a thousand clients that enter at once
+// must not make it read the line a thousand times there.
+func TestNoRaceTheServerReadsNoLongLineForAnEnter(t *testing.T) {
+	const length, lanes = 1000, 50
+	addr := testserver.NewEtcd(t).Addr()
+	s := open(t, engine(t, []string{addr}), longTTL)
+	enterMany := func(n int, claim func(i int) driver.Claim) (spent float64) {
+		before := cpuOf(t, addr)
+		var wg sync.WaitGroup
+		for lane := range lanes {
+			wg.Go(func() {
+				for i := lane; i < n; i += lanes {
+					if _, err := s.Enter(t.Context(), claim(i)); err != nil {
+						t.Errorf("Enter: %v", err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		return cpuOf(t, addr) - before
+	}
+	free := enterMany(length, func(i int) driver.Claim { return mutex(fmt.Sprintf("free/%d", i)) })
+	for kind, size := range map[string][2]int{"mutex": {1, 1}, "reader": {1, driver.All}, "semaphore": {1, 4}} {
+		claim := func(int) driver.Claim {
+			return driver.Claim{ID: newID(), Try: 1, Name: kind, Need: size[0], Limit: size[1], Queue: true}
+		}
+		enterMany(length, claim)
+		behind := enterMany(length, claim)
+		t.Logf("%d Enters: %.2f s of the server's processor on free names, %.2f s behind %d of a %s", length, free, behind, length, kind)
+		if behind > 10*free {
+			t.Errorf("an Enter behind %d claims of a %s costs the server %.1f times as much as on a free name, at most 10", length, kind, behind/free)
+		}
+	}
+}
+
+// cpuOf returns how many seconds of processor time a server has used.
+func cpuOf(t testing.TB, addr string) (seconds float64) {
+	t.Helper()
+	reply, err := http.Get("http://" + addr + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const metric = "\nprocess_cpu_seconds_total "
+	_, after, found := strings.Cut(string(text), metric)
+	if _, err := fmt.Sscan(after, &seconds); !found || err != nil {
+		t.Fatalf("the server does not tell its processor time: %v", err)
+	}
+	return seconds
 }
 
 func TestNoRaceThreeThousandHeldNamesCostOneKeepalive(t *testing.T) {

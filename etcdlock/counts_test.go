@@ -98,7 +98,7 @@ func budget(t *testing.T, addr string) {
 	ca, cb := mutex("line"), mutex("line")
 	hold(t, a, ca)
 	wait(t, b, cb)
-	n.expect(t, "entering a line where the last Enter met nobody", map[string]int{"Txn": 2})
+	n.expect(t, "entering a line where the last Enter met nobody", one)
 	leave(t, b, cb)
 	n.expect(t, "leaving the line", away)
 	cb = mutex("line")

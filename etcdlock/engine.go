@@ -119,7 +119,7 @@ func (e *Engine) Open(ctx context.Context, o driver.SessionOptions) (driver.Sess
 	}
 	s := &session{
 		id: o.ID, lease: lease, keys: e.keys, holders: e.holders, onClose: e.sessions.Remove,
-		claims: map[string]*claimState{}, slots: map[slot]int{}, late: map[slot]int{}, contended: map[string]bool{},
+		claims: map[string]*claimState{}, slots: map[slot]int{}, late: map[slot]int{},
 	}
 	if err := e.sessions.Add(s.id, s); err != nil {
 		_ = s.Close(ctx) // a lease without keys ends by itself

@@ -88,9 +88,6 @@ func (s *session) commit(ctx context.Context, attempts []*attempt) ([]driver.Sta
 	// in the same round trip. Claims that queue are refused only because of their own
 	// earlier calls: they read nothing, because a smaller transaction is a faster one.
 	explain := slices.ContainsFunc(attempts, func(a *attempt) bool { return !a.claim.Queue })
-	if len(attempts) == 1 && !explain {
-		attempts[0].assumeEmpty = s.mayAssumeEmpty(attempts[0].claimState)
-	}
 	for {
 		conditions, ops := s.compose(attempts)
 		var reads []clientv3.Op
@@ -108,11 +105,6 @@ func (s *session) commit(ctx context.Context, attempts []*attempt) ([]driver.Sta
 		}
 		if reply.Succeeded {
 			return s.entered(ctx, attempts, reply)
-		}
-		if attempts[0].assumeEmpty {
-			attempts[0].assumeEmpty = false
-			s.setContended(attempts[0].claim.Name, true)
-			continue
 		}
 		if !explain {
 			if reply, err = s.lease.Read(ctx, refusalReads(attempts)); err != nil {

@@ -28,13 +28,13 @@ func (s *session) entered(ctx context.Context, attempts []*attempt, reply *clien
 		at := position{ahead: -1}
 		if err == nil && a.claim.Queue {
 			at, err = a.line.positionOf(a.claim, own[:a.aheadReads], false)
+			if at.long {
+				at.blockers = nil // Await asks for the nearest ones
+			}
 		}
 		s.setEntered(a.claimState, revision)
 		out[i] = s.standing(a.claimState, at)
 		out[i].Ahead = int(at.ahead)
-		if len(attempts) == 1 && out[i].Held {
-			s.setContended(a.claim.Name, false)
-		}
 		if at.incomplete && err == nil {
 			out[i], err = s.look(ctx, a.claimState, 0)
 		}

@@ -25,7 +25,6 @@ func TestAnEnterThatArrivesAfterAnEvictionIsAnotherClaim(t *testing.T) {
 		name := "name/" + newID()
 		proxies := []*faultproxy.Proxy{faultproxy.New(t, server.Addr()), faultproxy.New(t, server.Addr())}
 		s := open(t, engine(t, []string{proxies[0].Addr(), proxies[1].Addr()}), longTTL)
-		s.setContended(name, true) // else the line must be empty for the first Enter
 		a, b := mutex(name), mutex(name)
 		var once sync.Once
 		delay := late
@@ -174,7 +173,6 @@ func TestALateEnterIsNeverMistakenForTheGrant(t *testing.T) {
 			addr := []string{sharedEtcd(t).Addr()}
 			var d delayedPut
 			near, s := engine(t, addr), open(t, engine(t, addr, d.option()), longTTL)
-			s.setContended("name", true) // else the line must be empty for the first Enter
 			c := mutex("name")
 			arrive := d.hold()
 			if _, err := s.Enter(t.Context(), c); err == nil {

@@ -38,16 +38,19 @@ func blockersOf(c driver.Claim, ahead []claimKey) []claimKey {
 // where others need several units of All at once.
 func isReader(c driver.Claim) bool { return c.Limit == driver.All && c.Need == 1 }
 
+// fewClaims is how many claims an Enter reads at most where it needs only one of them.
+const fewClaims = 3
+
 // aheadReads returns what must be read to know which claims are ahead of c. revision is
-// c's place, or 0 where it is not in line yet and so comes after all. For a reader the
+// c's place, or 0 where it is not in line yet and so comes after all: then any claims are
+// read, as many as keep c from being held if there are so many. For a reader the
 // claims of several units are only looked for, unless full is set.
 func (l lineKeys) aheadReads(c driver.Claim, revision int64, full bool) []clientv3.Op {
 	nearest := func(r etcdstore.Range, limit int) clientv3.Op {
-		opts := []clientv3.OpOption{clientv3.WithKeysOnly()}
-		if revision != 0 {
-			opts = append(opts, clientv3.WithMaxCreateRev(revision-1))
+		if revision == 0 {
+			return r.Some(max(limit, fewClaims), clientv3.WithKeysOnly())
 		}
-		return r.Newest(limit, opts...)
+		return r.Newest(limit, clientv3.WithKeysOnly(), clientv3.WithMaxCreateRev(revision-1))
 	}
 	switch {
 	case c.Exclusive():
@@ -64,6 +67,7 @@ type position struct {
 	blockers   []claimKey
 	ahead      int64 // claims in line, as far as they matter to the claim's kind
 	incomplete bool  // the line must be read in full to know
+	long       bool  // it is blocked, and the blockers need not be the nearest ones: not all were read
 	gone       bool  // the claim itself is not in line
 }
 
@@ -81,6 +85,7 @@ func (l lineKeys) positionOf(c driver.Claim, replies []*pb.ResponseOp, full bool
 			continue // counted with the next
 		}
 		p.ahead += got.Count
+		p.long = p.long || got.More
 		ahead = append(ahead, keys...)
 	}
 	slices.SortFunc(ahead, func(a, b claimKey) int { return cmp.Compare(b.revision, a.revision) })

@@ -61,6 +61,7 @@ func (s *session) readPosition(ctx context.Context, p *claimState, revision int6
 	if at, err = p.line.positionOf(p.claim, reply.Responses[:last], full); err != nil {
 		return at, 0, err
 	}
+	at.long = false // the nearest ones were read
 	own := reply.Responses[last].GetResponseRange().Kvs
 	at.gone = len(own) == 0 || own[0].CreateRevision != revision
 	return at, reply.Header.Revision, nil
@@ -70,7 +71,7 @@ func (s *session) readPosition(ctx context.Context, p *claimState, revision int6
 func (s *session) standing(p *claimState, at position) driver.Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.blockers, p.held = at.blockers, len(at.blockers) == 0 && !at.incomplete
+	p.blockers, p.held = at.blockers, len(at.blockers) == 0 && !at.incomplete && !at.long
 	if p.held {
 		p.wait.close()
 		return driver.Standing{Held: true, Ahead: -1, Token: uint64(p.revision)}

@@ -22,7 +22,6 @@ type session struct {
 	claims     map[string]*claimState // by claim ID
 	slots      map[slot]int           // in use, and by how many: claims, deletes without an answer, orphans
 	late       map[slot]int           // Enters that had no answer, and may arrive as long as the lease lives; nil: too many to remember
-	contended  map[string]bool        // names on which the last Enter met others
 	orphaned   []slot                 // in use by an orphan until a beat has looked for orphans
 	orphanSeen bool                   // a key of no claim was seen or may be there, and no beat has looked for orphans since
 	forgotten  bool                   // a claim that was entered has ended

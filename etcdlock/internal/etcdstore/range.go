@@ -21,6 +21,13 @@ func (r Range) Newest(limit int, opts ...clientv3.OpOption) clientv3.Op {
 	return r.Read(append(opts, clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend), clientv3.WithLimit(int64(limit)))...)
 }
 
+// Some reads limit keys of the range, in the order of their names. So the server reads no
+// others: for every other order it reads the whole range, and inside a transaction all
+// writes of the cluster wait for that.
+func (r Range) Some(limit int, opts ...clientv3.OpOption) clientv3.Op {
+	return r.Read(append(opts, clientv3.WithLimit(int64(limit)))...)
+}
+
 // Oldest reads the key of the range that was created first.
 func (r Range) Oldest() clientv3.Op {
 	return r.Read(clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend), clientv3.WithLimit(1))
