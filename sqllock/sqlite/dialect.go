@@ -18,7 +18,7 @@ var files embed.FS
 func dialect(s *store, l *liveness) sqlline.Dialect {
 	d := commonDialect(l, s.writer.clock)
 	d.Store, d.Owner = s, l.id
-	if l.turns != nil { // by its pipe others see that a process tells
+	if l.turns != nil { // by its socket others see that a process tells
 		d.Tell = l.tell
 	}
 	d.Listen = func(ctx context.Context, w sqlline.Waiters) { (&listener{store: s, liveness: l, waiters: w}).run(ctx) }

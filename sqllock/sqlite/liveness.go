@@ -25,7 +25,7 @@ type liveness struct {
 	namespace string // the time namespace, with which every id begins
 	id        string // this engine's own
 	file      *os.File
-	turns     *turnPipe // nil: other processes cannot tell this one
+	turns     *turnSocket // nil: other processes cannot tell this one
 
 	created func() // a test's hook between create and lock; nil otherwise
 }
@@ -66,8 +66,8 @@ func (l *liveness) create(tell bool) (_ *os.File, _ string, err error) {
 	rand.Read(b[:])
 	id := l.namespace + "-" + hex.EncodeToString(b[:])
 	path := filepath.Join(l.dir, id)
-	if tell { // before the file: who finds that without a pipe takes us for an earlier version
-		l.turns = makeTurnPipe(l.dir, id)
+	if tell { // before the file: who finds that without a socket takes us for an earlier version
+		l.turns = makeTurnSocket(l.dir, id)
 	}
 	locked := false
 	defer func() {
@@ -174,14 +174,14 @@ func (l *liveness) others() ([]string, error) {
 	return ids, nil
 }
 
-// removePipes removes the pipes of processes whose liveness files are gone: a program of
-// an earlier version that reaps a process does not know its pipe. A process makes its
-// pipe just before its liveness file.
-func (l *liveness) removePipes() {
+// removeSockets removes the sockets, or pipes, of processes whose liveness files are gone:
+// a program of an earlier version that reaps a process does not know them. A process makes
+// its socket just before its liveness file.
+func (l *liveness) removeSockets() {
 	files, _ := os.ReadDir(l.dir)
 	for _, f := range files {
-		id, isPipe := strings.CutSuffix(f.Name(), turnSuffix)
-		if !isPipe || !idForm.MatchString(id) {
+		id, isTurn := strings.CutSuffix(f.Name(), turnSuffix)
+		if !isTurn || !idForm.MatchString(id) {
 			continue
 		}
 		info, err := f.Info()
@@ -195,14 +195,17 @@ func (l *liveness) removePipes() {
 }
 
 // allTell reports whether every live process that has the file open tells this one of
-// its turns. Those of earlier versions and of other users do not.
+// its turns: it has a socket of the same user, and this one's is still at its place. Those
+// of earlier versions, which have a pipe or nothing, and of other users do not tell.
 func (l *liveness) allTell() bool {
-	if l.turns == nil || !l.turns.reaches() {
+	us, err := sendTurn(l.dir, l.id)
+	if err != nil {
 		return false
 	}
 	ids, err := l.others()
 	return err == nil && !slices.ContainsFunc(ids, func(id string) bool {
-		return !l.turns.canTell(l.dir, id) && l.state(id) != dead
+		user, err := sendTurn(l.dir, id)
+		return (err != nil || user != us) && l.state(id) != dead
 	})
 }
 
@@ -219,7 +222,7 @@ func (l *liveness) tell(turns, firsts []string) {
 
 func (l *liveness) tellOne(id string, what byte) {
 	if idForm.MatchString(id) {
-		sendTurn(l.dir, id, what)
+		_, _ = sendTurn(l.dir, id, what) // who is not told looks by itself
 	}
 }
 

@@ -46,7 +46,7 @@ func traces(t *testing.T, dir string) (all []string) {
 		}
 		st := info.Sys().(*syscall.Stat_t)
 		line := fmt.Sprint(path, " ", info.Mode(), " ", st.Uid, ":", st.Gid)
-		if d.Type().IsRegular() && !strings.HasSuffix(path, "-shm") { // a read of a pipe would wait
+		if d.Type().IsRegular() && !strings.HasSuffix(path, "-shm") { // a socket cannot be opened
 			b, err := os.ReadFile(path)
 			if err != nil {
 				return err

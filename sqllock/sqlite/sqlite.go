@@ -4,7 +4,7 @@
 // It does not reach beyond one machine: all processes must run on one kernel and, on
 // Linux, in one time namespace, and must share the file's folder, which must be on a
 // local disk: network file systems are refused, and so is a file that is mounted without
-// its folder. Waiters in other processes are told of their turn on Linux, by a pipe, if all
+// its folder. Waiters in other processes are told of their turn on Linux, by a socket, if all
 // processes on the file are of one user; otherwise they poll every few milliseconds. And
 // it does not outlive its disk: after a power cut the last locks taken
 // may be forgotten, together with all their holders; records are not.
@@ -80,7 +80,7 @@ func WithReadOnly() Option { return func(o *options) { o.readOnly = true } }
 // of the user's: the user's tables are left alone, but the file is set to SQLite's
 // write-ahead log and gets tables whose names begin with pawl_. Beside it are the files
 // SQLite itself needs and a folder, path.live, in which every open engine keeps one file
-// locked, and a pipe.
+// locked, and a socket.
 //
 // If another SQLite library of this process uses the file too, Open must come before it;
 // see docs/sql.md.
@@ -165,7 +165,7 @@ func (e *Engine) reapAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.liveness.removePipes()
+	e.liveness.removeSockets()
 	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	for _, id := range ids[:min(len(ids), maxReaped)] {
 		if _, err := sqlline.Reap(ctx, e.line, id); err != nil {

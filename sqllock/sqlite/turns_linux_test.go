@@ -178,7 +178,7 @@ func awaitInBackground(t *testing.T, s driver.Session, c driver.Claim) (got chan
 	return got
 }
 
-// Each engine is as good as a process: it has a liveness file and a pipe of its own. If
+// Each engine is as good as a process: it has a liveness file and a socket of its own. If
 // all that wait looked at each change, a handoff cost two reads for each of them.
 func TestAHandoffIsReadByTheOneWhoseTurnItIs(t *testing.T) {
 	t.Parallel()
@@ -225,13 +225,13 @@ func TestAHandoffIsReadByTheOneWhoseTurnItIs(t *testing.T) {
 func TestAWaiterIsServedWithoutBeingTold(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(t *testing.T, holder, waiter *Engine){
-		"its pipe was removed": func(t *testing.T, _, waiter *Engine) {
-			if err := os.Remove(waiter.liveness.turns.pipe.Name()); err != nil {
+		"its socket was removed": func(t *testing.T, _, waiter *Engine) {
+			if err := os.Remove(waiter.liveness.turns.file.Name()); err != nil {
 				t.Fatal(err)
 			}
 		},
-		"its pipe was replaced by a file": func(t *testing.T, _, waiter *Engine) {
-			name := waiter.liveness.turns.pipe.Name()
+		"its socket was replaced by a file": func(t *testing.T, _, waiter *Engine) {
+			name := waiter.liveness.turns.file.Name()
 			if err := os.Remove(name); err != nil {
 				t.Fatal(err)
 			}
@@ -274,9 +274,9 @@ func TestAWaiterIsServedWithoutBeingTold(t *testing.T) {
 	}
 }
 
-// A stopped process does not read its pipe. Others must not wait for it, and it must not
+// A stopped process does not read its socket. Others must not wait for it, and it must not
 // miss its turn when it goes on.
-func TestAFullPipeKeepsNobodyWaiting(t *testing.T) {
+func TestAFullSocketKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	eh, ew := openFile(t, path), openFile(t, path)
@@ -292,7 +292,111 @@ func TestAFullPipeKeepsNobodyWaiting(t *testing.T) {
 	awaitHeld(t, waiter, mutex("b"))
 }
 
-// WithNetwork makes an engine that neither has a pipe nor tells, as a program of an
+// The kernel bounds what has come from one socket and was not read.
+func TestManyStoppedProcessesKeepNobodyFromBeingTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range 400 {
+		id := fmt.Sprint(i)
+		s := makeTurnSocket(dir, id)
+		defer s.close()
+		for range 20 {
+			_, _ = sendTurn(dir, id, turnCame) // an error once it is full
+		}
+	}
+	s := makeTurnSocket(dir, "last")
+	defer s.close()
+	if _, err := sendTurn(dir, "last", turnCame); err != nil {
+		t.Fatal(err)
+	}
+	var b [8]byte
+	if n, err := s.file.Read(b[:]); err != nil || string(b[:n]) != "t" {
+		t.Errorf("%q, %v", b[:n], err)
+	}
+}
+
+// A backup, a search or an indexer opens all that it finds, and reads it to its end.
+func TestAProgramThatReadsAllFilesOfTheFolderIsNotKept(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pawl.db")
+	eh, ew := openFile(t, path), openFile(t, path)
+	holder, waiter := session(t, eh, time.Hour), session(t, ew, time.Hour)
+	enter(t, holder, mutex("a"))
+	enter(t, waiter, mutex("b"))
+	turn := awaitInBackground(t, waiter, mutex("b"))
+	files, err := filepath.Glob(path + ".live/*")
+	if err != nil || len(files) != 4 {
+		t.Fatal(files, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	// A process of its own: one that closes a database gives up its locks on it.
+	out, err := exec.CommandContext(ctx, "cat", append(files, path)...).CombinedOutput()
+	if ctx.Err() != nil || strings.Count(string(out), "No such device or address") != 2 {
+		t.Errorf("%v, %q: %v", ctx.Err(), out, err)
+	}
+	if !eh.liveness.allTell() || !ew.liveness.allTell() {
+		t.Error("they do not tell each other any more")
+	}
+	if err := holder.Leave(t.Context(), mutex("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-turn; err != nil {
+		t.Error(err)
+	}
+}
+
+// The kernel's addresses have 107 bytes.
+func TestALongPathHasATurnToo(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), strings.Repeat("a", 100), strings.Repeat("b", 100))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "pawl.db")
+	a, b := openFile(t, path), openFile(t, path)
+	if !a.liveness.allTell() || !b.liveness.allTell() {
+		t.Error("they do not tell each other")
+	}
+}
+
+func TestOnlyASocketThatOthersReachTells(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(t *testing.T, path, others string) error{
+		"it has none":                      func(*testing.T, string, string) error { return nil },
+		"a pipe, as of an earlier version": func(_ *testing.T, path, _ string) error { return unix.Mkfifo(path, 0o600) },
+		"a file":                           func(_ *testing.T, path, _ string) error { return os.WriteFile(path, nil, 0o600) },
+		"a link to another's":              func(_ *testing.T, path, others string) error { return os.Symlink(others, path) },
+		"one that nobody has open": func(_ *testing.T, path, _ string) error {
+			return makeTurnSocket(filepath.Dir(path), strings.TrimSuffix(filepath.Base(path), turnSuffix)).file.Close()
+		},
+		"another user's": func(t *testing.T, path, _ string) error {
+			t.Cleanup(makeTurnSocket(filepath.Dir(path), strings.TrimSuffix(filepath.Base(path), turnSuffix)).close)
+			if os.Geteuid() != 0 {
+				t.Skip("needs root to give a socket away")
+			}
+			return os.Chown(path, 65534, -1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "pawl.db")
+			tells, old := openFile(t, path), openFile(t, path, WithNetwork())
+			own := tells.liveness.turns.file.Name()
+			if info, err := os.Lstat(own); err != nil || info.Mode() != os.ModeSocket|0o600 {
+				t.Errorf("%v, %v", info, err)
+			}
+			if err := spoil(t, filepath.Join(old.liveness.dir, old.liveness.id+turnSuffix), own); err != nil {
+				t.Fatal(err)
+			}
+			if tells.liveness.allTell() {
+				t.Error("taken for one that tells")
+			}
+			tells.liveness.tell([]string{old.liveness.id}, nil) // and nobody is kept by it
+		})
+	}
+}
+
+// WithNetwork makes an engine that neither has a socket nor tells, as a program of an
 // earlier version does.
 func TestAProcessThatDoesNotTellIsPolled(t *testing.T) {
 	t.Parallel()
@@ -323,7 +427,7 @@ func TestAProcessThatDoesNotTellIsPolled(t *testing.T) {
 	}
 }
 
-func TestThePipeOfADeadProcessIsRemoved(t *testing.T) {
+func TestTheSocketOfADeadProcessIsRemoved(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
 	e := openFile(t, path)
@@ -333,7 +437,7 @@ func TestThePipeOfADeadProcessIsRemoved(t *testing.T) {
 	if st := enter(t, session(t, e, time.Minute), c); !st.Held {
 		t.Errorf("not held after the holder was killed: %+v", st)
 	}
-	// An earlier version removes the liveness file alone.
+	// An earlier version removes the liveness file alone, and one had pipes.
 	orphan := filepath.Join(e.liveness.dir, e.liveness.namespace+"-0123456789abcdef"+turnSuffix)
 	if err := unix.Mkfifo(orphan, 0o600); err != nil {
 		t.Fatal(err)

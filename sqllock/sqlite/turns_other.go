@@ -2,10 +2,13 @@
 
 package sqlite
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Turns are not told on this system: waiters poll.
-type turnPipe struct{}
+type turnSocket struct{}
 
 const (
 	turnSuffix = ".turn"
@@ -13,9 +16,7 @@ const (
 	turnFirst  = 'f'
 )
 
-func makeTurnPipe(string, string) *turnPipe           { return nil }
-func (*turnPipe) close()                              {}
-func (*turnPipe) reaches() bool                       { return false }
-func (*turnPipe) canTell(string, string) bool         { return false }
-func (*turnPipe) receive(context.Context, func(byte)) {}
-func sendTurn(dir, id string, what byte)              {}
+func makeTurnSocket(string, string) *turnSocket         { return nil }
+func (*turnSocket) close()                              {}
+func (*turnSocket) receive(context.Context, func(byte)) {}
+func sendTurn(string, string, ...byte) (uint32, error)  { return 0, errors.ErrUnsupported }

@@ -149,7 +149,7 @@ func dump(t *testing.T, path string) string {
 			return err
 		}
 		text := fmt.Sprintln(p, info.Mode())
-		if info.Mode().IsRegular() && !strings.HasSuffix(p, "-shm") { // a pipe has nothing to read
+		if info.Mode().IsRegular() && !strings.HasSuffix(p, "-shm") { // a socket cannot be opened
 			data, err := os.ReadFile(p)
 			if err != nil {
 				return err
