@@ -323,6 +323,34 @@ func TestFirstContactFailsFast(t *testing.T) {
 	})
 }
 
+// Where the store keeps sessions, one that was opened is an answer: a store that then is
+// slow, as with a thousand clients that enter at once, is waited for.
+func TestAStoreThatOpenedASessionIsWaitedFor(t *testing.T) {
+	for _, bySession := range []bool{false, true} { // else Open need not ask the store
+		withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
+			c.features.BySession = bySession
+			var calls atomic.Int64
+			r.set(func(r *faultEngine) {
+				r.enter = func(ctx context.Context, _ driver.Claim, next enterFunc) (driver.Standing, error) {
+					if calls.Add(1) <= 10 {
+						return driver.Standing{}, driver.ErrUnreachable
+					}
+					return next(ctx)
+				}
+			})
+			l, err := c.Mutex("a").Lock(context.Background())
+			if !bySession {
+				wantErr(t, err, ErrUnreachable)
+				return
+			}
+			must(t)(l, err).Unlock()
+			if n := calls.Load(); n != 11 {
+				t.Errorf("%d Enters", n)
+			}
+		})
+	}
+}
+
 // On an engine without a line each further attempt is a further Try, so that a
 // late Leave of an earlier one cannot end it.
 func TestWithoutALineEachEnterIsAFurtherTry(t *testing.T) {

@@ -207,6 +207,9 @@ func (c *Client) open(ctx context.Context, need, ttl time.Duration, fixed bool) 
 		_ = d.Close(call)
 		return nil, fmt.Errorf("%w: TTL of %v, the store keeps at most %v", ErrInvalid, need, got)
 	}
+	if c.features.BySession { // the store keeps the session, and so has answered
+		c.contacted.Store(true)
+	}
 	s := newSession(c, d, id, fixed, sent)
 	s.forget = func() { c.forget(s) }
 	c.mu.Lock()
