@@ -9,6 +9,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/testserver"
@@ -83,6 +85,66 @@ func TestASessionOutlivesTheContextOfItsOpen(t *testing.T) {
 	cancel()
 	if err := s.Beat(t.Context(), []driver.Claim{c}, out); err != nil || out[0].Gone {
 		t.Errorf("Beat after the contexts of Open and of the first Beat ended: %+v, %v", out, err)
+	}
+}
+
+// errNoAnswer says that there was none; the client does not repeat the call by itself.
+var errNoAnswer = status.Error(codes.Internal, "the connection broke in the middle of the answer")
+
+// A cluster that is slow grants also leases that nobody waits for any more. Each attempt to
+// open a session asks for the same one.
+func TestOpenAgainAsksForTheSameLease(t *testing.T) {
+	t.Parallel()
+	addr := []string{testserver.Etcd(t).Addr()}
+	admin := dial(t, addr)
+	grants := func(request any) bool { _, ok := request.(*pb.LeaseGrantRequest); return ok }
+	var p interceptor
+	e := engine(t, addr, p.option())
+	const attempts = 5
+	for i := range attempts {
+		p.next(grants, func(send func() error) error {
+			if i > 0 { // else there is nothing to find
+				_ = send()
+			}
+			return errNoAnswer
+		})
+		_, err := e.Open(t.Context(), driver.SessionOptions{ID: newID(), TTL: time.Minute})
+		expect(t, "Open without an answer", err, driver.ErrUnreachable)
+	}
+	p.next(grants, loseAnswer) // which the client repeats by itself
+	s, other := open(t, e, time.Minute), open(t, e, time.Minute)
+	if s.lease.ID == other.lease.ID {
+		t.Error("two sessions share a lease")
+	}
+	if s.TTL() != time.Minute {
+		t.Errorf("the TTL is %v", s.TTL())
+	}
+	hold(t, s, mutex("name"))
+	if st := beat(t, s, mutex("other")); !st.Gone {
+		t.Errorf("Beat of a claim that was not entered: %+v", st)
+	}
+	left, err := admin.Leases(t.Context())
+	if err != nil || len(left.Leases) != 2 {
+		t.Errorf("two sessions, one of them after %d attempts, have %d leases, %v", attempts+1, len(left.Leases), err)
+	}
+}
+
+// The lease that an earlier attempt made is renewed: a session lives a TTL from its Open.
+func TestASessionOfAnOlderLeaseHasItsWholeTime(t *testing.T) {
+	t.Parallel()
+	const ttl = 5 * time.Second
+	grants := func(request any) bool { _, ok := request.(*pb.LeaseGrantRequest); return ok }
+	var p interceptor
+	e := engine(t, []string{testserver.Etcd(t).Addr()}, p.option())
+	p.next(grants, func(send func() error) error { _ = send(); return errNoAnswer })
+	_, err := e.Open(t.Context(), driver.SessionOptions{ID: newID(), TTL: ttl})
+	expect(t, "Open without an answer", err, driver.ErrUnreachable)
+	time.Sleep(ttl * 3 / 5)
+	sent := time.Now()
+	s := open(t, e, ttl)
+	left, err := clientOf(e).TimeToLive(t.Context(), s.lease.ID)
+	if took := time.Since(sent); err != nil || left.TTL < int64((ttl-took)/time.Second) {
+		t.Errorf("%d s are left of %v, %v after Open; %v", left.TTL, ttl, took, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -25,13 +26,31 @@ func callTimeout(ttl time.Duration) time.Duration {
 type Calls struct {
 	client  *clientv3.Client
 	timeout time.Duration // 0: only the caller's ctx ends a call
+	missed  *atomic.Int32 // calls of the store in a row that had no answer in time
 }
 
-// Timeout is how long a call waits for an answer.
+// Timeout is how long a call waits for an answer of a store that answers.
 func (c Calls) Timeout() time.Duration { return c.timeout }
 
+// limit is how long the next call waits for an answer: longer after each one that had none
+// in time, because a cluster that is slow carries out also what nobody waits for any more,
+// and what is repeated keeps it slow.
+func (c Calls) limit() time.Duration {
+	return min(c.timeout<<min(c.missed.Load(), 4), MaxCallTimeout)
+}
+
+// note takes in how a call ended that was sent at sent.
+func (c Calls) note(sent time.Time, timedOut bool, err error) {
+	switch {
+	case timedOut:
+		c.missed.Add(1)
+	case err == nil && c.missed.Load() > 0 && time.Since(sent) < c.timeout:
+		c.missed.Store(0)
+	}
+}
+
 // Untimed returns the calls without a timeout of their own.
-func (c Calls) Untimed() Calls { return Calls{client: c.client} }
+func (c Calls) Untimed() Calls { return Calls{client: c.client, missed: c.missed} }
 
 // Do carries out op once.
 func (c Calls) Do(ctx context.Context, op clientv3.Op) (clientv3.OpResponse, error) {
@@ -77,13 +96,16 @@ func (c Calls) Read(ctx context.Context, reads []clientv3.Op) (*clientv3.TxnResp
 // server's minimum, and returns the TTL that was granted.
 func (c Calls) Grant(ctx context.Context, ttl time.Duration) (id clientv3.LeaseID, granted time.Duration, err error) {
 	reply, err := once(ctx, c, func(call context.Context) (*clientv3.LeaseGrantResponse, error) {
-		return c.client.Grant(call, int64((ttl+time.Second-1)/time.Second))
+		return c.client.Grant(call, seconds(ttl))
 	})
 	if err != nil {
 		return 0, 0, err
 	}
 	return reply.ID, time.Duration(reply.TTL) * time.Second, nil
 }
+
+// seconds rounds up.
+func seconds(ttl time.Duration) int64 { return int64((ttl + time.Second - 1) / time.Second) }
 
 // Revoke ends a lease and deletes its keys in the same step.
 func (c Calls) Revoke(ctx context.Context, id clientv3.LeaseID) error {
@@ -99,10 +121,19 @@ func (c Calls) TimeToLive(ctx context.Context, id clientv3.LeaseID, opts ...clie
 }
 
 func once[R any](ctx context.Context, c Calls, f func(context.Context) (R, error)) (R, error) {
+	reply, _, err := send(ctx, c, f)
+	return reply, classify(ctx, err)
+}
+
+// send makes a call, and reports whether it had no answer in the time that c gives it.
+func send[R any](ctx context.Context, c Calls, f func(context.Context) (R, error)) (reply R, timedOut bool, err error) {
 	call, cancel := c.bound(ctx)
 	defer cancel()
-	reply, err := f(call)
-	return reply, classify(ctx, err)
+	sent := time.Now()
+	reply, err = f(call)
+	timedOut = err != nil && call.Err() != nil && ctx.Err() == nil
+	c.note(sent, timedOut, err)
+	return reply, timedOut, err
 }
 
 // readTries is how often a read is sent. A caller that needs three answers, from three
@@ -113,10 +144,7 @@ const readTries = 3
 // no outcome that could be unknown.
 func repeat[R any](ctx context.Context, c Calls, f func(context.Context) (R, error)) (R, error) {
 	for try := 1; ; try++ {
-		call, cancel := c.bound(ctx)
-		reply, err := f(call)
-		timedOut := call.Err() != nil && ctx.Err() == nil
-		cancel()
+		reply, timedOut, err := send(ctx, c, f)
 		if err == nil || !timedOut || try == readTries {
 			return reply, classify(ctx, err)
 		}
@@ -128,7 +156,7 @@ func (c Calls) bound(ctx context.Context) (context.Context, context.CancelFunc) 
 	if c.timeout == 0 {
 		return ctx, func() {}
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.limit())
 	return hiddenDeadline{ctx}, cancel
 }
 

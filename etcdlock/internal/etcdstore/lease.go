@@ -2,6 +2,8 @@ package etcdstore
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -37,17 +39,78 @@ type header struct {
 	revision int64
 }
 
-// OpenLease asks for a lease.
+// OpenLease asks for a lease. If there is no answer, the next call with the same ttl asks for
+// the same one, which may be there: a cluster that is slow must not be made to keep, and to
+// end, one lease for every attempt.
 func (s *Store) OpenLease(ctx context.Context, ttl time.Duration) (*Lease, error) {
-	calls := Calls{s.client, callTimeout(ttl)}
-	id, granted, err := calls.Grant(ctx, ttl)
-	if err != nil {
+	l := &Lease{Calls: Calls{s.client, callTimeout(ttl), s.missed}, ID: s.grants.take(ttl), store: s}
+	l.ctx, l.cancel = context.WithCancel(s.tasks.ctx)
+	if err := l.grant(ctx, ttl); err != nil {
+		l.cancel()
+		if !Untouched(err) {
+			s.grants.keep(ttl, l.ID)
+		}
 		return nil, err
 	}
-	calls.timeout = callTimeout(granted)
-	l := &Lease{Calls: calls, ID: id, TTL: granted, store: s}
-	l.ctx, l.cancel = context.WithCancel(s.tasks.ctx)
+	l.timeout = callTimeout(l.TTL)
 	return l, nil
+}
+
+// grant asks for the lease, or renews it if an earlier call has made it.
+func (l *Lease) grant(ctx context.Context, ttl time.Duration) error {
+	if l.client.ActiveConnection() == nil { // a client put together from parts
+		var err error
+		l.ID, l.TTL, err = l.Grant(ctx, ttl)
+		return err
+	}
+	asked := &pb.LeaseGrantRequest{ID: int64(l.ID), TTL: seconds(ttl)}
+	reply, err := once(ctx, l.Calls, func(call context.Context) (*pb.LeaseGrantResponse, error) {
+		return clientv3.RetryLeaseClient(l.client).LeaseGrant(call, asked)
+	})
+	granted := reply.GetTTL()
+	if errors.Is(err, rpctypes.ErrLeaseExist) {
+		if granted, err = once(ctx, l.Calls, l.renew); err == nil && granted <= 0 {
+			err = errNotRenewed
+		}
+	}
+	l.TTL = time.Duration(granted) * time.Second
+	return err
+}
+
+// grants are the leases that were asked for without an answer, by their TTL in seconds.
+type grants struct {
+	mu         sync.Mutex // guards unanswered
+	unanswered map[int64][]clientv3.LeaseID
+}
+
+// maxGrants is how many leases of one TTL are remembered; others end by themselves.
+const maxGrants = 64
+
+// take returns the ID of a lease to ask for.
+func (g *grants) take(ttl time.Duration) clientv3.LeaseID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if ids := g.unanswered[seconds(ttl)]; len(ids) > 0 {
+		if g.unanswered[seconds(ttl)] = ids[1:]; len(ids) == 1 {
+			delete(g.unanswered, seconds(ttl))
+		}
+		return ids[0]
+	}
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return clientv3.LeaseID(binary.BigEndian.Uint64(b[:])>>1 | 1)
+}
+
+// keep remembers a lease that may have been granted.
+func (g *grants) keep(ttl time.Duration, id clientv3.LeaseID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.unanswered == nil {
+		g.unanswered = map[int64][]clientv3.LeaseID{}
+	}
+	if ids := g.unanswered[seconds(ttl)]; len(ids) < maxGrants && id != clientv3.NoLease {
+		g.unanswered[seconds(ttl)] = append(ids, id)
+	}
 }
 
 // Context ends when Close begins, of the lease or of its store.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -23,6 +24,7 @@ type Store struct {
 	closed  sync.Once
 	tasks   *tasks
 	streams *streams
+	grants  grants
 
 	untilClosed context.Context // of what Close waits for; ends when it no longer does
 	abandon     context.CancelFunc
@@ -31,7 +33,7 @@ type Store struct {
 // New returns a store on the user's client, which it does not close. anchorKey is a key
 // that the client's user may read; the store watches it to keep its stream open.
 func New(client *clientv3.Client, anchorKey string) *Store {
-	s := &Store{Calls: Calls{client, MaxCallTimeout}, tasks: newTasks()}
+	s := &Store{Calls: Calls{client, MaxCallTimeout, new(atomic.Int32)}, tasks: newTasks()}
 	s.streams = newStreams(client, anchorKey, s.tasks)
 	s.untilClosed, s.abandon = context.WithCancel(context.Background())
 	return s
