@@ -10,7 +10,7 @@ import (
 
 const (
 	// patience is how long a planted bug may take to be found.
-	patience = time.Minute
+	patience = 2 * time.Minute
 
 	// round is how long workers work before what they did is checked. A name may stay
 	// free for two TTL and two seconds: a waiter that is stuck must wait for longer. Some
@@ -49,7 +49,7 @@ func Trials() (trials []Trial) {
 	return trials
 }
 
-// Run runs a trial until its bug is found, or for a minute at most; the sound engine for
+// Run runs a trial until its bug is found, or for two minutes at most; the sound engine for
 // one round.
 func (t *Trial) Run(ctx context.Context, c Config) {
 	begun := time.Now()
