@@ -21,12 +21,13 @@ type client struct {
 	slots     slotNodes     // of a cluster
 	prober    *prober       // nil: a cluster, which has no connection that spans its nodes
 	live      chan struct{} // has room for those that use doLive
+	crowd     chan struct{} // has room for calls on the client's own connections that are not Ahead
 
 	tasks *sync.WaitGroup // calls that went on after their ctx had ended, and the pipelines'; Close waits for them
 }
 
 func newClient(c redis.Client, owned bool) *client {
-	cl := &client{c: c, owned: owned, tasks: &sync.WaitGroup{}, live: make(chan struct{}, maxLive)}
+	cl := &client{c: c, owned: owned, tasks: &sync.WaitGroup{}, live: make(chan struct{}, maxLive), crowd: make(chan struct{}, maxCrowd)}
 	cl.dedicated.c, cl.dedicated.tasks = c, cl.tasks
 	if c.Mode() != redis.ClientModeCluster {
 		cl.prober = &prober{tasks: cl.tasks, ask: cl.answers}
@@ -63,7 +64,8 @@ func (c *client) spare() bool {
 
 const (
 	spareTimeout = time.Second
-	maxLive      = 16 // calls that have a connection each
+	maxLive      = 16   // calls that have a connection each
+	maxCrowd     = 2048 // so many a server answers in a part of a TTL, and a distant one each trip
 )
 
 // answers is called when a connection is silent, and reports whether another is not. Then
@@ -101,6 +103,14 @@ func (c *client) Do(ctx context.Context, call redisclient.Call) (redisclient.Rep
 	}
 	if c.prober != nil && c.dedicated.suspected() {
 		return c.doLive(ctx, call)
+	}
+	if c.prober != nil && !call.Ahead { // in a cluster they are for many servers
+		select {
+		case c.crowd <- struct{}{}:
+			defer func() { <-c.crowd }()
+		case <-ctx.Done():
+			return redisclient.Reply{}, ctx.Err()
+		}
 	}
 	return c.send(ctx, c.c, &call)
 }

@@ -19,8 +19,11 @@ func doPipelined(ctx context.Context, pipelines []*pipeline, probe *prober, c re
 	if len(pipelines) == 0 {
 		return a, false
 	}
-	call := redisclient.NewPendingCall(c)
-	slow := enqueue(pipelines, call)
+	call, room := redisclient.NewPendingCall(c), maxWaiting
+	if c.Ahead {
+		room *= 2
+	}
+	slow := enqueue(pipelines, call, room)
 	if slow == nil {
 		call.Result()
 		return a, false
@@ -32,13 +35,13 @@ func doPipelined(ctx context.Context, pipelines []*pipeline, probe *prober, c re
 }
 
 // enqueue adds a call to the pipeline that was sent first. It returns the channel that
-// is closed when the call is slow; nil if no pipeline can take it.
-func enqueue(pipelines []*pipeline, call *redisclient.PendingCall) (slow <-chan struct{}) {
+// is closed when the call is slow; nil if no pipeline has room for it.
+func enqueue(pipelines []*pipeline, call *redisclient.PendingCall, room int) (slow <-chan struct{}) {
 	var best *pipeline
 	var sentAt time.Time
 	for _, p := range pipelines {
 		p.mu.Lock()
-		if p.acceptsLocked() && (best == nil || p.sentAt.Before(sentAt)) {
+		if p.acceptsLocked(room) && (best == nil || p.sentAt.Before(sentAt)) {
 			best, sentAt = p, p.sentAt
 		}
 		p.mu.Unlock()
@@ -48,7 +51,7 @@ func enqueue(pipelines []*pipeline, call *redisclient.PendingCall) (slow <-chan 
 	}
 	best.mu.Lock()
 	defer best.mu.Unlock()
-	if !best.acceptsLocked() { // it has returned just now
+	if !best.acceptsLocked(room) { // it has returned just now
 		return nil
 	}
 	best.useLocked()

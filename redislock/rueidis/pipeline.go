@@ -88,9 +88,9 @@ func (p *pipeline) takeIdle(ctx context.Context) redis.DedicatedClient {
 	return p.conn
 }
 
-// acceptsLocked reports whether a call may wait for the next trip.
-func (p *pipeline) acceptsLocked() bool {
-	return p.conn != nil && p.busy && !p.lost && !p.ended && len(p.waiting) < maxWaiting
+// acceptsLocked reports whether a call may wait for the next trip, which has room for so many.
+func (p *pipeline) acceptsLocked(room int) bool {
+	return p.conn != nil && p.busy && !p.lost && !p.ended && len(p.waiting) < room
 }
 
 // useLocked keeps the ticker running: to start and stop it for every trip would cost as

@@ -17,6 +17,7 @@ type Call struct {
 	Args   []string
 	Merge  *Merge // how several such calls become one; nil: not at all
 	Claims int    // how many it is about; 0: one
+	Ahead  bool   // what it gives back others wait for: a client may send it before calls that are not
 
 	ReadOnly bool          // the client library may repeat it, as it is configured
 	Blocks   time.Duration // how long the server may wait before it replies

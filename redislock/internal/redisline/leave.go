@@ -83,5 +83,5 @@ func (s *session) leave(ctx context.Context, c driver.Claim) error {
 
 func (s *session) leaveCall(c *driver.Claim) redisclient.Call {
 	keys, prefix := s.keysOf(c)
-	return redisclient.Call{Script: leaveScript, Keys: keys.All(), Args: []string{prefix}, Merge: mergedLeave}
+	return redisclient.Call{Script: leaveScript, Keys: keys.All(), Args: []string{prefix}, Merge: mergedLeave, Ahead: true}
 }
