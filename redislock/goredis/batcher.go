@@ -30,6 +30,7 @@ type batcher struct {
 	lastSent time.Time
 	returned time.Time // when a pipeline last did
 	waiting  []*redisclient.PendingCall
+	ahead    int // how many of waiting, the first, are sent before the others
 	idle     []*pipeline
 }
 
@@ -63,7 +64,7 @@ func (b *batcher) fullLocked() bool {
 // while it reads.
 func (b *batcher) do(ctx context.Context, c redisclient.Call) (redisclient.Reply, error) {
 	p := redisclient.NewPendingCall(c)
-	b.start(b.add(ctx, p))
+	b.start(b.add(ctx, p, c.Ahead))
 	err := await(ctx, p.Done, b.flush, silentAfter, b.prober)
 	for err == errSilent && b.waits(p) { // it has no reply because it was not sent
 		err = await(ctx, p.Done, b.flush, silentAfter, b.prober)
@@ -92,16 +93,24 @@ func (b *batcher) withdraw(p *redisclient.PendingCall) bool {
 	at := slices.Index(b.waiting, p)
 	if at >= 0 {
 		b.waiting = slices.Delete(b.waiting, at, at+1)
+		if at < b.ahead {
+			b.ahead--
+		}
 	}
 	return at >= 0
 }
 
 // add queues a call, and returns a pipeline with all waiting calls if one is to be sent
 // now.
-func (b *batcher) add(ctx context.Context, p *redisclient.PendingCall) *pipeline {
+func (b *batcher) add(ctx context.Context, p *redisclient.PendingCall, ahead bool) *pipeline {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.waiting = append(b.waiting, p)
+	if ahead {
+		b.waiting = slices.Insert(b.waiting, b.ahead, p)
+		b.ahead++
+	} else {
+		b.waiting = append(b.waiting, p)
+	}
 	if b.fullLocked() {
 		return nil
 	}
@@ -150,6 +159,7 @@ func (b *batcher) takeLocked() (p *pipeline) {
 
 func (b *batcher) fillLocked(p *pipeline) {
 	b.lastSent = time.Now()
+	b.ahead = max(b.ahead-maxWaiting, 0)
 	if len(b.waiting) <= maxWaiting {
 		p.calls, b.waiting = b.waiting, p.calls[:0]
 		return
