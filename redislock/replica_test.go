@@ -136,7 +136,7 @@ func TestAReplicaThatIsPromotedTooEarly(t *testing.T) {
 	l := lock(t, old.Mutex("name"))
 	at := newConsole(t, replica.Addr())
 	at.do("REPLICAOF", "NO", "ONE")
-	next := lock(t, open(t, "redis://"+replica.Addr(), pawl.WithTTL(ttl)).Mutex("name"))
+	next := lock(t, open(t, "redis://"+replica.Addr(), pawl.WithTTL(10*ttl)).Mutex("name")) // held beyond the other's end
 	if next.Fence() <= l.Fence() {
 		t.Errorf("token %d on the promoted replica, %d on the old master: a counter would repeat", next.Fence(), l.Fence())
 	}
