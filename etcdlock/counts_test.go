@@ -258,7 +258,7 @@ func TestWhoWaitsBehindManyDoesNotHaveThemRead(t *testing.T) {
 	}
 	s, c := open(t, e, longTTL), mutex("name")
 	st := wait(t, s, c)
-	waits, stop := context.WithTimeout(t.Context(), min(shortPause*3/2, askHolderAfter(length)/2))
+	waits, stop := context.WithTimeout(t.Context(), askHolderAfter(length)/2)
 	defer stop()
 	if st, err := until(waits, s, c, st); err == nil {
 		t.Errorf("Await: %+v", st)

@@ -37,7 +37,7 @@ const maxHolders = 1000
 // thousand clients, a thousand at once.
 func askHolderAfter(ahead int64) time.Duration {
 	const few = 30 // a line that costs nothing
-	return time.Duration(max(0, ahead-few)) * 100 * time.Millisecond
+	return time.Duration(max(0, ahead-few)) * 30 * time.Millisecond
 }
 
 // holder returns the claim at the head of p's line, behind so many others, if it can be
