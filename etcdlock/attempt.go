@@ -26,7 +26,6 @@ type attempt struct {
 	ops        []clientv3.Op // the put is last: what is read before it is what is ahead
 	aheadReads int           // how many of ops, the first ones, read what is ahead
 	headRead   int           // which of ops reads the head of a short line
-	alone      bool          // in its transaction, which then has room for one read more
 	fitsAt     int64         // the revision at which the line had room for the claim; 0: not read
 }
 
@@ -37,12 +36,8 @@ func (a *attempt) compose(lease clientv3.LeaseID) {
 	a.aheadReads = 0
 	switch {
 	case c.Exclusive() && c.Queue:
-		a.conditions, a.ops = []clientv3.Cmp{free}, []clientv3.Op{l.all().Some(fewClaims)}
+		a.conditions, a.ops = []clientv3.Cmp{free}, []clientv3.Op{l.all().Some(fewClaims), l.after(a.key), put}
 		a.aheadReads, a.headRead = 1, 0
-		if a.alone {
-			a.ops = append(a.ops, l.after(a.key))
-		}
-		a.ops = append(a.ops, put)
 	case c.Queue:
 		others := l.otherLimits(c.Limit)
 		a.conditions = []clientv3.Cmp{free, others[0].Empty(), others[1].Empty()}
@@ -76,7 +71,7 @@ func (a *attempt) holder(replies []*pb.ResponseOp) (*driver.Entry, error) {
 // the order of the keys, another one for nearly every waiter: so few are woken at once
 // when it leaves, and ask then for the nearest one. nil: Await asks for it.
 func (a *attempt) anyAhead(replies []*pb.ResponseOp) ([]claimKey, error) {
-	if !a.claim.Exclusive() || !a.alone {
+	if !a.claim.Exclusive() {
 		return nil, nil
 	}
 	next := replies[a.aheadReads].GetResponseRange().Kvs

@@ -41,7 +41,7 @@ func (s *session) EnterAll(ctx context.Context, cs []driver.Claim) ([]driver.Sta
 			out[i].Gone = true // the call was delivered late; its answer is not used
 			return out, nil
 		}
-		attempts[i] = &attempt{claimState: p, alone: len(cs) == 1}
+		attempts[i] = &attempt{claimState: p}
 	}
 	return s.commit(ctx, attempts)
 }

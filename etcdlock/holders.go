@@ -35,10 +35,7 @@ const maxHolders = 1000
 // askHolderAfter is how long a claim waits behind so many others before it asks who holds the
 // name. The server reads them all to answer, and each of the others may ask too: of a
 // thousand clients, a thousand at once.
-func askHolderAfter(ahead int64) time.Duration {
-	const few = 30 // a line that costs nothing
-	return time.Duration(max(0, ahead-few)) * 30 * time.Millisecond
-}
+func askHolderAfter(ahead int64) time.Duration { return time.Duration(ahead) * 30 * time.Millisecond }
 
 // holder returns the claim at the head of p's line, behind so many others, if it can be
 // learnt. The longer p has waited, the older the answer may be: up to half of that time,
