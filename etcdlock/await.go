@@ -44,7 +44,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 		return driver.Standing{}, driver.ErrGone
 	}
 	if err == nil && !st.Held && !st.Gone {
-		st.Holder, st.Pause = s.holders.holder(ctx, p, w.aheadThen(), s.lease.Calls), s.longPause()
+		st.Holder, st.Pause = s.holders.holder(ctx, p, s.lease.Calls), s.longPause()
 	}
 	return st, err
 }

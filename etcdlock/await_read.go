@@ -113,13 +113,6 @@ func (w *waiter) currentBlockers() []claimKey {
 	return w.p.blockers
 }
 
-// aheadThen is how many claims were ahead when the claim was last read.
-func (w *waiter) aheadThen() int64 {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	return w.p.ahead
-}
-
 // longLine reports whether the blocker may not be the nearest one.
 func (w *waiter) longLine() bool {
 	w.s.mu.Lock()

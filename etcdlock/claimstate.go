@@ -26,7 +26,6 @@ type claimState struct {
 	held       bool       // it stays so until the key is gone
 	blockers   []claimKey // when last read
 	long       bool       // then the line was long: the blocker is a claim ahead, not the nearest one
-	ahead      int64      // claims ahead then
 	unanswered time.Time  // when the last Enter was sent that had no answer
 	left       bool       // ended, but an unanswered Enter may still put the key again
 	wait       waitState  // of the last Await, for the next

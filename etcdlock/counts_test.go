@@ -1,17 +1,13 @@
 package etcdlock
 
 import (
-	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pawl-go/pawl/driver"
@@ -224,67 +220,5 @@ func TestTooManyNamesAtOnceAreRefused(t *testing.T) {
 	}
 	if n != 60 {
 		t.Errorf("%d claims are listed, not 60", n)
-	}
-}
-
-// To find the nearest claim ahead, or the head, the server reads the whole line. A thousand
-// clients that come at once must not have it do that a thousand times: each waits for any
-// claim ahead, nearly each for another one.
-func TestWhoWaitsBehindManyDoesNotHaveThemRead(t *testing.T) {
-	t.Parallel()
-	var sorted atomic.Int64 // reads for which the server reads the whole range
-	note := func(r *pb.RangeRequest) {
-		if r != nil && r.SortOrder != pb.RangeRequest_NONE {
-			sorted.Add(1)
-		}
-	}
-	e := engine(t, []string{testserver.Etcd(t).Addr()}, afterCall(func(_ string, request, _ any, _ error) {
-		switch r := request.(type) {
-		case *pb.RangeRequest:
-			note(r)
-		case *pb.TxnRequest:
-			for _, op := range r.Success {
-				note(op.GetRequestRange())
-			}
-		}
-	}))
-	const length = 200
-	var line []driver.Claim
-	var sessions []*session
-	for range length {
-		s, c := open(t, e, longTTL), mutex("name")
-		enter(t, s, c)
-		line, sessions = append(line, c), append(sessions, s)
-	}
-	s, c := open(t, e, longTTL), mutex("name")
-	st := wait(t, s, c)
-	waits, stop := context.WithTimeout(t.Context(), askHolderAfter(length)/2)
-	defer stop()
-	if st, err := until(waits, s, c, st); err == nil {
-		t.Errorf("Await: %+v", st)
-	}
-	if n := sorted.Load(); n > 0 {
-		t.Errorf("%d claims that entered, of which one waits, had the server read the line %d times", length+1, n)
-	}
-	watched := map[string]int{}
-	for i, one := range sessions[fewClaims+1:] {
-		p := one.find(line[fewClaims+1+i])
-		if len(p.blockers) != 1 || p.blockers[0].revision >= p.revision {
-			t.Fatalf("claim %d waits for %+v", i, p.blockers)
-		}
-		watched[p.blockers[0].key]++
-	}
-	if most := slices.Max(slices.Collect(maps.Values(watched))); most > 20 {
-		t.Errorf("%d of %d claims wait for the same one", most, length)
-	}
-	got := begin(t, func() (driver.Standing, error) { return until(t.Context(), s, c, st) })
-	for i, one := range sessions {
-		leave(t, one, line[i])
-	}
-	if st, err := got.within(t, soon, "the turn"); err != nil || !st.Held {
-		t.Fatalf("Await: %+v, %v", st, err)
-	}
-	if n := sorted.Load(); n > 10 {
-		t.Errorf("until its turn a claim had the server read the line %d times", n)
 	}
 }

@@ -32,17 +32,10 @@ func newHolderCache(store *etcdstore.Store) *holderCache {
 // maxHolders is how many holders are cached. Forgetting one costs one call.
 const maxHolders = 1000
 
-// askHolderAfter is how long a claim waits behind so many others before it asks who holds the
-// name. The server reads them all to answer, and each of the others may ask too: of a
-// thousand clients, a thousand at once.
-func askHolderAfter(ahead int64) time.Duration { return time.Duration(ahead) * 30 * time.Millisecond }
-
-// holder returns the claim at the head of p's line, behind so many others, if it can be
-// learnt. The longer p has waited, the older the answer may be: up to half of that time,
-// and at most a minute or, in a long line, the time after which it asks.
-func (h *holderCache) holder(ctx context.Context, p *claimState, ahead int64, calls etcdstore.Calls) *driver.Entry {
-	waited, after := time.Since(p.since), askHolderAfter(ahead)
-	maxAge := max(min(max(waited/2, time.Second), time.Minute), after)
+// holder returns the claim at the head of p's line, if it can be learnt. The longer p has
+// waited, the older the answer may be: up to half of that time, and at most a minute.
+func (h *holderCache) holder(ctx context.Context, p *claimState, calls etcdstore.Calls) *driver.Entry {
+	maxAge := min(max(time.Since(p.since)/2, time.Second), time.Minute)
 	h.mu.Lock()
 	cached := h.byName[p.claim.Name]
 	if cached == nil {
@@ -52,7 +45,7 @@ func (h *holderCache) holder(ctx context.Context, p *claimState, ahead int64, ca
 		cached = &cachedHolder{}
 		h.byName[p.claim.Name] = cached
 	}
-	if time.Since(cached.at) > maxAge && waited >= after {
+	if time.Since(cached.at) > maxAge {
 		found := h.store.Share(&cached.lookup, func(ctx context.Context) { h.find(ctx, cached, p, calls) })
 		h.mu.Unlock()
 		select {
