@@ -24,8 +24,7 @@ type attempt struct {
 	*claimState
 	conditions []clientv3.Cmp
 	ops        []clientv3.Op // the put is last: what is read before it is what is ahead
-	aheadReads int           // how many of ops, the first ones, read what is ahead
-	headRead   int           // which of ops reads the head of a short line
+	aheadReads int           // how many of ops read what is ahead
 	fitsAt     int64         // the revision at which the line had room for the claim; 0: not read
 }
 
@@ -36,13 +35,12 @@ func (a *attempt) compose(lease clientv3.LeaseID) {
 	a.aheadReads = 0
 	switch {
 	case c.Exclusive() && c.Queue:
-		a.conditions, a.ops = []clientv3.Cmp{free}, []clientv3.Op{l.all().Some(fewClaims), l.after(a.key), put}
-		a.aheadReads, a.headRead = 1, 0
+		a.conditions, a.ops, a.aheadReads = []clientv3.Cmp{free}, []clientv3.Op{l.all().Some(fewClaims), put}, 1
 	case c.Queue:
 		others := l.otherLimits(c.Limit)
 		a.conditions = []clientv3.Cmp{free, others[0].Empty(), others[1].Empty()}
 		a.ops = l.aheadReads(c, 0, false)
-		a.aheadReads, a.headRead = len(a.ops), len(a.ops)
+		a.aheadReads = len(a.ops)
 		a.ops = append(a.ops, l.all().Some(fewClaims), put)
 	case a.fitsAt != 0:
 		a.conditions, a.ops = []clientv3.Cmp{free, l.all().UnchangedSince(a.fitsAt)}, []clientv3.Op{put}
@@ -58,27 +56,12 @@ func (a *attempt) compose(lease clientv3.LeaseID) {
 // holder returns the claim at the head of the line, from the replies to ops; nil: the line
 // is too long to know.
 func (a *attempt) holder(replies []*pb.ResponseOp) (*driver.Entry, error) {
-	got := replies[a.headRead].GetResponseRange()
+	got := replies[len(replies)-2].GetResponseRange() // the one before the put's
 	if got.More {
 		return nil, nil
 	}
 	slices.SortFunc(got.Kvs, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) })
 	return a.line.holder(a.claim.Name, got.Kvs)
-}
-
-// anyAhead returns a claim ahead in a line that is too long to know which one is the
-// nearest. Only an exclusive claim is sure to wait for any of them. It is the next one in
-// the order of the keys, another one for nearly every waiter: so few are woken at once
-// when it leaves, and ask then for the nearest one. nil: Await asks for it.
-func (a *attempt) anyAhead(replies []*pb.ResponseOp) ([]claimKey, error) {
-	if !a.claim.Exclusive() {
-		return nil, nil
-	}
-	next := replies[a.aheadReads].GetResponseRange().Kvs
-	if len(next) == 0 { // the own key is the last one
-		next = replies[0].GetResponseRange().Kvs
-	}
-	return a.line.parseAll(next[:1])
 }
 
 // refusalReads is what is read to learn why the conditions did not hold; refusal takes

@@ -33,9 +33,9 @@ func (w *waiter) roundOver(ctx context.Context) (driver.Standing, error) {
 	if verified && (time.Since(w.checkedAt) < recheckAfter || w.unchanged(ctx)) {
 		return driver.Standing{Ahead: -1}, nil
 	}
-	before, long := w.currentBlockers(), w.longLine()
+	before := w.currentBlockers()
 	st, err := w.look(ctx, 0)
-	if err == nil && (st.Held || !st.Gone && !long && !slices.Equal(before, w.currentBlockers())) {
+	if err == nil && (st.Held || !st.Gone && !slices.Equal(before, w.currentBlockers())) {
 		w.blockers.Distrust()
 	}
 	if !verified {
@@ -111,13 +111,6 @@ func (w *waiter) currentBlockers() []claimKey {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	return w.p.blockers
-}
-
-// longLine reports whether the blocker may not be the nearest one.
-func (w *waiter) longLine() bool {
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	return w.p.long
 }
 
 func (w *waiter) ownKey() claimKey {

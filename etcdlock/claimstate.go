@@ -25,7 +25,6 @@ type claimState struct {
 	revision   int64      // create revision of the key; 0: no Enter was answered yet
 	held       bool       // it stays so until the key is gone
 	blockers   []claimKey // when last read
-	long       bool       // then the line was long: the blocker is a claim ahead, not the nearest one
 	unanswered time.Time  // when the last Enter was sent that had no answer
 	left       bool       // ended, but an unanswered Enter may still put the key again
 	wait       waitState  // of the last Await, for the next

@@ -28,8 +28,8 @@ func (s *session) entered(ctx context.Context, attempts []*attempt, reply *clien
 		at := position{ahead: -1}
 		if err == nil && a.claim.Queue {
 			at, err = a.line.positionOf(a.claim, own[:a.aheadReads], false)
-			if err == nil && at.long {
-				at.blockers, err = a.anyAhead(own)
+			if at.long {
+				at.blockers = nil // Await asks for the nearest ones
 			}
 		}
 		s.setEntered(a.claimState, revision)

@@ -62,11 +62,6 @@ func (l lineKeys) aheadReads(c driver.Claim, revision int64, full bool) []client
 	return []clientv3.Op{nearest(l.exclusive(), 1), nearest(l.limit(c.Limit), c.Limit)}
 }
 
-// after reads the first key behind a key.
-func (l lineKeys) after(key string) clientv3.Op {
-	return etcdstore.Range{From: key + "\x00", To: l.all().To}.Some(1, clientv3.WithKeysOnly())
-}
-
 // A position is where a claim is in its line.
 type position struct {
 	blockers   []claimKey

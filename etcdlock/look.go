@@ -71,8 +71,7 @@ func (s *session) readPosition(ctx context.Context, p *claimState, revision int6
 func (s *session) standing(p *claimState, at position) driver.Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.blockers, p.long = at.blockers, at.long
-	p.held = len(at.blockers) == 0 && !at.incomplete && !at.long
+	p.blockers, p.held = at.blockers, len(at.blockers) == 0 && !at.incomplete && !at.long
 	if p.held {
 		p.wait.close()
 		return driver.Standing{Held: true, Ahead: -1, Token: uint64(p.revision)}
