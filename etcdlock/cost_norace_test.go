@@ -16,6 +16,8 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock/internal/etcdstore"
+	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/stalltest"
 	"github.com/pawl-go/pawl/internal/testserver"
 )
 
@@ -127,6 +129,49 @@ func TestNoRaceTheServerReadsNoLongLineForAnEnter(t *testing.T) {
 		t.Logf("%d Enters: %.2f s of the server's processor on free names, %.2f s behind %d of a %s", length, free, behind, length, kind)
 		if behind > 10*free {
 			t.Errorf("an Enter behind %d claims of a %s costs the server %.1f times as much as on a free name, at most 10", length, kind, behind/free)
+		}
+	}
+}
+
+// TestNoRaceTheWaitersOfOneClientAreServedAtOnce counts in round trips. etcd's client starts
+// the watches of one stream one after the other, a round trip each: those who wait must
+// not all need another one when the first of them is served.
+func TestNoRaceTheWaitersOfOneClientAreServedAtOnce(t *testing.T) {
+	const waiters, counted, trip, most = 150, 10, 50 * time.Millisecond, 5
+	p := faultproxy.New(t, testserver.NewEtcd(t).Addr())
+	c := pawl.New(engine(t, []string{p.Addr()}), pawl.WithTTL(time.Minute))
+	defer c.Close()
+	m := c.Mutex("name", pawl.WithFair())
+	p.Delay(faultproxy.ToServer, trip/2)
+	p.Delay(faultproxy.ToClient, trip/2)
+	held, err := m.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, waiters)
+	for range waiters {
+		go func() { served <- locking(m)(t.Context()) }() // each ends with its turn; received below
+	}
+	time.Sleep(waiters * trip * 3 / 2) // until all watch
+	w := stalltest.Start()
+	begun := time.Now()
+	if err := held.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	for range counted {
+		if err := <-served; err != nil {
+			t.Fatal(err)
+		}
+	}
+	took := time.Since(begun) - w.End()
+	t.Logf("%d of %d waiters were served in %v", counted, waiters, took)
+	if took > counted*most*trip {
+		t.Errorf("%d of %d waiters were served in %v, at most %d round trips each", counted, waiters, took, most)
+	}
+	p.Heal()
+	for range waiters - counted {
+		if err := <-served; err != nil {
+			t.Fatal(err)
 		}
 	}
 }
