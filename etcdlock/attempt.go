@@ -16,10 +16,10 @@ import (
 // which its key is put, and what is read in the same step.
 //
 // A claim that queues is put behind the claims in line, and reads which those are, if
-// they are few: of a long line it learns only that it must wait. A claim that does not queue is put only where it is held at once. For
-// exclusive claims and readers a comparison says so. Comparisons cannot add units up:
-// for the others the line is read first, and the condition is that no claim has entered
-// since.
+// they are few: of a long line it learns only that it must wait. A claim that does not
+// queue is put only where it is held at once. For exclusive claims and readers a
+// comparison says so. Comparisons cannot add units up: for the others the line is read
+// first, and the condition is that no claim has entered since.
 type attempt struct {
 	*claimState
 	conditions []clientv3.Cmp

@@ -162,6 +162,16 @@ func traced(t *testing.T, e *Engine) *atomic.Int64 {
 	return n
 }
 
+// holderAndWaiter opens a file twice, and has one session hold the claim "a" and another
+// wait behind it as "b", which has its turn when turn says so.
+func holderAndWaiter(t *testing.T, path string) (eh, ew *Engine, holder driver.Session, turn <-chan error) {
+	eh, ew = openFile(t, path), openFile(t, path)
+	holder, waiter := session(t, eh, time.Hour), session(t, ew, time.Hour)
+	enter(t, holder, mutex("a"))
+	enter(t, waiter, mutex("b"))
+	return eh, ew, holder, awaitInBackground(t, waiter, mutex("b"))
+}
+
 // awaitInBackground waits for a claim's turn, which got then has.
 func awaitInBackground(t *testing.T, s driver.Session, c driver.Claim) (got chan error) {
 	got = make(chan error, 1)
@@ -251,12 +261,7 @@ func TestAWaiterIsServedWithoutBeingTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "pawl.db")
-			eh, ew := openFile(t, path), openFile(t, path)
-			holder, waiter := session(t, eh, time.Hour), session(t, ew, time.Hour)
-			enter(t, holder, mutex("a"))
-			enter(t, waiter, mutex("b"))
-			turn := awaitInBackground(t, waiter, mutex("b"))
+			eh, ew, holder, turn := holderAndWaiter(t, filepath.Join(t.TempDir(), "pawl.db"))
 			time.Sleep(2 * firstLooks)
 			spoil(t, eh, ew)
 			if err := holder.Leave(t.Context(), mutex("a")); err != nil {
@@ -319,11 +324,7 @@ func TestManyStoppedProcessesKeepNobodyFromBeingTold(t *testing.T) {
 func TestAProgramThatReadsAllFilesOfTheFolderIsNotKept(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "pawl.db")
-	eh, ew := openFile(t, path), openFile(t, path)
-	holder, waiter := session(t, eh, time.Hour), session(t, ew, time.Hour)
-	enter(t, holder, mutex("a"))
-	enter(t, waiter, mutex("b"))
-	turn := awaitInBackground(t, waiter, mutex("b"))
+	eh, ew, holder, turn := holderAndWaiter(t, path)
 	files, err := filepath.Glob(path + ".live/*")
 	if err != nil || len(files) != 4 {
 		t.Fatal(files, err)
@@ -331,7 +332,9 @@ func TestAProgramThatReadsAllFilesOfTheFolderIsNotKept(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	// A process of its own: one that closes a database gives up its locks on it.
-	out, err := exec.CommandContext(ctx, "cat", append(files, path)...).CombinedOutput()
+	cat := exec.CommandContext(ctx, "cat", append(files, path)...)
+	cat.Env = append(os.Environ(), "LC_ALL=C")
+	out, err := cat.CombinedOutput()
 	if ctx.Err() != nil || strings.Count(string(out), "No such device or address") != 2 {
 		t.Errorf("%v, %q: %v", ctx.Err(), out, err)
 	}
