@@ -12,64 +12,6 @@ import (
 // maxTick bounds how long after waking from sleep a lease's context ends.
 const maxTick = 100 * time.Millisecond
 
-// maxInFlight bounds the beats that are under way behind a stuck one.
-const maxInFlight = 4
-
-// A schedule says when the keeper beats. A round of beats begins every TTL/3 and asks for
-// all claims. A beat is bounded by TTL/6; one that did not learn of every claim is
-// followed almost at once by one for the others, and one that is stuck beyond its
-// bound, for TTL/5, does not delay the next. Earlier than that, a beat which returns at
-// its bound with some answers would be overtaken by one that asks for all again.
-type schedule struct {
-	next     instant // when the next beat is due
-	round    instant // when the present round began
-	sent     instant // when the last beat was sent
-	inFlight int     // beats that have not returned
-	fails    int     // beats in a row that learnt nothing
-}
-
-// due says when the next beat may go out.
-func (r *schedule) due(ttl time.Duration) instant {
-	switch {
-	case r.inFlight >= maxInFlight:
-		return claimset.Never // until one of them returns
-	case r.inFlight > 0:
-		return max(r.next, r.sent.Add(ttl/5))
-	}
-	return r.next
-}
-
-// begin reports whether a beat that is sent now begins a round.
-func (r *schedule) begin(now instant, ttl time.Duration) bool {
-	if now < r.round.Add(ttl/3) {
-		return false
-	}
-	r.round = now
-	return true
-}
-
-// launched counts a beat in.
-func (r *schedule) launched(now instant, ttl time.Duration) {
-	r.inFlight++
-	r.sent = now
-	r.next = now.Add(ttl / 5) // should it be stuck; an answer moves it
-}
-
-// returned counts a beat out, of which some, all or nothing was learnt.
-func (r *schedule) returned(now instant, ttl time.Duration, some, all bool) {
-	r.inFlight--
-	if some || all {
-		r.fails = 0
-	}
-	if all {
-		r.next = max(r.next, r.round.Add(ttl/3))
-		return
-	}
-	pause := min(max(ttl/100, time.Millisecond)<<min(r.fails, 5), ttl/6)
-	r.fails++
-	r.next = min(r.next, now.Add(pause))
-}
-
 // keep is the keeper: one goroutine per session. It ends leases at their
 // deadlines and sends beats and repeated Leaves, but never calls the driver
 // itself, so that no stuck call can delay the end of a lease.

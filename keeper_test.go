@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -116,6 +117,42 @@ func TestAGrantLivesByABeatThatLearntOfOthers(t *testing.T) {
 			if err := l.Unlock(); err != nil {
 				t.Fatal(err)
 			}
+		}
+	})
+}
+
+// Answers to Enter can be late, as behind a pool's other users, and a round of beats may have
+// begun just before: what is left of the promise would end before the next round.
+func TestGrantsThatComeLateAreRenewedBeforeTheNextRound(t *testing.T) {
+	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
+		must(t)(c.Mutex("other").Lock(t.Context())) // so that there are beats
+		time.Sleep(defaultTTL/4 + time.Second/10)
+		beats := 0
+		r.set(func(r *faultEngine) {
+			r.enter = func(ctx context.Context, _ driver.Claim, next func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
+				st, err := next(ctx)
+				time.Sleep(defaultTTL * 3 / 4) // a round of beats has just begun then
+				return st, err
+			}
+			r.beat = func(ctx context.Context, _ []driver.Claim, _ []driver.Standing, next func(context.Context) error) error {
+				beats++
+				time.Sleep(time.Second / 10)
+				return next(ctx)
+			}
+		})
+		var late sync.WaitGroup
+		for i := range 100 {
+			late.Go(func() {
+				l := must(t)(c.Mutex(fmt.Sprint("late", i)).Lock(t.Context()))
+				time.Sleep(defaultTTL)
+				if err := l.Err(); err != nil {
+					t.Errorf("lock %d: %v", i, err)
+				}
+			})
+		}
+		late.Wait()
+		if beats > 3+3+2 { // rounds before, rounds after, and those of late grants
+			t.Errorf("%d beats", beats)
 		}
 	})
 }

@@ -247,7 +247,8 @@ func (s *session) grant(cl *claim, st driver.Standing) bool {
 		return false
 	}
 	s.granted = true
-	if !s.ticking {
+	urgent := !s.fixed && s.schedule.granted(now, cl.Promise(), s.ttl)
+	if urgent || !s.ticking {
 		s.ticking = true
 		s.wakeKeeper()
 	}
