@@ -115,8 +115,8 @@ func TestATurnCostsOneWriteAndNoRead(t *testing.T) {
 	}
 }
 
-// Lines have no limit, notices do: one of a long line does not carry it, but the grant.
-func TestATurnInALongLineCostsNoRead(t *testing.T) {
+// Who is let in is sent the line, however long it is, and so gives the name back with one write.
+func TestATurnInALongLineCostsOneWriteAndNoRead(t *testing.T) {
 	t.Parallel()
 	addr := testserver.NATS(t).Addr()
 	a, b := newCountedClient(t, addr, "long"), newCountedClient(t, addr, "long")
@@ -130,4 +130,8 @@ func TestATurnInALongLineCostsNoRead(t *testing.T) {
 	a.leave(ca)
 	b.turn(cb, st)
 	b.expect("a turn", map[string]int{}, 0)
+	b.leave(cb)
+	if calls, _ := b.take(); calls["Put"] != 1 || calls["Get"] != 0 {
+		t.Errorf("giving back a name that 200 others wait for costs %v", calls)
+	}
 }

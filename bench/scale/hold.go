@@ -21,7 +21,7 @@ func (p *performer) hold(ctx context.Context) (got step, err error) {
 	}
 	for end := time.Now().Add(2 * p.TTL); time.Now().Before(end); rest(ctx, p.TTL/50) {
 		if n := c.Stats().Lost; n > 0 {
-			return got, faultf("%d leases were lost", n)
+			return got, faultf("%d leases were lost%s", n, why(leases))
 		}
 		if ctx.Err() != nil {
 			return got, faultf("the time was over before two TTLs had passed")
@@ -51,7 +51,17 @@ func (p *performer) take(ctx context.Context, c *pawl.Client, leases []*pawl.Lea
 	case err != nil:
 		return seconds, faultf("a free name was not granted: %v", err)
 	case c.Stats().Lost > 0:
-		return seconds, faultf("%d leases were lost while others were taken", c.Stats().Lost)
+		return seconds, faultf("%d leases were lost while others were taken%s", c.Stats().Lost, why(leases))
 	}
 	return seconds, nil
+}
+
+// why says why one of the leases was lost.
+func why(leases []*pawl.Lease) string {
+	for _, l := range leases {
+		if l != nil && l.Err() != nil {
+			return ", one because of: " + l.Err().Error()
+		}
+	}
+	return ""
 }

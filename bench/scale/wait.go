@@ -23,6 +23,7 @@ func leastPace(d time.Duration) time.Duration { return 2*d + 50*time.Millisecond
 // A crowd waits for one name.
 type crowd struct {
 	clients []*pawl.Client // one for all, or one for each
+	kept    []*pawl.Lease  // what the one holds beside
 
 	mu     sync.Mutex // guards what follows
 	served []string   // the notes of those that had the name, in order
@@ -59,7 +60,8 @@ func (p *performer) wait(ctx context.Context) (got step, err error) {
 		return got, faultf("after %.0f s only %d clients had a connection: %v", time.Since(begun).Seconds(), n, err)
 	}
 	if p.Kind == waiting {
-		if _, err := p.take(ctx, c.clients[0], make([]*pawl.Lease, kept), "scale/kept"); err != nil {
+		c.kept = make([]*pawl.Lease, kept)
+		if _, err := p.take(ctx, c.clients[0], c.kept, "scale/kept"); err != nil {
 			return got, err
 		}
 	}
@@ -69,7 +71,7 @@ func (p *performer) wait(ctx context.Context) (got step, err error) {
 			return faultf("the holder lost its lease: %v", err)
 		}
 		if n := lost(all); n > 0 {
-			return faultf("%d leases were lost", n)
+			return faultf("%d leases were lost%s", n, why(c.kept))
 		}
 		return c.fault()
 	}

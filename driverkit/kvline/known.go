@@ -55,3 +55,12 @@ func (k *known) set(name string, l line, revision uint64) {
 	}
 	k.byName[name] = remembered{l, revision, time.Now()}
 }
+
+// forget forgets a line that is older than a revision: a write that builds on it is refused.
+func (k *known) forget(name string, revision uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r, ok := k.byName[name]; ok && r.revision < revision {
+		delete(k.byName, name)
+	}
+}

@@ -225,19 +225,22 @@ func (l line) blocked(was line) bool {
 
 // grant grants what fits, at a time that is shown to people.
 func (l line) grant(now time.Time) {
-	if !slices.ContainsFunc(l, func(c claim) bool { return !c.Held }) {
-		return
+	for i, n := l.held(), l.fits(); i < n; i++ {
+		l[i].Held, l[i].Since = true, now.UnixNano()
 	}
-	all := l.entries("", time.Time{})
-	for i := range l {
-		held, _, _, _ := driver.Place(all, l[i].ID)
-		if !held {
-			return // nor is anyone behind it
-		}
-		if !l[i].Held {
-			l[i].Held, l[i].Since = true, now.UnixNano()
+}
+
+// fits returns how many claims at the front are held or can be granted.
+func (l line) fits() int {
+	n := l.held()
+	front := l[:n:n].entries("", time.Time{})
+	for ; n < len(l); n++ {
+		front = append(front, l[n].entry("", time.Time{}, time.Time{}))
+		if held, _, _, _ := driver.Place(front, l[n].ID); !held {
+			break // nor is anyone behind it
 		}
 	}
+	return n
 }
 
 // held returns how many claims at the front are held.
@@ -263,15 +266,13 @@ func (l line) first() string {
 // front returns the claims that are held if all of them are granted that can be, the one that
 // keeps others out if these can share the name, and from a second batch on more of those
 // behind them. In a short line it is all claims.
-func (l line) front(now time.Time, batch int) line {
+func (l line) front(batch int) line {
 	if len(l) <= near {
 		return l
 	}
-	all := slices.Clone(l)
-	all.grant(now)
-	n := all.held()
-	if n > 0 && all[0].Need < all[0].Limit {
+	n := l.fits()
+	if n > 0 && l[0].Need < l[0].Limit {
 		n++
 	}
-	return all[:min(n+batch-1, len(all))]
+	return l[:min(n+batch-1, len(l))]
 }

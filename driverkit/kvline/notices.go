@@ -8,8 +8,9 @@ import (
 	"github.com/pawl-go/pawl/driverkit"
 )
 
-// maxNotices is the size of all copies of a line up to which notices carry it.
-const maxNotices = 32 << 10
+// maxNotices is the size of all copies of a line up to which the engines of those who are held
+// now are sent it. Each of them would read it otherwise, before it gives the name back.
+const maxNotices = 512 << 10
 
 // A notice tells an engine of a change of a line. What the claims in it need to know is
 // in it, so that none of them reads the line.
@@ -71,9 +72,14 @@ func (e *Engine) tell(name string, was, is line, v Value) {
 		to := of(c)
 		to.First, to.Within = &place{Session: c.Session, ID: c.ID, Try: c.Try, Ahead: n}, is[0].ttl()/3
 	}
-	carry := len(notices)*len(v.Data) <= maxNotices
+	granted := 0
+	for _, n := range notices {
+		if len(n.Held) > 0 {
+			granted++
+		}
+	}
 	for engine, n := range notices {
-		if carry {
+		if len(n.Held) > 0 && granted*len(v.Data) <= maxNotices {
 			n.Line = v.Data
 		}
 		e.send(engine, n)
@@ -114,6 +120,9 @@ func (e *Engine) receive(n *notice) {
 	}
 	if l, err := read(Value{Data: n.Line, Revision: n.Revision}); err == nil && l != nil {
 		e.known.set(n.Name, l, n.Revision)
+	} else if len(n.Held) > 0 {
+		e.known.forget(n.Name, n.Revision)
+		e.refresh(n.Name)
 	}
 	for _, c := range n.Gone {
 		e.with(c, func(p *driverkit.Claimed[claimState]) {

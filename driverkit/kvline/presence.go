@@ -185,7 +185,7 @@ func (e *Engine) due(c *claim, now time.Time) time.Time {
 func (e *Engine) judge(ctx context.Context, l *line, now time.Time) error {
 	for batch := 1; ; batch *= 2 { // many at the front may have died together
 		var doubtful []string
-		for _, c := range l.front(now, batch) {
+		for _, c := range l.front(batch) {
 			if !e.believed(&c, now) && !slices.Contains(doubtful, c.Session) {
 				doubtful = append(doubtful, c.Session)
 			}
@@ -220,7 +220,7 @@ func (e *Engine) standing(l line, i int, name string, now time.Time) driver.Stan
 	head := l[0].entry(name, now, e.due(&l[0], now))
 	st.Holder = &head
 	behind := i - l.held()
-	for _, c := range l.front(now, 1) {
+	for _, c := range l.front(1) {
 		if c.ID == l[i].ID {
 			break
 		}

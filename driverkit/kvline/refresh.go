@@ -16,9 +16,9 @@ type reads struct {
 }
 
 // refresh reads the line of a name whose holder is of this engine, because another claim
-// waits there now: the holder would give the name back with a write on what it knew
-// before, which is refused, and the other one would wait for three round trips in place
-// of one.
+// waits there now, or the notice of the grant could not carry the line: the holder would give
+// the name back with a write on what it knew before, which is refused, and the other one
+// would wait for three round trips in place of one.
 func (e *Engine) refresh(name string) {
 	r := &e.reads
 	r.mu.Lock()
