@@ -75,6 +75,7 @@ type result struct {
 	Date    string
 	Machine string
 	TTL     string
+	Limit   string // of the cell's time
 }
 
 // ready makes sure that the servers of a store are there.

@@ -137,7 +137,7 @@ func (c *command) run(ctx context.Context, before string) error {
 		}
 		result.Date = begun.UTC().Format(time.DateOnly)
 		result.Machine = fmt.Sprintf("%s/%s, %d processors, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
-		result.TTL = c.ttl.String()
+		result.TTL, result.Limit = c.ttl.String(), c.limit.String()
 		fmt.Printf("%-40v %-18s %4.0f s  %s\n", cell, result.Borne(), time.Since(begun).Seconds(), result.Why())
 		kept.add(result)
 		if err := kept.save(c.out); err != nil {

@@ -140,7 +140,8 @@ func (r *results) page() ([]byte, error) {
 		Borne, Names  []row
 		Limits        []result
 		Kinds, Counts []string
-	}{r.first(), r.rows(false), r.rows(true), r.limits(), []string{held, waiting, clients}, []string{once, records}})
+		LeastServed   int
+	}{r.first(), r.rows(false), r.rows(true), r.limits(), []string{held, waiting, clients}, []string{once, records}, leastServed})
 	return b.Bytes(), err
 }
 
@@ -164,11 +165,21 @@ func (r result) Borne() string {
 	case r.Bears == 0:
 		return "< " + thousands(r.Below)
 	case r.Below == 0:
-		return "≥ " + thousands(r.Bears)
+		return "≥ " + thousands(r.Bears) + r.handoff()
 	case r.Open:
-		return thousands(r.Bears) + " to " + thousands(r.Below)
+		return thousands(r.Bears) + " to " + thousands(r.Below) + r.handoff()
 	}
-	return thousands(r.Bears)
+	return thousands(r.Bears) + r.handoff()
+}
+
+// handoff says how long one took on average at the number that was borne.
+func (r result) handoff() string {
+	for _, s := range r.Steps {
+		if s.N == r.Bears && s.Pace > 0 {
+			return fmt.Sprintf(", %.0f ms", 1000/s.Pace)
+		}
+	}
+	return ""
 }
 
 // Why says what happened at the lowest number that was not borne.

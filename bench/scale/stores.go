@@ -50,7 +50,9 @@ var stores = []store{
 	}},
 	{name: "postgresql", start: func(t testing.TB, _ time.Duration) site {
 		s := testserver.PostgreSQL(t, "-c", "max_connections=5000", "-c", "shared_buffers=256MB")
-		return inSQL(t, s.Addr(), "pgx", func(a []string) string { return "postgres://postgres@" + a[0] + "/postgres?sslmode=disable" }, "")
+		return inSQL(t, s.Addr(), "pgx", func(a []string) string {
+			return "postgres://postgres@" + a[0] + "/postgres?sslmode=disable&pool_max_conns=10"
+		}, "")
 	}},
 	{name: "mariadb", start: func(t testing.TB, _ time.Duration) site {
 		return mysql(t, testserver.MariaDB(t, "--max-connections=10000"))
