@@ -141,7 +141,7 @@ func (s *session) verify(ctx context.Context, live []driver.Claim, which []int, 
 func (s *session) verifyName(ctx context.Context, live []driver.Claim, which []int, to *answers) {
 	name := live[which[0]].Name
 	sent := time.Now()
-	l, revision, err := s.e.fetch(ctx, name)
+	l, _, err := s.e.fetch(ctx, name)
 	now := time.Time{}
 	if err == nil {
 		now, err = s.e.clock(ctx, l)
@@ -153,8 +153,6 @@ func (s *session) verifyName(ctx context.Context, live []driver.Claim, which []i
 	}
 	if err == nil && doubt {
 		l, now, err = s.confirm(ctx, live, which)
-	} else if err == nil {
-		s.e.known.set(name, l, revision)
 	}
 	if err != nil {
 		if doubt {

@@ -13,11 +13,13 @@ const deletionKnown = time.Second
 // maxKnown bounds the lines that an engine remembers.
 const maxKnown = 4096
 
-// known are lines as this engine wrote them last or was told of them. A write that
+// known are lines as this engine wrote or read them last, or was told of them. A write that
 // builds on one that has changed since is refused, so nothing is decided by them.
 type known struct {
-	mu     sync.Mutex // guards what follows
-	byName map[string]remembered
+	mu         sync.Mutex // guards what follows
+	byName     map[string]remembered
+	generation uint64    // of notices
+	heard      time.Time // when that was asked for first
 }
 
 type remembered struct {
@@ -35,6 +37,23 @@ func (k *known) get(name string) (line, uint64) {
 		return nil, 0
 	}
 	return slices.Clone(r.line), r.revision
+}
+
+// lately returns a line that was the present one at most maxAge ago, if every notice of it has
+// been heard since: in a generation of notices, no line is returned that was learnt before it
+// was first asked for. No one changes it.
+func (k *known) lately(name string, maxAge time.Duration, generation uint64) line {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	if generation != k.generation {
+		k.generation, k.heard = generation, now
+	}
+	r := k.byName[name]
+	if generation == 0 || r.at.Before(k.heard) || now.Sub(r.at) > maxAge {
+		return nil
+	}
+	return r.line
 }
 
 // set remembers a line, which no one changes any more.

@@ -3,6 +3,7 @@ package kvline
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -23,7 +24,7 @@ func (e *Engine) load(ctx context.Context, name string, trust bool) (l line, rev
 	return l, revision, now, err
 }
 
-// fetch reads a line.
+// fetch reads a line, and remembers it.
 func (e *Engine) fetch(ctx context.Context, name string) (line, uint64, error) {
 	v, err := e.store.Get(ctx, linePrefix+encode(name))
 	if err != nil {
@@ -32,6 +33,9 @@ func (e *Engine) fetch(ctx context.Context, name string) (line, uint64, error) {
 	l, err := read(v)
 	if err != nil {
 		return nil, 0, e.keyError(name, err)
+	}
+	if len(l) > 0 {
+		e.known.set(name, slices.Clone(l), v.Revision)
 	}
 	return l, v.Revision, nil
 }

@@ -39,10 +39,7 @@ func (e *Engine) readAhead(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, refreshLimit)
 	defer cancel()
 	for more := true; more; {
-		l, revision, err := e.fetch(ctx, name)
-		if len(l) > 0 {
-			e.known.set(name, l, revision)
-		}
+		_, _, err := e.fetch(ctx, name)
 		e.reads.mu.Lock()
 		more = err == nil && e.reads.again[name]
 		if e.reads.again[name] = false; !more {

@@ -185,10 +185,18 @@ func (s *session) TakeGrant(_ context.Context, c driver.Claim) (st driver.Standi
 	return st, taken, nil
 }
 
-// Look reads how a claim stands, after those at the front that have expired were ended.
+// Look reads how a claim stands, after those at the front that have expired were ended. A
+// claim far behind is as it was when the engine learnt of its line a while ago: in a long
+// line there can be thousands of them.
 func (s *session) Look(ctx context.Context, c driver.Claim) (driver.Standing, error) {
 	place := func(l line) int {
 		return slices.IndexFunc(l, func(o claim) bool { return o.ID == c.ID && o.Try == c.Try })
+	}
+	generation, _, _ := s.e.turns.State()
+	l := s.e.known.lately(c.Name, s.ttl/2, generation)
+	if i := place(l); i >= l.held()+near && !s.state(c).suspect {
+		now, err := s.e.store.Now(ctx, time.Hour)
+		return s.e.standing(l, i, c.Name, now), err
 	}
 	l, now, err := s.e.update(ctx, c.Name, false, true, func(l *line, now time.Time) error {
 		i := place(*l)
