@@ -95,7 +95,7 @@ func (t *turn) wait(ctx context.Context, host *vote) bool {
 			return false
 		case holderOf(host.st) != holder:
 			every = min(longest, lookEvery) / 2
-		case !slices.Contains(t.holders(ctx), holder):
+		case !t.isHeld(ctx, *host):
 			t.s.e.stalled.add(t.claim.Name, host.node, time.Now().Add(t.s.ttl))
 			return false
 		}

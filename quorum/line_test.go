@@ -89,6 +89,40 @@ func TestLineAndEvictAskNodesForOneNameOnly(t *testing.T) {
 	})
 }
 
+// Who waits looks now and then whether the line it is in can move. That line may be long, and
+// it has just answered who is in the way: only the others are asked.
+func TestAWaiterDoesNotReadTheLineItIsIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lists atomic.Int64
+		lines := make([]atomic.Int64, 3)
+		var all []quorum.Node
+		for i := range lines {
+			all = append(all, quorum.Node{Name: fmt.Sprint("n", i+1), Engine: &countingNode{Engine: memlock.New(), lists: &lists, lines: &lines[i]}})
+		}
+		holds, waits := open(t, all), open(t, all)
+		defer holds.Close()
+		defer waits.Close()
+		one, another := sessionOf(t, holds, "one", time.Minute), sessionOf(t, waits, "another", time.Minute)
+		if st, err := one.Enter(t.Context(), mutex("aa", "name")); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+		st, err := another.Enter(t.Context(), mutex("bb", "name"))
+		if err != nil || st.Held {
+			t.Fatal(st, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+		defer cancel()
+		if st, err = another.Await(ctx, mutex("bb", "name"), st); st.Held || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("behind a holder: %+v, %v", st, err)
+		}
+		for k, i := range quorum.Order(another, "name") {
+			if asked := lines[i].Load(); (asked == 0) != (k == 0) {
+				t.Errorf("node %d of the name's order was asked for its line %d times", k, asked)
+			}
+		}
+	})
+}
+
 // Two of three nodes hold the claim. If the third answers among the first two, Line has
 // to wait for the last one.
 func TestLineWaitsForANodeThatDecides(t *testing.T) {

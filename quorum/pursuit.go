@@ -100,7 +100,7 @@ func (p *pursuit) collect(ctx context.Context, b *ballot) bool {
 			p.giveBack()
 			yield.Reset(short)
 		case <-rivals.C:
-			if len(p.holders(ctx)) == 0 { // those who did not wait may be in each other's way
+			if !p.anyHolder(ctx) { // those who did not wait may be in each other's way
 				return false
 			}
 			rivals.Reset(patience)

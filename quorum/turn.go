@@ -2,6 +2,8 @@ package quorum
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -86,13 +88,41 @@ func holderOf(st driver.Standing) string {
 	return st.Holder.ID
 }
 
-// holders returns the IDs of the other claims for which a majority holds the name.
-func (t *turn) holders(ctx context.Context) (ids []string) {
-	line, _ := t.s.e.Line(ctx, t.claim.Name) // without an answer there is no turn either
-	for _, x := range line {
-		if x.ID != t.claim.ID {
-			ids = append(ids, x.ID)
-		}
+// isHeld reports whether a majority holds the name for the claim that is in the way at a node.
+// That node has just said so, and its line may be long: the others are asked.
+func (t *turn) isHeld(ctx context.Context, host vote) bool {
+	h := host.st.Holder
+	if h == nil {
+		return false
 	}
-	return ids
+	at := t.s.e.set.Nodes[host.node]
+	count := func(lines []NodeLine) (held, pending int) {
+		for _, l := range lines {
+			switch {
+			case l.Node == at.Name && h.Held, slices.ContainsFunc(l.Entries, func(x driver.Entry) bool { return x.Held && x.ID == h.ID && x.Try == h.Try }):
+				held++
+			case errors.Is(l.Err, nodes.ErrPending):
+				pending++
+			}
+		}
+		return held, pending
+	}
+	others := func(ctx context.Context, n driver.Engine) ([]driver.Entry, error) {
+		if n == at.Engine {
+			return nil, nil
+		}
+		return n.Line(ctx, t.claim.Name)
+	}
+	held, _ := count(t.s.e.ask(ctx, others, func(lines []NodeLine) bool {
+		held, pending := count(lines)
+		return held >= t.s.e.set.Majority || held+pending < t.s.e.set.Majority
+	}))
+	return held >= t.s.e.set.Majority
+}
+
+// anyHolder reports whether a majority holds the name for another claim. Without an answer
+// there is no turn either.
+func (t *turn) anyHolder(ctx context.Context) bool {
+	line, _ := t.s.e.Line(ctx, t.claim.Name)
+	return slices.ContainsFunc(line, func(x driver.Entry) bool { return x.ID != t.claim.ID })
 }
