@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -70,5 +71,39 @@ func TestACrowdOfDistantClientsIsServedInOrder(t *testing.T) {
 	}
 	if len(tokens) != crowd {
 		t.Errorf("%d of %d were served", len(tokens), crowd)
+	}
+}
+
+// Claims of one process come to wait in one line together. Each read of it is for all who
+// came before it: otherwise those of thousands, each of thousands, would delay a renewal.
+func TestClaimsThatComeTogetherReadTheirLineTogether(t *testing.T) {
+	t.Parallel()
+	const crowd = 300
+	p := faultproxy.New(t, oneServer(t))
+	p.Delay(faultproxy.ToClient, 25*time.Millisecond)
+	n := &counter{}
+	s := open(t, connect(t, []string{p.Addr()}, WithPath(pathOf(t)), WithDialer(n.dial)), time.Minute)
+	hold(t, s, mutex())
+	n.take()
+	place := make([]int, crowd)
+	var all sync.WaitGroup
+	for i := range crowd {
+		all.Go(func() {
+			st, err := s.Enter(t.Context(), mutex())
+			if err != nil || st.Held {
+				t.Errorf("behind a holder: %+v, %v", st, err)
+			}
+			place[i] = st.Ahead
+		})
+	}
+	all.Wait()
+	if _, ops := n.take(); ops[opGetChildren] == 0 || ops[opGetChildren] > crowd/4 {
+		t.Errorf("%d claims read their line %d times", crowd, ops[opGetChildren])
+	}
+	slices.Sort(place)
+	for i, ahead := range place {
+		if ahead != i+1 {
+			t.Fatalf("%d are ahead of place %d", ahead, i+1)
+		}
 	}
 }

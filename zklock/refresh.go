@@ -22,7 +22,7 @@ func (s *session) refresh(ctx context.Context, cs *claimState) (driver.Standing,
 		if err != nil {
 			return driver.Standing{}, err
 		}
-		n, err := s.e.read(ctx, s.zs, name)
+		n, err := s.lines.Do(ctx, name, func(ctx context.Context) (*line, error) { return s.e.read(ctx, s.zs, name) })
 		if err != nil {
 			return driver.Standing{}, err
 		}

@@ -26,6 +26,7 @@ type session struct {
 	ended       chan struct{}      // closed when Close has done its work
 	expiryTimer *time.Timer        // ends a session that is not beaten
 	evictNode   *evictNode
+	lines       driverkit.Shared[*line] // reads of lines, for all claims that come to wait there; by name
 
 	mu          sync.Mutex // guards what follows
 	closed      bool
