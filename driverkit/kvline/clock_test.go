@@ -3,6 +3,7 @@ package kvline_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,41 @@ func TestAClockThatWasSetKeepsNoWaiterFromItsTurn(t *testing.T) {
 		}
 		if took := (<-at).Sub(died); took < ttl-time.Second || took > ttl+time.Second {
 			t.Errorf("the wait ended %v after the holder died, with a TTL of %v", took, ttl)
+		}
+	})
+}
+
+// slow is a store whose answer about a key or the time takes a second.
+type slow struct {
+	*memory
+	asked atomic.Int64 // when it was asked for the time, as Unix time; 0: never
+}
+
+func (s *slow) Get(ctx context.Context, key string) (kvline.Value, error) {
+	time.Sleep(time.Second)
+	return s.memory.Get(ctx, key)
+}
+
+func (s *slow) Now(ctx context.Context, maxAge time.Duration) (time.Time, error) {
+	if asked := s.asked.Load(); asked == 0 || time.Since(time.Unix(0, asked)) > maxAge {
+		time.Sleep(time.Second)
+		s.asked.Store(time.Now().UnixNano())
+	}
+	return s.memory.Now(ctx, maxAge)
+}
+
+func TestALineIsReadWhileTheTimeIsAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		enter(t, open(t, store, "one"), queued("holder"))
+		two := open(t, &slow{memory: store}, "two")
+		time.Sleep(5500 * time.Millisecond) // what it knows of the time is too old
+		began := time.Now()
+		if _, err := two.Enter(t.Context(), queued("waiter")); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 2*time.Second { // the line, and whether the holder lives
+			t.Errorf("it took %v", took)
 		}
 	})
 }

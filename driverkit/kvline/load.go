@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -18,7 +19,10 @@ func (e *Engine) load(ctx context.Context, name string, trust bool) (l line, rev
 		l, revision = e.known.get(name)
 		return l, revision, now, err
 	}
-	if l, revision, err = e.fetch(ctx, name); err == nil {
+	var asked sync.WaitGroup
+	asked.Go(func() { _, _ = e.store.Now(ctx, clockAge) }) // at the same time as the line: it would be the next
+	l, revision, err = e.fetch(ctx, name)
+	if asked.Wait(); err == nil {
 		now, err = e.clock(ctx, l)
 	}
 	return l, revision, now, err
