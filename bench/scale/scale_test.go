@@ -35,6 +35,32 @@ func TestEveryKindIsMeasured(t *testing.T) {
 	}
 }
 
+// What each store bears is for the command, too; but a crowd as small as this one, at a small
+// distance, is borne by all, and served. A step in which this machine stood still says nothing.
+func TestEveryStoreBearsASmallCrowd(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second
+	atOnce := make(chan struct{}, 2) // steps: what is measured needs the processors
+	for _, store := range storeNames() {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			atOnce <- struct{}{}
+			defer func() { <-atOnce }()
+			of := spec{cell: cell{Store: store, Kind: waiting, RTT: 20}, N: 150, TTL: ttl, Take: time.Minute, Limit: 2 * time.Minute}
+			for tries := 1; ; tries++ {
+				s, err := runStep(t.Context(), of)
+				t.Logf("%+v, %v", s, err)
+				if err == nil && s.OK {
+					return
+				}
+				if err != nil || s.Stalled < ttl.Seconds()/12 || tries == 3 {
+					t.Fatalf("%d claims: %+v, %v", of.N, s, err)
+				}
+			}
+		})
+	}
+}
+
 // Beats that last longer than a sixth of a TTL are given up: a measurement that bears that
 // shows nothing.
 func TestALinkThatIsTooLongIsAFault(t *testing.T) {
