@@ -51,6 +51,7 @@ type Engine struct {
 	repairer     *nodes.Repairer
 	watches      *watches
 	stalled      stalledLines
+	held         driverkit.Shared[bool] // whether a majority holds a name for a claim
 }
 
 // New returns an engine on these nodes. Every process must name the same nodes, in any

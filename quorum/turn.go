@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -89,17 +90,28 @@ func holderOf(st driver.Standing) string {
 }
 
 // isHeld reports whether a majority holds the name for the claim that is in the way at a node.
-// That node has just said so, and its line may be long: the others are asked.
+// That node has just said so, and its line may be long: the others are asked, by one for all
+// who wait in it.
 func (t *turn) isHeld(ctx context.Context, host vote) bool {
 	h := host.st.Holder
 	if h == nil {
 		return false
 	}
-	at := t.s.e.set.Nodes[host.node]
+	key := fmt.Sprint(host.node, " ", h.Held, " ", h.Try, " ", h.ID, " ", t.claim.Name)
+	held, _ := t.s.e.held.Do(ctx, key, func(ctx context.Context) (bool, error) {
+		return t.s.e.holds(ctx, t.claim.Name, host.node, *h), ctx.Err()
+	})
+	return held
+}
+
+// holds reports whether a majority holds a name for a claim, of which one node has said how it
+// stands.
+func (e *Engine) holds(ctx context.Context, name string, node int, claim driver.Entry) bool {
+	at := e.set.Nodes[node]
 	count := func(lines []NodeLine) (held, pending int) {
 		for _, l := range lines {
 			switch {
-			case l.Node == at.Name && h.Held, slices.ContainsFunc(l.Entries, func(x driver.Entry) bool { return x.Held && x.ID == h.ID && x.Try == h.Try }):
+			case l.Node == at.Name && claim.Held, slices.ContainsFunc(l.Entries, func(x driver.Entry) bool { return x.Held && x.ID == claim.ID && x.Try == claim.Try }):
 				held++
 			case errors.Is(l.Err, nodes.ErrPending):
 				pending++
@@ -111,13 +123,13 @@ func (t *turn) isHeld(ctx context.Context, host vote) bool {
 		if n == at.Engine {
 			return nil, nil
 		}
-		return n.Line(ctx, t.claim.Name)
+		return n.Line(ctx, name)
 	}
-	held, _ := count(t.s.e.ask(ctx, others, func(lines []NodeLine) bool {
+	held, _ := count(e.ask(ctx, others, func(lines []NodeLine) bool {
 		held, pending := count(lines)
-		return held >= t.s.e.set.Majority || held+pending < t.s.e.set.Majority
+		return held >= e.set.Majority || held+pending < e.set.Majority
 	}))
-	return held >= t.s.e.set.Majority
+	return held >= e.set.Majority
 }
 
 // anyHolder reports whether a majority holds the name for another claim. Without an answer
