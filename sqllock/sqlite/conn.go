@@ -29,6 +29,7 @@ type conn struct {
 	file     os.FileInfo              // of the database, when it was opened
 	readOnly bool                     // of the database file
 	inUse    chan struct{}            // has a value while the connection is in use
+	queue    chan struct{}            // and this one while a caller waits for that who is not ahead of the others
 	closing  chan struct{}            // closed by the store's close: no call waits for another process any more
 	stmts    map[string]*sqlite3.Stmt // by name, and the connection's own by their text
 	clock    clock
@@ -54,25 +55,41 @@ func openConn(ctx context.Context, path string, ck clock, closing chan struct{})
 	if err != nil {
 		return nil, err
 	}
-	return &conn{db: db, file: file, inUse: make(chan struct{}, 1), closing: closing, clock: ck}, nil
+	return &conn{db: db, file: file, inUse: make(chan struct{}, 1), queue: make(chan struct{}, 1), closing: closing, clock: ck}, nil
 }
 
-// acquire waits until no other caller uses the connection.
-func (c *conn) acquire(ctx context.Context) error {
-	select {
-	case c.inUse <- struct{}{}:
-	default:
-		select {
-		case c.inUse <- struct{}{}:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: the connection is in use: %w", driver.ErrUnreachable, ctx.Err())
+// acquire waits until no other caller uses the connection. A caller that is ahead waits for
+// one who uses it and one who is next, and not for all who came before.
+func (c *conn) acquire(ctx context.Context, ahead bool) error {
+	if !ahead {
+		if err := take(ctx, c.queue); err != nil {
+			return err
 		}
+		defer func() { <-c.queue }()
+	}
+	if err := take(ctx, c.inUse); err != nil {
+		return err
 	}
 	if c.db == nil {
 		<-c.inUse
 		return errClosed
 	}
 	return nil
+}
+
+// take sends a value to a channel that has room for one.
+func take(ctx context.Context, c chan struct{}) error {
+	select {
+	case c <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case c <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: the connection is in use: %w", driver.ErrUnreachable, ctx.Err())
+	}
 }
 
 func (c *conn) release() { <-c.inUse }

@@ -79,10 +79,8 @@ func (r *readOnly) examine(ctx context.Context, fn func(sqlstore.Query) error) e
 
 // alone runs fn while no other caller uses the connection.
 func (r *readOnly) alone(ctx context.Context, fn func() error) error {
-	select {
-	case r.inUse <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("%w: the connection is in use: %w", driver.ErrUnreachable, ctx.Err())
+	if err := take(ctx, r.inUse); err != nil {
+		return err
 	}
 	defer func() { <-r.inUse }()
 	select {

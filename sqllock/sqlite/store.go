@@ -39,7 +39,7 @@ func (s *store) Run(ctx context.Context, b *sqlstore.Batch) error {
 	if b.ReadOnly {
 		return s.read(ctx, b)
 	}
-	if err := s.writer.acquire(ctx); err != nil {
+	if err := s.writer.acquire(ctx, b.Beat); err != nil {
 		return err
 	}
 	defer s.writer.release()
@@ -85,7 +85,7 @@ func (s *store) acquireReader(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, classify(err)
 	}
-	return r, r.acquire(ctx)
+	return r, r.acquire(ctx, false)
 }
 
 // openReader returns the connection that reads, and makes it for the first caller.
