@@ -89,13 +89,18 @@ func (t *turn) wait(ctx context.Context, host *vote) bool {
 			return false
 		}
 		*host = t.askOne(ctx, host.node, 0) // which prolongs its place
+		moves := func() bool { return host.granted() || holderOf(host.st) != holder }
+		stands := host.waits() && !moves() && !t.isHeld(ctx, *host)
+		if stands { // unless it was just being given back, which this node has heard of by now
+			*host = t.askOne(ctx, host.node, 0)
+		}
 		switch {
 		case host.granted():
 		case !host.waits():
 			return false
-		case holderOf(host.st) != holder:
+		case moves():
 			every = min(longest, lookEvery) / 2
-		case !t.isHeld(ctx, *host):
+		case stands:
 			t.s.e.stalled.add(t.claim.Name, host.node, time.Now().Add(t.s.ttl))
 			return false
 		}

@@ -29,7 +29,9 @@ type turn struct {
 	took  time.Duration // the answer of the node in whose line it is
 }
 
-// askOne enters the claim at a node and waits for the answer, but not for a straggler.
+// askOne enters the claim at a node and waits for the answer, but not for a node that is
+// silent. One that answers others is waited for: while thousands come, some wait for long, and
+// they would be in another line than the rest.
 func (t *turn) askOne(ctx context.Context, i int, propose uint64) vote {
 	votes := make(chan vote, 1)
 	if !t.ask(ctx, i, propose, votes) {
@@ -37,13 +39,19 @@ func (t *turn) askOne(ctx context.Context, i int, propose uint64) vote {
 	}
 	timer := time.NewTimer(nodes.StragglerWait(t.s.ttl))
 	defer timer.Stop()
-	select {
-	case v := <-votes:
-		return v
-	case <-timer.C:
-	case <-ctx.Done():
+	for {
+		select {
+		case v := <-votes: // within the limit of a call
+			return v
+		case <-timer.C:
+			if !t.s.nodes.Silent(i) {
+				timer.Reset(nodes.StragglerWait(t.s.ttl) / 8)
+				continue
+			}
+		case <-ctx.Done():
+		}
+		return vote{node: i, err: driver.ErrUnreachable}
 	}
-	return vote{node: i, err: driver.ErrUnreachable}
 }
 
 // ask enters the claim at a node, which sends its vote to votes. It reports false if ctx has

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,5 +255,49 @@ func TestAWaiterWithoutAPlaceIsServedAmongThoseWithOne(t *testing.T) {
 		if held < 10 {
 			r.Errorf("an earlier version got %d holds in 18 s, the others %v", held, fmt.Sprint(r.holds))
 		}
+	})
+}
+
+// A node to which thousands come at once answers some of them late. They wait in its line like
+// the others: those of two lines are in each other's way.
+func TestAllWaitInTheLineOfANodeThatAnswersSomeLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const claims, ttl = 42, 30 * time.Second
+		var first, calls atomic.Int64
+		first.Store(-1)
+		mem, all := hookNodes(3, func(i int, op string, c *driver.Claim) error {
+			if op == "enter" && c.Queue && int64(i) == first.Load() {
+				if calls.Add(1)%4 == 0 {
+					time.Sleep(500 * time.Millisecond) // twice as long as a silent node is waited for
+				}
+			}
+			return nil
+		})
+		e := open(t, all)
+		defer e.Close()
+		holder, waiter := sessionOf(t, e, "holder", ttl), sessionOf(t, e, "waiter", ttl)
+		first.Store(int64(quorum.Order(holder, "name")[0]))
+		heldAlone(t, e, holder, mutex("aa", "name"))
+		ctx, cancel := context.WithTimeout(t.Context(), ttl/3)
+		defer cancel()
+		var waiting sync.WaitGroup
+		for n := range claims {
+			c := mutex(fmt.Sprint("bb", n), "name")
+			waiting.Go(func() { _, _ = waiter.Await(ctx, c, driver.Standing{}) })
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(ttl / 6)
+		for i, m := range mem {
+			line, err := m.Line(t.Context(), "name")
+			want := 1
+			if int64(i) == first.Load() {
+				want += claims
+			}
+			if err != nil || len(line) != want {
+				t.Errorf("%d are in line at node %d, %v; %d should be", len(line), i, err, want)
+			}
+		}
+		cancel()
+		waiting.Wait()
 	})
 }
