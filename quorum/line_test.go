@@ -22,6 +22,7 @@ type countingNode struct {
 	lists, lines *atomic.Int64
 	silent       atomic.Bool
 	far          time.Duration
+	asked        func() // called ahead of each Line; may be nil
 }
 
 func (v *countingNode) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
@@ -32,6 +33,9 @@ func (v *countingNode) List(ctx context.Context, prefix string) iter.Seq2[driver
 func (v *countingNode) Line(ctx context.Context, name string) ([]driver.Entry, error) {
 	v.lines.Add(1)
 	time.Sleep(v.far)
+	if v.asked != nil {
+		v.asked()
+	}
 	if v.silent.Load() {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -133,6 +137,37 @@ func TestAWaiterDoesNotReadTheLineItIsIn(t *testing.T) {
 			if most := int64(long / time.Second); (asked == 0) != (k == 0) || asked > most {
 				t.Errorf("%d times is the most", most)
 			}
+		}
+	})
+}
+
+// The holder that its node has just named gives the name back before the others are asked for it.
+func TestAReleaseIsNotTakenForALineThatStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var release func()
+		var lists, lines atomic.Int64
+		var all []quorum.Node
+		for i := range 3 {
+			all = append(all, quorum.Node{Name: fmt.Sprint("n", i+1), Engine: &countingNode{Engine: memlock.New(), lists: &lists, lines: &lines, asked: func() { release() }}})
+		}
+		holds, waits := open(t, all), open(t, all)
+		defer holds.Close()
+		defer waits.Close()
+		one, another := sessionOf(t, holds, "one", time.Minute), sessionOf(t, waits, "another", time.Minute)
+		if st, err := one.Enter(t.Context(), mutex("aa", "name")); err != nil || !st.Held {
+			t.Fatal(st, err)
+		}
+		release = sync.OnceFunc(func() {
+			if err := one.Leave(t.Context(), mutex("aa", "name")); err != nil {
+				t.Error(err)
+			}
+		})
+		st, err := another.Enter(t.Context(), mutex("bb", "name"))
+		if err != nil || st.Held {
+			t.Fatal(st, err)
+		}
+		if st, err = another.Await(t.Context(), mutex("bb", "name"), st); !st.Held || err != nil {
+			t.Errorf("its turn came, and it has left the line: %+v, %v", st, err)
 		}
 	})
 }
