@@ -41,13 +41,17 @@ func (c cell) String() string {
 }
 
 // rungs are the numbers that are tried, up to most unless that is 0, and the one that is
-// tried first: the goal, so that a store that reaches it takes two steps.
-func rungs(kind string, most int) (all []int, first int) {
+// tried first: what was borne over a longer link, if that is known; else the goal, so that
+// a store that reaches it takes two steps.
+func rungs(kind string, most int, longer *result) (all []int, first int) {
 	all = []int{100, 300, 1000, 3000, 10_000, 30_000}
 	if kind == clients {
 		all = []int{10, 30, 100, 300, 1000}
 	}
 	all = slices.DeleteFunc(all, func(n int) bool { return most > 0 && n > most })
+	if longer != nil {
+		return all, max(0, slices.Index(all, longer.Bears))
+	}
 	return all, min(4, len(all)-1)
 }
 
@@ -91,8 +95,9 @@ const takeShare = 2
 const leastStep = 4
 
 // measure runs the steps of one cell, each in a process of its own with servers of its
-// own, so that none is disturbed by what an earlier one has left.
-func (c *command) measure(ctx context.Context, of cell) (result, error) {
+// own, so that none is disturbed by what an earlier one has left. With longer, the result
+// of a longer link, it begins there.
+func (c *command) measure(ctx context.Context, of cell, longer *result) (result, error) {
 	r := result{cell: of}
 	begun := time.Now()
 	if names(of.Kind) {
@@ -103,7 +108,7 @@ func (c *command) measure(ctx context.Context, of cell) (result, error) {
 		}
 		return r, err
 	}
-	all, first := rungs(of.Kind, c.most)
+	all, first := rungs(of.Kind, c.most, longer)
 	lo, hi, err := search(len(all), first, func(i int) (ok, again bool, err error) {
 		left := c.limit - time.Since(begun)
 		if left < leastStep*c.ttl && len(r.Steps) > 0 {

@@ -129,7 +129,7 @@ func (c *command) run(ctx context.Context, before string) error {
 			continue
 		}
 		begun := time.Now()
-		result, err := c.measure(ctx, cell)
+		result, err := c.measure(ctx, cell, kept.longer(cell))
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%v: %w", cell, err))
 			fmt.Printf("%-40v FAILED: %v\n", cell, err)
@@ -147,12 +147,14 @@ func (c *command) run(ctx context.Context, before string) error {
 	return errors.Join(append(failed, kept.save(c.out))...)
 }
 
-// cells returns what is asked for, those of one store behind each other. What no link
-// delays is measured once, and names that are used once over the shortest link only.
+// cells returns what is asked for, those of one store behind each other and the longest
+// link first. What no link delays is measured once, and names that are used once over the
+// shortest link only.
 func (c *command) cells() (all []cell) {
 	for _, s := range c.stores {
 		for _, kind := range c.kinds {
-			trips := c.trips
+			trips := slices.Sorted(slices.Values(c.trips))
+			slices.Reverse(trips)
 			switch {
 			case storeNamed(s).local:
 				trips = []int{noLink}

@@ -54,6 +54,18 @@ func find(all []result, c cell) *result {
 	return nil
 }
 
+// longer returns the result of the same store and kind over the shortest link that is
+// longer; nil if there is none.
+func (r *results) longer(than cell) (next *result) {
+	for i := range r.Now {
+		is := &r.Now[i]
+		if is.Store == than.Store && is.Kind == than.Kind && is.RTT > than.RTT && (next == nil || is.RTT < next.RTT) {
+			next = is
+		}
+	}
+	return next
+}
+
 // save writes the results, and the page from them.
 func (r *results) save(out string) error {
 	b, err := json.MarshalIndent(r, "", " ")
