@@ -54,6 +54,13 @@ func (n *countedClient) Put(ctx context.Context, key string, v kvline.Value, kee
 	return n.store.Put(ctx, key, v, keep)
 }
 
+// PutTelling is counted as what it is, a notice and a write.
+func (n *countedClient) PutTelling(ctx context.Context, key string, v kvline.Value, keep time.Duration, address, text string) (uint64, error) {
+	n.count("Put")
+	n.count("Notify")
+	return n.store.PutTelling(ctx, key, v, keep, address, text)
+}
+
 func (n *countedClient) Notify(address, text string) {
 	n.count("Notify")
 	n.store.Notify(address, text)

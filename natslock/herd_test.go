@@ -17,7 +17,7 @@ func TestATurnCostsTheSameHoweverManyWait(t *testing.T) {
 	addr := testserver.NATS(t).Addr()
 	few, many := turnCost(t, addr, 4), turnCost(t, addr, 16)
 	t.Logf("messages for a turn: %.2f with 4 clients, %.2f with 16", few, many)
-	if many > 1.25*few || many > 9 {
+	if many > 1.25*few || many > 10 { // of these one is a notice that comes with a write that is refused
 		t.Errorf("a turn costs %.2f messages with 16 clients, and %.2f with 4", many, few)
 	}
 }

@@ -68,12 +68,12 @@ func (s *store) isNew(err error) bool {
 	return errors.Is(err, jetstream.ErrNoStreamResponse) && driverkit.Now().Sub(s.foundAt) < callLimit
 }
 
-// publish writes a message, again where it was refused for the moment: the server has too
+// publish writes a message to a subject with once, again where it was refused for the moment: the server has too
 // many requests, or no room, which one that is about to stop may say too.
-func (s *store) publish(ctx context.Context, msg *nats.Msg) (*jetstream.PubAck, error) {
+func (s *store) publish(ctx context.Context, subject string, once func(context.Context) (*jetstream.PubAck, error)) (*jetstream.PubAck, error) {
 	full, begun := false, driverkit.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		ack, err := call(ctx, s, msg.Subject, func(ctx context.Context) (*jetstream.PubAck, error) { return s.js.PublishMsg(ctx, msg) })
+		ack, err := call(ctx, s, subject, once)
 		wait := pause/2 + rand.N(pause)
 		switch {
 		case isFull(err) && !full:

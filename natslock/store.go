@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,6 +110,21 @@ func (s *store) checkSame(ctx context.Context, b *bucket) error {
 // settings are asked for; before a deletion, whose mark would make the key look as if its
 // value had been given back.
 func (s *store) Put(ctx context.Context, key string, v kvline.Value, keep time.Duration) (uint64, error) {
+	return s.put(ctx, key, v, keep, func(ctx context.Context, _ *bucket, msg *nats.Msg) (*jetstream.PubAck, error) {
+		return s.js.PublishMsg(ctx, msg)
+	})
+}
+
+// PutTelling is Put with a notice that comes with the write.
+func (s *store) PutTelling(ctx context.Context, key string, v kvline.Value, keep time.Duration, address, text string) (uint64, error) {
+	return s.put(ctx, key, v, keep, func(ctx context.Context, b *bucket, msg *nats.Msg) (*jetstream.PubAck, error) {
+		return s.publishTelling(ctx, msg, b.base, s.toldSubject(address), text)
+	})
+}
+
+// put is Put with a function that publishes a message once.
+func (s *store) put(ctx context.Context, key string, v kvline.Value, keep time.Duration,
+	publish func(context.Context, *bucket, *nats.Msg) (*jetstream.PubAck, error)) (uint64, error) {
 	b, err := s.bucket(ctx, true)
 	if err != nil {
 		return 0, err
@@ -141,7 +157,7 @@ func (s *store) Put(ctx context.Context, key string, v kvline.Value, keep time.D
 		fit = make(chan error, 1)
 		go func() { fit <- s.checkFit(ctx, b, key) }() // received below
 	}
-	ack, err := s.publish(ctx, msg)
+	ack, err := s.publish(ctx, msg.Subject, func(ctx context.Context) (*jetstream.PubAck, error) { return publish(ctx, b, msg) })
 	if fit != nil {
 		unfit := <-fit
 		if errors.Is(unfit, driver.ErrDenied) || errors.Is(unfit, driver.ErrUnsupported) { // of the question: the value may be there
@@ -208,38 +224,52 @@ func (s *store) Listen(ctx context.Context, address string, up func(), message f
 	conn := s.js.Conn()
 	broken := conn.StatusChanged(nats.RECONNECTING, nats.CLOSED)
 	defer conn.RemoveStatusListener(broken)
-	arrived := make(chan struct{}, 1)
+	all := []string{s.notices + address, s.toldSubject(address) + "*"}
+	proofs := []string{s.notices + address, s.toldSubject(address) + "proof"}
+	arrived, halves := make(chan struct{}, len(proofs)), told{}
 	proof := nats.NewInbox() // no other notice has this text
-	sub, err := conn.Subscribe(s.notices+address, func(m *nats.Msg) {
-		if text := string(m.Data); text != proof {
-			message(text)
-		} else {
-			driverkit.Signal(arrived)
+	take := func(m *nats.Msg) {
+		text, complete := string(m.Data), true
+		if text != proof && m.Subject != s.notices+address {
+			text, complete = halves.hear(m)
 		}
-	})
-	if err != nil {
-		return s.fault(ctx, s.notices+address, err)
+		switch {
+		case text == proof:
+			arrived <- struct{}{}
+		case complete:
+			message(text)
+		}
 	}
-	defer func() { _ = sub.Unsubscribe() }()
-	// A connection without the right to either is told so too late.
-	if err := conn.Publish(s.notices+address, []byte(proof)); err != nil {
-		return s.fault(ctx, s.notices+address, err) // there is no connection now
+	for i, subject := range all {
+		sub, err := conn.Subscribe(subject, take)
+		if err != nil {
+			return s.fault(ctx, subject, err)
+		}
+		defer func() { _ = sub.Unsubscribe() }()
+		// A connection without the right to either is told so too late.
+		if err := conn.Publish(proofs[i], []byte(proof)); err != nil {
+			return s.fault(ctx, subject, err) // there is no connection now
+		}
 	}
 	timer := time.NewTimer(callLimit)
 	defer timer.Stop()
-	select {
-	case <-arrived:
-		up()
-	case <-timer.C:
-		if denied := denial(conn, s.notices+address); denied != nil {
-			return driverkit.Refused(fmt.Errorf("natslock: %w: %w", driver.ErrDenied, denied))
+	for range proofs {
+		select {
+		case <-arrived:
+		case <-timer.C:
+			for _, subject := range slices.Concat(all, proofs) {
+				if denied := denial(conn, subject); denied != nil {
+					return driverkit.Refused(fmt.Errorf("natslock: %w: %w", driver.ErrDenied, denied))
+				}
+			}
+			return driver.ErrUnreachable
+		case <-broken:
+			return driver.ErrUnreachable
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		return driver.ErrUnreachable
-	case <-broken:
-		return driver.ErrUnreachable
-	case <-ctx.Done():
-		return ctx.Err()
 	}
+	up()
 	select {
 	case <-broken:
 		return driver.ErrUnreachable

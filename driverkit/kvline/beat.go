@@ -26,6 +26,7 @@ func (s *session) Beat(ctx context.Context, live []driver.Claim, out []driver.St
 	answers := newAnswers(len(live))
 	var reading sync.WaitGroup
 	reading.Go(func() { s.verify(ctx, live, s.toVerify(live, before), answers) })
+	reading.Go(func() { s.leaveWithdrawn(ctx) })
 	err := s.prolong(ctx)
 	reading.Wait()
 	if err == nil {
@@ -194,7 +195,7 @@ func (s *session) suspect(live []driver.Claim, which []int) {
 
 // confirm writes the line of claims again, so that it is certain which of them are in it.
 func (s *session) confirm(ctx context.Context, live []driver.Claim, which []int) (line, time.Time, error) {
-	l, now, err := s.e.update(ctx, live[which[0]].Name, false, false, func(l *line, _ time.Time) error {
+	l, now, err := s.e.update(ctx, live[which[0]].Name, mode{}, func(l *line, _ time.Time) error {
 		var err error = absent{}
 		for _, i := range which {
 			at := l.find(live[i].ID)

@@ -23,6 +23,7 @@ type Engine struct {
 	seen     seen
 	reads    reads
 	entering oneByOne
+	asks     requests
 }
 
 var (
@@ -35,7 +36,7 @@ var (
 // how far the store's revisions can be trusted.
 func New(label string, store Store, fencing driver.Level) *Engine {
 	e := &Engine{
-		store: store, label: label, address: bySession + rand.Text(),
+		store: store, label: label, address: helps + rand.Text(),
 		features: driver.Features{Queue: true, Push: true, Shared: true, Count: true, Fencing: fencing, BySession: true, Store: label},
 		sessions: driverkit.NewSessions[*session](label),
 		notices:  driverkit.NewSubscriptions(store.Listen),

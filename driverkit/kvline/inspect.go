@@ -117,7 +117,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	}
 	for marked := false; ; marked = true {
 		var found claim
-		_, _, err := e.update(ctx, x.Name, false, false, func(l *line, now time.Time) error {
+		_, _, err := e.update(ctx, x.Name, mode{}, func(l *line, now time.Time) error {
 			i := l.find(x.ID)
 			if i < 0 {
 				return driver.ErrGone

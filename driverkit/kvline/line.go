@@ -37,7 +37,8 @@ type claim struct {
 // its Beat, and they take all claims for such. They write back the fields that they know,
 // so a claim that lives by its session is recognised by the address of its engine.
 const (
-	bySession = "s-" // begins the addresses of engines whose claims live by their sessions
+	bySession = "s-"             // begins the addresses of engines whose claims live by their sessions
+	helps     = bySession + "h-" // of those too that enter claims for others, and hear notices that come with a write
 
 	// For earlier versions such a claim lives for lineBase and lineFactor TTLs after the last
 	// write of the line by a later one. Sessions write it again after half of that.
@@ -196,6 +197,36 @@ func (l line) entries(name string, now time.Time) []driver.Entry {
 
 func (l line) find(id string) int {
 	return slices.IndexFunc(l, func(c claim) bool { return c.ID == id })
+}
+
+// places are where the claims of a line are, for those who ask for all of them.
+type places map[tried]int
+
+type tried struct {
+	id  string
+	try int
+}
+
+func (l line) places() places {
+	p := make(places, len(l))
+	for i, c := range l {
+		p[tried{c.ID, c.Try}] = i
+	}
+	return p
+}
+
+// of returns where a claim is in the same try; -1 if it is not there.
+func (p places) of(c *claim) int {
+	if i, ok := p[tried{c.ID, c.Try}]; ok {
+		return i
+	}
+	return -1
+}
+
+// refuses reports whether a claim cannot be in the line because others share the name within
+// another limit.
+func (l line) refuses(need, limit int) bool {
+	return need < limit && slices.ContainsFunc(l, func(o claim) bool { return o.Need < o.Limit && o.Limit != limit })
 }
 
 func (l *line) remove(i int) { *l = slices.Delete(*l, i, i+1) }

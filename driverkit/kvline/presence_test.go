@@ -93,10 +93,13 @@ func TestABeatOfWaitersWritesNoLine(t *testing.T) {
 		enter(t, open(t, store, "holder"), queued("holder"))
 		var all []driver.Session
 		var claims []driver.Claim
+		var entering sync.WaitGroup
 		for i := range 100 {
-			all, claims = append(all, open(t, store, fmt.Sprint("session", i))), append(claims, queued(fmt.Sprint("claim", i)))
-			enter(t, all[i], claims[i])
+			s, c := open(t, store, fmt.Sprint("session", i)), queued(fmt.Sprint("claim", i))
+			all, claims = append(all, s), append(claims, c)
+			entering.Go(func() { enter(t, s, c) })
 		}
+		entering.Wait()
 		time.Sleep(ttl / 3)
 		store.take()
 		for i, s := range all {

@@ -19,11 +19,12 @@ type session struct {
 	claims  *driverkit.Claims[claimState]
 	writing chan struct{} // has one while the value is written
 
-	mu       sync.Mutex // guards what follows
-	revision uint64     // of the last write of the value that was answered
-	renewed  moment     // when that was sent
-	until    time.Time  // it lives until then by the store's clock, or longer
-	gone     bool       // another client has ended it
+	mu        sync.Mutex  // guards what follows
+	revision  uint64      // of the last write of the value that was answered
+	renewed   moment      // when that was sent
+	until     time.Time   // it lives until then by the store's clock, or longer
+	gone      bool        // another client has ended it
+	withdrawn []withdrawn // claims that another engine was asked to enter, and may
 }
 
 // claimState is guarded by the table of claims.
@@ -34,6 +35,7 @@ type claimState struct {
 	grant    *driver.Standing // that a notice has brought, and no Await has taken yet
 	verified time.Time        // when it was last found in its line by a beat
 	suspect  bool             // every beat looks for it
+	asked    *question        // that is not answered; nil: there is none
 }
 
 func (s *session) TTL() time.Duration     { return s.ttl }
@@ -76,29 +78,51 @@ func (s *session) stands(c driver.Claim, token uint64, st driver.Standing) {
 }
 
 func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing, err error) {
-	// Calls of one engine would only refuse each other. Beat and Leave do not wait here.
 	if err := s.begin(ctx); err != nil {
 		return st, err
 	}
-	if err := s.e.entering.begin(ctx, c.Name); err != nil {
-		return st, err
-	}
-	defer s.e.entering.end(c.Name)
 	p, before, err := s.claims.Add(ctx, c, claimState{})
 	if err != nil {
 		return st, err
 	}
 	generation, _, _ := s.e.turns.State()
 	p.Waiter.Current(generation)
-	trust, asked := before == nil || s.fresh(c), false
+	trust := before == nil || s.fresh(c)
 	s.stands(c, 0, st) // until it is answered, what the line has of it is right
-	l, now, err := s.e.update(ctx, c.Name, trust, true, func(l *line, now time.Time) (err error) {
+	sent, tries, to := false, 0, ""
+	change := func(l *line, now time.Time) (err error) {
+		if to = s.e.toAsk(*l, tries, now); to != "" && c.Queue && l.find(c.ID) < 0 && !l.refuses(c.Need, c.Limit) {
+			return errAsk
+		}
+		tries++
 		st, err = s.enter(l, c, now)
-		asked = asked || err == nil
+		sent = sent || err == nil
 		return err
-	})
+	}
+	var (
+		l   line
+		now time.Time
+	)
+	for q := s.state(c).asked; ; { // of an earlier call, or nil
+		if q == nil {
+			if l, now, err = s.enterLine(ctx, c.Name, trust, change); !errors.Is(err, errAsk) {
+				break
+			}
+			q = s.ask(c, to, l, now)
+		}
+		at, entered := s.entered(ctx, c, q)
+		switch {
+		case entered:
+			return s.stays(ctx, c, at)
+		case s.claims.Closed():
+			return st, driver.ErrGone
+		case ctx.Err() != nil: // it may be there later
+			return st, ctx.Err()
+		}
+		q, sent, tries = nil, true, notNow
+	}
 	switch {
-	case err != nil && (!asked || errors.Is(err, driver.ErrDenied)): // nothing was written
+	case err != nil && (!sent || errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrLimit)): // nothing was written
 		s.claims.Refused(p, before)
 		return st, err
 	case err != nil: // it may be there
@@ -118,7 +142,22 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing
 			st = is
 		}
 	}
-	if s.claims.Closed() { // Close may have looked before it was there
+	return s.stays(ctx, c, st)
+}
+
+// enterLine changes the line for Enter. Calls of one engine would only refuse each other;
+// Beat and Leave do not wait here.
+func (s *session) enterLine(ctx context.Context, name string, trust bool, change func(l *line, now time.Time) error) (line, time.Time, error) {
+	if err := s.e.entering.begin(ctx, name); err != nil {
+		return nil, time.Time{}, err
+	}
+	defer s.e.entering.end(name)
+	return s.e.update(ctx, name, mode{trust: trust, judged: true}, change)
+}
+
+// stays answers for a claim that was entered, unless Close may have looked before that.
+func (s *session) stays(ctx context.Context, c driver.Claim, st driver.Standing) (driver.Standing, error) {
+	if s.claims.Closed() {
 		_ = s.leave(ctx, c) // what stays expires
 		return driver.Standing{}, driver.ErrGone
 	}
@@ -140,15 +179,10 @@ func (s *session) enter(l *line, c driver.Claim, now time.Time) (driver.Standing
 		(*l)[i].Beat = 0 // the line is written: it may have been an old one
 		return driver.Standing{}, nil
 	}
-	for _, o := range *l {
-		if !c.Exclusive() && o.Need < o.Limit && o.Limit != c.Limit {
-			return driver.Standing{}, driver.ErrLimit
-		}
+	if l.refuses(c.Need, c.Limit) {
+		return driver.Standing{}, driver.ErrLimit
 	}
-	*l = append(*l, claim{
-		ID: c.ID, Try: c.Try, Need: c.Need, Limit: c.Limit, Queue: c.Queue, Note: c.Note,
-		Session: s.id, Engine: s.e.address, TTL: lineTTL(s.ttl), Since: now.UnixNano(),
-	})
+	*l = append(*l, s.claim(c, now))
 	l.grant(now)
 	i = len(*l) - 1
 	st := s.e.standing(*l, i, c.Name, now)
@@ -156,6 +190,14 @@ func (s *session) enter(l *line, c driver.Claim, now time.Time) (driver.Standing
 		l.remove(i)
 	}
 	return st, nil
+}
+
+// claim returns how c is stored.
+func (s *session) claim(c driver.Claim, now time.Time) claim {
+	return claim{
+		ID: c.ID, Try: c.Try, Need: c.Need, Limit: c.Limit, Queue: c.Queue, Note: c.Note,
+		Session: s.id, Engine: s.e.address, TTL: lineTTL(s.ttl), Since: now.UnixNano(),
+	}
 }
 
 func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standing) (driver.Standing, error) {
@@ -198,7 +240,7 @@ func (s *session) Look(ctx context.Context, c driver.Claim) (driver.Standing, er
 		now, err := s.e.store.Now(ctx, time.Hour)
 		return s.e.standing(l, i, c.Name, now), err
 	}
-	l, now, err := s.e.update(ctx, c.Name, false, true, func(l *line, now time.Time) error {
+	l, now, err := s.e.update(ctx, c.Name, mode{judged: true}, func(l *line, now time.Time) error {
 		i := place(*l)
 		if i < 0 {
 			return absent{}
@@ -274,7 +316,8 @@ func byName(cs []driver.Claim) (all [][]int) {
 
 // leaveName leaves claims of one name with one write.
 func (s *session) leaveName(ctx context.Context, cs []driver.Claim, out []error, trust bool) {
-	_, _, err := s.e.update(ctx, cs[0].Name, trust, false, func(l *line, _ time.Time) error {
+	defer s.e.asks.leave(cs[0].Name)()
+	_, _, err := s.e.update(ctx, cs[0].Name, mode{trust: trust, admits: true}, func(l *line, _ time.Time) error {
 		var result error = driver.ErrGone // where nothing is left, nothing is written
 		for n, c := range cs {
 			i := l.find(c.ID)
@@ -301,6 +344,7 @@ func (s *session) leaveName(ctx context.Context, cs []driver.Claim, out []error,
 		return
 	}
 	for _, c := range cs {
+		s.withdraw(c)
 		s.claims.End(c)
 	}
 }

@@ -43,6 +43,14 @@ type Store interface {
 	Close() error
 }
 
+// A Teller is a Store that sends a notice with a write, and not after its answer: so a turn
+// takes one round trip, and not two.
+type Teller interface {
+	// PutTelling is Put. If the value is written, those who listen to address at this moment
+	// receive text with the revision in decimal digits behind it. The notice may be lost.
+	PutTelling(ctx context.Context, key string, v Value, keep time.Duration, address, text string) (revision uint64, err error)
+}
+
 // A Value is what a key has.
 type Value struct {
 	Data     []byte    // nil: there is none

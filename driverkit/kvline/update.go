@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // absent is what a change returns about a claim that is not in the line. The line is then
@@ -16,26 +18,31 @@ type absent struct {
 
 func (absent) Error() string { return "not in the line" }
 
+// A mode is how update goes about it.
+type mode struct {
+	trust  bool // a line that was known before is tried first: that saves a read, but claims in it that have expired are not ended
+	judged bool // claims at the front whose sessions have expired are ended, if the line was read
+	admits bool // a claim that another engine asks for is entered too
+}
+
 // update changes the line of a name in one atomic step: change is called with the line,
 // and again where another write came first. It returns the line as it is then, and the
-// time by the store's clock. With trust, a line that was known before is tried first:
-// that saves a read, but claims in it that have expired are not ended. With judged, claims at
-// the front whose sessions have expired are ended, if the line was read.
-func (e *Engine) update(ctx context.Context, name string, trust, judged bool, change func(l *line, now time.Time) error) (line, time.Time, error) {
+// time by the store's clock.
+func (e *Engine) update(ctx context.Context, name string, m mode, change func(l *line, now time.Time) error) (line, time.Time, error) {
 	for conflicts := 0; ; conflicts++ {
 		pauseAfter(ctx, conflicts)
-		l, revision, now, err := e.load(ctx, name, trust)
+		l, revision, now, err := e.load(ctx, name, m.trust)
 		if err != nil {
 			return nil, now, err
 		}
 		was := slices.Clone(l)
-		if trust && l.unclear(now) {
-			trust = false
+		if m.trust && l.unclear(now) {
+			m.trust = false
 			continue
 		}
-		if !trust {
+		if !m.trust {
 			l.expire(now)
-			if judged {
+			if m.judged {
 				if err := e.judge(ctx, &l, now); err != nil {
 					return nil, now, err
 				}
@@ -44,30 +51,46 @@ func (e *Engine) update(ctx context.Context, name string, trust, judged bool, ch
 		}
 		changed := change(&l, now)
 		gone, writeBack := errors.AsType[absent](changed)
+		var asked, rest line // claims of others: those that need not be entered any more, and those that do
+		if m.admits && changed == nil {
+			asked, rest = l.admit(e.asks.of(name, now))
+		}
 		l.grant(now)
 		same := changed != nil || slices.Equal(was, l)
-		if trust && (same || !l.complete()) {
-			trust = false
+		if m.trust && (same || !l.complete()) {
+			m.trust = false
 			continue
 		}
 		if same && !writeBack {
+			e.asks.drop(name, asked...) // they are there, or refused
 			return l, now, changed
 		}
-		trust = false
+		m.trust = false
 		l.prolong(now)
 		v := Value{Data: l.write(), Revision: revision}
-		v.Revision, err = e.store.Put(ctx, linePrefix+encode(name), v, max(l.keep(), gone.until))
+		news, departed := e.news(name, was, l, v.Data)
+		if n := news[e.helper(l, 0)]; n != nil && n.grants() && len(rest) > 0 {
+			e.asks.pass(n, rest)
+			asked = append(asked, rest...)
+		}
+		written, told, err := e.put(ctx, linePrefix+encode(name), v, max(l.keep(), gone.until), news)
 		if errors.Is(err, ErrConflict) {
+			continue
+		}
+		if err != nil && len(asked) > 0 && !errors.Is(err, driver.ErrUnreachable) && ctx.Err() == nil { // there may be no room for it
+			e.asks.drop(name, asked...)
+			m.admits = false
 			continue
 		}
 		if err != nil {
 			return nil, now, err
 		}
+		e.asks.drop(name, asked...)
 		kept := slices.Clone(l)
-		kept.complement(v.Revision, unknown)
-		e.known.set(name, kept, v.Revision)
-		l.complement(v.Revision, now.UnixNano())
-		e.tell(name, was, l, v)
+		kept.complement(written, unknown)
+		e.known.set(name, kept, written)
+		l.complement(written, now.UnixNano())
+		e.tell(name, was, l, news, told, departed, written)
 		return l, now, changed
 	}
 }
