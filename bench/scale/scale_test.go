@@ -158,3 +158,20 @@ func TestCellsAreTheSameAfterJSON(t *testing.T) {
 		t.Errorf("%q", s)
 	}
 }
+
+// What a store bears over a long link it bears over a short one, mostly with one step.
+func TestACellBeginsWhereTheNextLongerLinkEnded(t *testing.T) {
+	t.Parallel()
+	r := results{Now: []result{
+		{cell: cell{"etcd", waiting, 50}, Bears: 3000},
+		{cell: cell{"etcd", waiting, 20}, Bears: 30_000},
+		{cell: cell{"etcd", held, 5}, Bears: 100},
+		{cell: cell{"redis", waiting, 5}, Bears: 100},
+	}}
+	for ms, want := range map[int]int{50: 10_000, 30: 3000, 1: 30_000} {
+		of := cell{"etcd", waiting, ms}
+		if all, first := rungs(of.Kind, 0, r.longer(of)); all[first] != want {
+			t.Errorf("%v begins with %d, not %d", of, all[first], want)
+		}
+	}
+}
