@@ -3,7 +3,6 @@ package kvline
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -57,9 +56,9 @@ type question struct {
 	answer chan place    // the last one is where it was entered
 }
 
-// ask asks another engine to enter c.
-func (s *session) ask(c driver.Claim, to string, l line, now time.Time) *question {
-	q := &question{to: to, claim: s.claim(c, now), line: l, limit: min(askLimit, s.ttl/4), answer: make(chan place, 2)}
+// ask asks another engine to enter c, as it is stored.
+func (s *session) ask(c driver.Claim, stored claim, to string, l line, now time.Time) *question {
+	q := &question{to: to, claim: stored, line: l, limit: min(askLimit, s.ttl/4), answer: make(chan place, 2)}
 	s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) { p.State.asked = q })
 	n := &notice{Name: c.Name, Enter: line{q.claim}, After: q.limit / 2, Limit: q.limit}
 	if l.stands(now) {
@@ -69,21 +68,9 @@ func (s *session) ask(c driver.Claim, to string, l line, now time.Time) *questio
 	return q
 }
 
-// hear takes what a notice says of a claim that another engine was asked to enter.
-func (s *claimState) hear(at place) {
-	if s.asked == nil || at.Token == 0 && len(s.asked.answer) > 0 { // there is room for the last one
-		return
-	}
-	s.token = max(s.token, at.Token) // a grant may come before Enter has returned
-	select {
-	case s.asked.answer <- at:
-	default: // it was heard before
-	}
-}
-
-// entered waits for the answer to a question, and returns how c stands. Where ctx ends, a later
-// call goes on waiting.
-func (s *session) entered(ctx context.Context, c driver.Claim, q *question) (st driver.Standing, entered bool) {
+// entered waits for the answer to a question, and returns where c was entered. Where ctx ends,
+// a later call goes on waiting.
+func (s *session) entered(ctx context.Context, c driver.Claim, q *question) (at place, entered bool) {
 	timer := time.NewTimer(q.limit)
 	defer timer.Stop()
 	for {
@@ -93,23 +80,15 @@ func (s *session) entered(ctx context.Context, c driver.Claim, q *question) (st 
 				timer.Reset(q.limit)
 				continue
 			}
-			if at.Held {
-				st = driver.Standing{Held: true, Token: at.Token}
-			} else {
-				l := append(slices.Clone(q.line), q.claim)
-				st = s.e.standing(l, len(l)-1, c.Name, time.Unix(0, q.claim.Since))
-			}
-			st.Ahead = at.Ahead
-			s.stands(c, at.Token, st)
 			s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) { p.State.asked = nil })
-			return st, true
+			return at, true
 		case <-timer.C:
 			s.withdraw(c)
-			return st, false
+			return at, false
 		case <-ctx.Done():
-			return st, false
+			return at, false
 		case <-s.claims.Ended():
-			return st, false
+			return at, false
 		}
 	}
 }
@@ -119,42 +98,7 @@ func (s *session) withdraw(c driver.Claim) {
 	var q *question
 	s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) { q, p.State.asked = p.State.asked, nil })
 	if q != nil {
-		s.watch(c)
+		s.withdrawn.add(c)
 		s.e.send(q.to, &notice{Name: c.Name, Withdrawn: line{q.claim}})
 	}
-}
-
-// A withdrawn claim may be entered by an engine that was asked to, after it has left.
-type withdrawn struct {
-	claim driver.Claim
-	at    moment
-}
-
-// watch lets beats look whether a claim was entered after it had left.
-func (s *session) watch(c driver.Claim) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.withdrawn = append(s.withdrawn, withdrawn{c, present()})
-}
-
-// leaveWithdrawn leaves the lines of claims that were entered after they had left.
-func (s *session) leaveWithdrawn(ctx context.Context) {
-	s.mu.Lock()
-	s.withdrawn = slices.DeleteFunc(s.withdrawn, func(w withdrawn) bool { return w.at.age() > 2*maxLate })
-	var cs []driver.Claim
-	for _, w := range s.withdrawn {
-		if _, there := s.claims.Current(w.claim.ID); !there {
-			cs = append(cs, w.claim)
-		}
-	}
-	s.mu.Unlock()
-	names := byName(cs)
-	each(len(names), func(n int) {
-		l, _, err := s.e.fetch(ctx, cs[names[n][0]].Name)
-		for _, i := range names[n] {
-			if err == nil && l.find(cs[i].ID) >= 0 {
-				_ = s.leave(ctx, cs[i]) // or with the next beat
-			}
-		}
-	})
 }

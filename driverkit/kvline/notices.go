@@ -3,7 +3,6 @@ package kvline
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -178,7 +177,7 @@ func (e *Engine) receive(n *notice) {
 		return
 	}
 	if len(n.Enter) > 0 {
-		e.asked(n)
+		e.toEnter(n)
 	}
 	e.asks.drop(n.Name, n.Withdrawn...)
 	for _, c := range n.Asked {
@@ -230,10 +229,25 @@ func (e *Engine) inLine(name string, at place, f func(*driverkit.Claimed[claimSt
 	if !ok || s.claims.With(at.ID, at.Try, f) {
 		return
 	}
-	_ = e.sessions.Go(func(ctx context.Context) {
-		c := driver.Claim{ID: at.ID, Try: at.Try, Name: name}
-		if err := s.leave(ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
-			s.watch(c)
-		}
-	})
+	e.stray(s, driver.Claim{ID: at.ID, Try: at.Try, Name: name})
+}
+
+// hear takes what a notice says of a claim that another engine was asked to enter.
+func (s *claimState) hear(at place) {
+	if s.asked == nil || at.Token == 0 && len(s.asked.answer) > 0 { // there is room for the last one
+		return
+	}
+	s.token = max(s.token, at.Token) // a grant may come before Enter has returned
+	select {
+	case s.asked.answer <- at:
+	default: // it was heard before
+	}
+}
+
+// helper returns the engine of a claim in line if that can be asked; "" if not.
+func (e *Engine) helper(l line, i int) string {
+	if i >= len(l) || l[i].Engine == e.address || !strings.HasPrefix(l[i].Engine, helps) || !e.hears() {
+		return ""
+	}
+	return l[i].Engine
 }

@@ -13,18 +13,18 @@ import (
 
 // A session is one client's claims. They live as long as its value in the store does.
 type session struct {
-	e       *Engine
-	id      string
-	ttl     time.Duration
-	claims  *driverkit.Claims[claimState]
-	writing chan struct{} // has one while the value is written
+	e         *Engine
+	id        string
+	ttl       time.Duration
+	claims    *driverkit.Claims[claimState]
+	writing   chan struct{} // has one while the value is written
+	withdrawn withdrawn
 
-	mu        sync.Mutex  // guards what follows
-	revision  uint64      // of the last write of the value that was answered
-	renewed   moment      // when that was sent
-	until     time.Time   // it lives until then by the store's clock, or longer
-	gone      bool        // another client has ended it
-	withdrawn []withdrawn // claims that another engine was asked to enter, and may
+	mu       sync.Mutex // guards what follows
+	revision uint64     // of the last write of the value that was answered
+	renewed  moment     // when that was sent
+	until    time.Time  // it lives until then by the store's clock, or longer
+	gone     bool       // another client has ended it
 }
 
 // claimState is guarded by the table of claims.
@@ -108,12 +108,12 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing
 			if l, now, err = s.enterLine(ctx, c.Name, trust, change); !errors.Is(err, errAsk) {
 				break
 			}
-			q = s.ask(c, to, l, now)
+			q = s.ask(c, s.claim(c, now), to, l, now)
 		}
 		at, entered := s.entered(ctx, c, q)
 		switch {
 		case entered:
-			return s.stays(ctx, c, at)
+			return s.stays(ctx, c, s.answered(c, q, at))
 		case s.claims.Closed():
 			return st, driver.ErrGone
 		case ctx.Err() != nil: // it may be there later
@@ -143,6 +143,19 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing
 		}
 	}
 	return s.stays(ctx, c, st)
+}
+
+// answered returns how a claim stands that another engine has entered.
+func (s *session) answered(c driver.Claim, q *question, at place) (st driver.Standing) {
+	if at.Held {
+		st.Held, st.Token = true, at.Token
+	} else {
+		l := append(slices.Clone(q.line), q.claim)
+		st = s.e.standing(l, len(l)-1, c.Name, time.Unix(0, q.claim.Since))
+	}
+	st.Ahead = at.Ahead
+	s.stands(c, at.Token, st)
+	return st
 }
 
 // enterLine changes the line for Enter. Calls of one engine would only refuse each other;
