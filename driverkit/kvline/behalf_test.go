@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -337,5 +338,41 @@ func TestAWaiterIsNotHinderedByALineThatWouldBeTooLong(t *testing.T) {
 			t.Errorf("Await of the one who is asked: %v", err)
 		}
 		<-entered
+	})
+}
+
+// longest is a store that knows how long the longest notice was.
+type longest struct {
+	kvline.Store
+	most *atomic.Int64
+}
+
+func (l longest) Notify(address, text string) {
+	l.most.Store(max(l.most.Load(), int64(len(text))))
+	l.Store.Notify(address, text)
+}
+
+// A notice that no message can carry would be lost, and the grant with it.
+func TestTheNoticeOfAGrantStaysShortHoweverManyCome(t *testing.T) {
+	const clients = 400
+	synctest.Test(t, func(t *testing.T) {
+		m, most := newMemory(), new(atomic.Int64)
+		line, sessions := longLine(t, longest{m, most}), openAll(t, m, clients)
+		synctest.Wait()
+		var all sync.WaitGroup
+		for i, s := range sessions {
+			all.Go(func() { enter(t, s, queued(fmt.Sprint("comes", i))) })
+		}
+		synctest.Wait()
+		for i, s := range line[:6] {
+			if err := s.Leave(t.Context(), queued(fmt.Sprint("claim", i))); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if n := most.Load(); n == 0 || n > 64<<10 {
+			t.Errorf("the longest notice has %d bytes", n)
+		}
+		all.Wait()
 	})
 }

@@ -73,8 +73,12 @@ func (r *requests) drop(name string, cs ...claim) {
 	})
 }
 
-// pass puts claims that another engine is to enter into a notice.
+// passMost is how many claims go into a notice, which a store may send up to some length only.
+const passMost = 128
+
+// pass puts the first of the claims that another engine is to enter into a notice.
 func (r *requests) pass(n *notice, cs line) {
+	cs = cs[:min(len(cs), passMost)]
 	r.with(n.Name, func(q *queue) { n.Enter, n.After, n.Limit, n.Quiet = cs, q.limit/2, q.limit, q.quiet+q.since.age() })
 }
 

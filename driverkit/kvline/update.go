@@ -71,7 +71,7 @@ func (e *Engine) update(ctx context.Context, name string, m mode, change func(l 
 		news, departed := e.news(name, was, l, v.Data)
 		if n := news[e.helper(l, 0)]; n != nil && n.grants() && len(rest) > 0 {
 			e.asks.pass(n, rest)
-			asked = append(asked, rest...)
+			asked = append(asked, n.Enter...)
 		}
 		written, told, err := e.put(ctx, linePrefix+encode(name), v, max(l.keep(), gone.until), news)
 		if errors.Is(err, ErrConflict) {
