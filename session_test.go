@@ -144,6 +144,10 @@ func TestAPlaceThatIsGonePromisesNothingToTheNext(t *testing.T) {
 				st.Valid = 2 * time.Second // all that the new place promises
 				return st, err
 			}
+			r.beat = func(ctx context.Context, _ []driver.Claim, _ []driver.Standing, _ func(context.Context) error) error {
+				<-ctx.Done() // an answer would promise more, and so short a hold is beaten for at once
+				return ctx.Err()
+			}
 		})
 		for e := range c.List(t.Context(), "a") {
 			if !e.Held {
