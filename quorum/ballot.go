@@ -117,12 +117,20 @@ func (b *ballot) onlySilentLeft() bool {
 	if b.refusals() == 0 || b.answered() < b.majority || len(b.rest) > 0 || b.pending() == 0 {
 		return false
 	}
+	return b.awaited() == 0
+}
+
+// awaited counts the nodes that have not voted and are not silent.
+func (b *ballot) awaited() (n int) {
+	if b.pending() == 0 {
+		return 0 // nor may the others be asked
+	}
 	for i := range b.nodes {
 		if _, voted := b.of(i); !voted && !b.s.nodes.Silent(i) {
-			return false
+			n++
 		}
 	}
-	return true
+	return n
 }
 
 // askRest asks the nodes that were not asked first, once.

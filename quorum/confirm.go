@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/jitter"
@@ -44,17 +45,20 @@ func (b *ballot) chooseToken(ctx context.Context) (uint64, bool, error) {
 // stillHeld reports whether a claim that was held before has been held ever since: a
 // majority then repeats the grant it gave, and the token stays.
 func (b *ballot) stillHeld(ctx context.Context) (bool, error) {
+	patience := time.NewTicker(nodes.StragglerWait(b.s.ttl))
+	defer patience.Stop()
 	for {
 		same := b.count(func(v vote) bool { return v.same })
 		if same >= b.majority {
 			return true, nil
 		}
-		if same+b.pending() < b.majority {
+		if same+b.awaited() < b.majority {
 			return false, nil
 		}
 		select {
 		case v := <-b.arrived:
 			b.all = append(b.all, v)
+		case <-patience.C: // a node may be silent by now
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
@@ -74,8 +78,10 @@ func (b *ballot) confirm(ctx context.Context, token uint64) (bool, error) {
 			return false, driver.ErrGone
 		}
 	}
+	patience := time.NewTicker(nodes.StragglerWait(b.s.ttl))
+	defer patience.Stop()
 	for confirmed < b.majority {
-		if asked-denied+b.pending() < b.majority {
+		if asked-denied+b.awaited() < b.majority {
 			return false, nil
 		}
 		select {
@@ -94,6 +100,7 @@ func (b *ballot) confirm(ctx context.Context, token uint64) (bool, error) {
 			if !b.confirmAt(v, token, answers) {
 				return false, driver.ErrGone
 			}
+		case <-patience.C: // a node may be silent by now
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}

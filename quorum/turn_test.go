@@ -182,11 +182,11 @@ func TestRivalsThatDisagreeOnTheFirstNodeGoOn(t *testing.T) {
 				r.without = r.order()[:3]
 				total := r.run(4 * time.Second)
 				r.Logf("%d holds: %v; the longest waits %v", total, r.holds, r.longest)
-				if total < 200 {
+				if total < 400 {
 					r.Errorf("%d holds in 4 s", total)
 				}
-				for i, wait := range r.longest {
-					if wait > 4*time.Second {
+				for i, wait := range r.longest { // the silent node is waited for at the first contact only
+					if wait > 1500*time.Millisecond {
 						r.Errorf("client %d waited %v", i, wait)
 					}
 				}
