@@ -14,7 +14,7 @@ import (
 func TestOutputThatCannotBeWrittenIsNoVerdict(t *testing.T) {
 	t.Parallel()
 	env := newTestEnv(t)
-	env.hold("held")
+	env.hold("held", "--ttl=10m") // longer than any stall of the machine
 	if first := env.run("pawl", "once", "--replay", "--any", "k", "--", "sh", "-c", "echo output; exit 3"); first.code != 3 {
 		t.Fatalf("once: %+v", first)
 	}
@@ -50,7 +50,7 @@ func TestOutputThatCannotBeWrittenIsNoVerdict(t *testing.T) {
 				var said strings.Builder
 				cmd.Stderr = &said
 				if code := exitOf(t, cmd.Run()); code != want {
-					t.Errorf("exit code %d, want %d: %s", code, want, said.String())
+					t.Errorf("exit code %d, want %d: %s; ls shows %+v", code, want, said.String(), env.run("pawl", "ls", "--json"))
 				}
 				if file == full && !strings.HasSuffix(said.String(), "pawl: standard output: no space left on device\n") {
 					t.Errorf("pawl says %q", said.String())

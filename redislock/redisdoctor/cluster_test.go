@@ -34,6 +34,14 @@ func TestAMasterOfAClusterWithoutReplicasIsFound(t *testing.T) {
 	doctortest.Eventually(t, "a replica", func() bool {
 		return doctortest.Find(t, doctortest.Examine(t, store+"?wait=1"), "replicas", addr).Level == doctor.OK
 	})
+	for _, n := range c.Nodes { // one that has not heard of it when its master dies may never do
+		node := newConsole(t, n.Addr())
+		doctortest.Eventually(t, "known to all", func() bool {
+			return slices.ContainsFunc(strings.Split(node.do("CLUSTER", "NODES"), "\n"), func(line string) bool {
+				return strings.Contains(line, added.Addr()) && strings.Contains(line, "slave")
+			})
+		})
+	}
 	doctortest.Mended(t, before, doctortest.Examine(t, store+"?wait=1"), "replicas", addr, "min-replicas-to-write") // which now can be asked for
 
 	replica := newConsole(t, added.Addr())

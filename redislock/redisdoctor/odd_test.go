@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/doctor"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/testserver"
 )
 
 // An odd server is one whose INFO has few fields, or whose settings are not what they
@@ -90,6 +91,33 @@ func TestNoReplicaTakesOverFromAMasterThatOneNodeMisses(t *testing.T) {
 		if f := all[1].state(all); f.Level != doctor.Broken || f.Mend != mend {
 			t.Errorf("%s: %+v", flag, f)
 		}
+	}
+}
+
+// A replica names its master by the ID that the node itself tells.
+func TestEveryNodeOfAClusterIsKnownByItsID(t *testing.T) {
+	t.Parallel()
+	addr := testserver.RedisNode(t).Addr()
+	u, err := url.Parse("redis-cluster://" + addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := parse(t.Context(), u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := connect(t.Context(), st, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	id, err := s.text(t.Context(), "CLUSTER", "MYID")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := s.text(t.Context(), "CLUSTER", "NODES")
+	if all := clusterNodes(text); err != nil || len(all) != 1 || all[0].id != id {
+		t.Errorf("%q, %v: the node's ID is %s", text, err, id)
 	}
 }
 

@@ -171,7 +171,8 @@ func (s *server) text(ctx context.Context, words ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return m.ToString()
+	text, err := m.ToString()
+	return strings.TrimPrefix(text, "txt:"), err // the client library leaves in what format a text is in
 }
 
 // number returns a number of INFO; 0 if it has none of that name.
