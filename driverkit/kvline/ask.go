@@ -30,16 +30,24 @@ var errAsk = errors.New("another engine is asked")
 // toAsk returns the engine that is asked to enter a further claim into a line, which was
 // tried before so many times; "" if none is.
 func (e *Engine) toAsk(l line, tries int, now time.Time) string {
-	long := len(l)-l.held() > near
 	ours := len(l) > 0 && l[len(l)-1].Engine == e.address // who came last knows the line
-	switch {
-	case tries == notNow, (!long || ours) && tries < askTries:
+	if tries == notNow || (!l.long() || ours) && tries < askTries {
 		return ""
-	case long && !l.stands(now): // whose turn comes after the question
+	}
+	return e.nextWriter(l, now)
+}
+
+// nextWriter returns the engine that most probably writes the line next, but for this one and
+// those that cannot be asked.
+func (e *Engine) nextWriter(l line, now time.Time) string {
+	if l.long() && !l.stands(now) { // whose turn comes after the question
 		return e.helper(l, l.held()+1)
 	}
 	return e.helper(l, 0)
 }
+
+// long reports whether those who come to the line, or leave it, ask another engine.
+func (l line) long() bool { return len(l)-l.held() > near }
 
 // stands reports whether the holder has the name for longer than a turn takes in a line that
 // many pass through.
@@ -58,14 +66,21 @@ type question struct {
 
 // ask asks another engine to enter c, as it is stored.
 func (s *session) ask(c driver.Claim, stored claim, to string, l line, now time.Time) *question {
-	q := &question{to: to, claim: stored, line: l, limit: min(askLimit, s.ttl/4), answer: make(chan place, 2)}
+	n := s.request(c.Name, l, now)
+	n.Enter = line{stored}
+	q := &question{to: to, claim: stored, line: l, limit: n.Limit, answer: make(chan place, 2)}
 	s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) { p.State.asked = q })
-	n := &notice{Name: c.Name, Enter: line{q.claim}, After: q.limit / 2, Limit: q.limit}
-	if l.stands(now) {
-		n.After = askTogether
-	}
 	s.e.send(to, n)
 	return q
+}
+
+// request returns a notice that asks for something.
+func (s *session) request(name string, l line, now time.Time) *notice {
+	n := &notice{Name: name, Limit: min(askLimit, s.ttl/4)}
+	if n.After = n.Limit / 2; l.stands(now) {
+		n.After = askTogether
+	}
+	return n
 }
 
 // entered waits for the answer to a question, and returns where c was entered. Where ctx ends,

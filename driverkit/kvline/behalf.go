@@ -14,18 +14,20 @@ import (
 // gives the name back, and passes on what is left to the next holder; or with writes of its
 // own, if that lasts. A write enters one claim, since its revision is the claim's token.
 
-// asked takes claims that others ask to be entered.
+// Where many give up at once, they ask in the same way to be taken out, all by one write.
+
+// asked takes what others ask for.
 func (e *Engine) asked(n *notice) {
 	if e.asks.add(n) {
-		_ = e.sessions.Go(func(ctx context.Context) { e.enterAsked(ctx, n.Name) })
+		_ = e.sessions.Go(func(ctx context.Context) { e.serveAsked(ctx, n.Name) })
 	}
 }
 
-// enterAsked enters the claims of a name after a while, or passes them on to who holds it.
-func (e *Engine) enterAsked(ctx context.Context, name string) {
+// serveAsked does what is asked for of a name after a while, or passes it on to who holds it.
+func (e *Engine) serveAsked(ctx context.Context, name string) {
 	begun, after := time.Now(), time.Duration(0)
 	e.asks.with(name, func(q *queue) { after = q.after })
-	for pause := after / 2; driverkit.Pause(ctx, pause); {
+	for pause := min(after, askTogether) / 2; driverkit.Pause(ctx, pause); {
 		now, err := e.store.Now(ctx, time.Hour)
 		if err == nil {
 			e.tellAsked(name, now)
@@ -34,22 +36,23 @@ func (e *Engine) enterAsked(ctx context.Context, name string) {
 			return
 		}
 		leaving := 0
-		e.asks.with(name, func(q *queue) { leaving = q.leaving })
+		e.asks.with(name, func(q *queue) { leaving, after = q.leaving, q.after })
 		if left := after - time.Since(begun); err != nil || left > 0 || leaving > 0 {
 			pause = max(min(left, after/2), askTogether/2)
 			continue
 		}
 		l, now, err := e.update(ctx, name, mode{trust: true, judged: true, admits: true}, func(l *line, _ time.Time) error {
-			if e.helper(*l, 0) != "" {
+			if len(e.asks.leavers(name)) == 0 && e.helper(*l, 0) != "" {
 				return errAsk
 			}
 			return nil
 		})
-		if pause = 0; err != nil {
+		if pause = 0; errors.Is(err, errAsk) {
 			pause = askTogether
-		}
-		if errors.Is(err, errAsk) {
 			e.passOn(name, l, now)
+		} else if err != nil {
+			pause = askTogether
+			e.asks.served(name, nil, e.asks.leavers(name)) // who hears nothing leaves by itself
 		}
 	}
 }
@@ -60,7 +63,7 @@ func (e *Engine) passOn(name string, l line, now time.Time) {
 	if e.asks.pass(n, e.asks.of(name, now)); to == "" || len(n.Enter) == 0 {
 		return
 	}
-	e.asks.drop(name, n.Enter...)
+	e.asks.served(name, n.Enter, nil)
 	e.send(to, n)
 }
 

@@ -24,7 +24,7 @@ type Engine struct {
 	reads    reads
 	entering oneByOne
 	asks     requests
-	toEnter  func(*notice)                // takes claims that others ask to be entered
+	serve    func(*notice)                // takes what others ask for
 	stray    func(*session, driver.Claim) // takes a claim that is in line although it has left
 }
 
@@ -47,7 +47,7 @@ func New(label string, store Store, fencing driver.Level) *Engine {
 		e.notices.Close()
 		return store.Close()
 	}
-	e.toEnter, e.stray = e.asked, e.leaveStray
+	e.serve, e.stray = e.asked, e.leaveStray
 	e.turns = e.notices.Open(turnAddress+e.address, e.hear)
 	return e
 }

@@ -34,6 +34,7 @@ type notice struct {
 	Withdrawn line          `json:"withdrawn,omitempty"` // claims not to be entered any more
 	Asked     []place       `json:"asked,omitempty"`     // claims of the engine that another is still to enter
 	Entered   []place       `json:"entered,omitempty"`   // claims of the engine that were entered as it has asked
+	Leave     []place       `json:"leave,omitempty"`     // claims that the engine is asked to take out of the line
 }
 
 // A place is how a claim stands.
@@ -176,10 +177,10 @@ func (e *Engine) receive(n *notice) {
 		e.refresh(n.Name)
 		return
 	}
-	if len(n.Enter) > 0 {
-		e.toEnter(n)
+	if len(n.Enter)+len(n.Leave) > 0 {
+		e.serve(n)
 	}
-	e.asks.drop(n.Name, n.Withdrawn...)
+	e.asks.served(n.Name, n.Withdrawn, nil)
 	for _, c := range n.Asked {
 		e.with(c, func(p *driverkit.Claimed[claimState]) { p.State.hear(c) })
 	}
@@ -196,6 +197,7 @@ func (e *Engine) receive(n *notice) {
 	for _, c := range n.Gone {
 		e.with(c, func(p *driverkit.Claimed[claimState]) {
 			p.State.suspect = true
+			p.State.tellLeft(true)
 			p.Waiter.Wake()
 		})
 	}
@@ -209,6 +211,7 @@ func (e *Engine) receive(n *notice) {
 		e.inLine(n.Name, c, func(p *driverkit.Claimed[claimState]) {
 			c.Held = true
 			p.State.hear(c)
+			p.State.tellLeft(false)
 			p.State.grant = &driver.Standing{Held: true, Token: c.Token, Ahead: c.Ahead}
 			p.Waiter.Notify()
 		})
@@ -241,6 +244,15 @@ func (s *claimState) hear(at place) {
 	select {
 	case s.asked.answer <- at:
 	default: // it was heard before
+	}
+}
+
+// tellLeft tells a Leave that waits for another engine that this has taken the claim out, or that
+// the claim is held now.
+func (s *claimState) tellLeft(gone bool) {
+	select {
+	case s.left <- gone: // nobody waits for nil
+	default: // a notice came twice
 	}
 }
 

@@ -8,16 +8,17 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// requests are the claims that other engines ask this one to enter.
+// requests are the claims that other engines ask this one to enter, or to take out of a line.
 type requests struct {
 	mu     sync.Mutex // guards what follows
 	byName map[string]*queue
 }
 
-// A queue is the claims that are to be entered into one line. There is one while a task of
-// the engine sees to them.
+// A queue is the claims that are to be entered into one line, or taken out of it. There is one
+// while a task of the engine sees to them.
 type queue struct {
 	all     line
+	leavers []place
 	after   time.Duration // after which time they are entered by writes of their own
 	limit   time.Duration // for how long those who ask wait in silence
 	quiet   time.Duration // for how long those who ask had heard nothing
@@ -51,8 +52,8 @@ func (r *requests) add(n *notice) (start bool) {
 		q = &queue{after: min(n.After, askLimit/2), limit: n.Limit, quiet: n.Quiet, since: present()}
 		r.byName[n.Name] = q
 	}
-	q.limit = min(q.limit, n.Limit)
-	q.all = append(q.all, n.Enter...)
+	q.after, q.limit = min(q.after, n.After), min(q.limit, n.Limit)
+	q.all, q.leavers = append(q.all, n.Enter...), append(q.leavers, n.Leave...)
 	return start
 }
 
@@ -65,12 +66,35 @@ func (r *requests) of(name string, now time.Time) (cs line) {
 	return cs
 }
 
-// drop removes claims, which are told by their ID and try.
-func (r *requests) drop(name string, cs ...claim) {
-	which := line(cs).places()
+// leavers returns the claims that are to be taken out.
+func (r *requests) leavers(name string) (ps []place) {
+	r.with(name, func(q *queue) { ps = slices.Clone(q.leavers) })
+	return ps
+}
+
+// served removes what was done. Claims are told by their ID and try.
+func (r *requests) served(name string, entered line, left []place) {
+	in, out := entered.places(), tries(left)
 	r.with(name, func(q *queue) {
-		q.all = slices.DeleteFunc(q.all, func(c claim) bool { return which.of(&c) >= 0 })
+		q.all = slices.DeleteFunc(q.all, func(c claim) bool { return in.of(&c) >= 0 })
+		q.leavers = slices.DeleteFunc(q.leavers, func(p place) bool { return p.Try <= out[p.ID] })
 	})
+}
+
+// tries returns the highest try of each ID.
+func tries(ps []place) map[string]int {
+	all := make(map[string]int, len(ps))
+	for _, p := range ps {
+		all[p.ID] = max(all[p.ID], p.Try)
+	}
+	return all
+}
+
+// dismiss takes claims out of the line.
+func (l *line) dismiss(ps []place) {
+	if which := tries(ps); len(which) > 0 {
+		*l = slices.DeleteFunc(*l, func(c claim) bool { return c.Try <= which[c.ID] })
+	}
 }
 
 // passMost is how many claims go into a notice, which a store may send up to some length only.
@@ -97,10 +121,10 @@ func (r *requests) leave(name string) (done func()) {
 	return done
 }
 
-// ended ends the task of a name if nothing is left to be entered.
+// ended ends the task of a name if nothing is left to be done.
 func (r *requests) ended(name string) (none bool) {
 	r.with(name, func(q *queue) {
-		if none = len(q.all) == 0; none {
+		if none = len(q.all)+len(q.leavers) == 0; none {
 			delete(r.byName, name)
 		}
 	})

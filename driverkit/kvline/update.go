@@ -22,13 +22,14 @@ func (absent) Error() string { return "not in the line" }
 type mode struct {
 	trust  bool // a line that was known before is tried first: that saves a read, but claims in it that have expired are not ended
 	judged bool // claims at the front whose sessions have expired are ended, if the line was read
-	admits bool // a claim that another engine asks for is entered too
+	admits bool // what other engines ask for is done too
 }
 
 // update changes the line of a name in one atomic step: change is called with the line,
 // and again where another write came first. It returns the line as it is then, and the
 // time by the store's clock.
 func (e *Engine) update(ctx context.Context, name string, m mode, change func(l *line, now time.Time) error) (line, time.Time, error) {
+	full := false // there is no room for a claim of others
 	for conflicts := 0; ; conflicts++ {
 		pauseAfter(ctx, conflicts)
 		l, revision, now, err := e.load(ctx, name, m.trust)
@@ -52,8 +53,13 @@ func (e *Engine) update(ctx context.Context, name string, m mode, change func(l 
 		changed := change(&l, now)
 		gone, writeBack := errors.AsType[absent](changed)
 		var asked, rest line // claims of others: those that need not be entered any more, and those that do
+		var leave []place    // and those that leave
 		if m.admits && changed == nil {
-			asked, rest = l.admit(e.asks.of(name, now))
+			leave = e.asks.leavers(name)
+			l.dismiss(leave)
+			if !full {
+				asked, rest = l.admit(e.asks.of(name, now))
+			}
 		}
 		l.grant(now)
 		same := changed != nil || slices.Equal(was, l)
@@ -62,7 +68,7 @@ func (e *Engine) update(ctx context.Context, name string, m mode, change func(l 
 			continue
 		}
 		if same && !writeBack {
-			e.asks.drop(name, asked...) // they are there, or refused
+			e.asks.served(name, asked, leave) // they are there, or refused
 			return l, now, changed
 		}
 		m.trust = false
@@ -77,15 +83,15 @@ func (e *Engine) update(ctx context.Context, name string, m mode, change func(l 
 		if errors.Is(err, ErrConflict) {
 			continue
 		}
-		if err != nil && len(asked) > 0 && !errors.Is(err, driver.ErrUnreachable) && ctx.Err() == nil { // there may be no room for it
-			e.asks.drop(name, asked...)
-			m.admits = false
+		if err != nil && len(asked) > 0 && !errors.Is(err, driver.ErrUnreachable) && ctx.Err() == nil {
+			e.asks.served(name, asked, nil)
+			full = true
 			continue
 		}
 		if err != nil {
 			return nil, now, err
 		}
-		e.asks.drop(name, asked...)
+		e.asks.served(name, asked, leave)
 		kept := slices.Clone(l)
 		kept.complement(written, unknown)
 		e.known.set(name, kept, written)
