@@ -252,7 +252,10 @@ func (s *claimState) hear(at place) {
 func (s *claimState) tellLeft(gone bool) {
 	select {
 	case s.left <- gone: // nobody waits for nil
-	default: // a notice came twice
+	default: // it is known
+	}
+	if gone {
+		s.left = nil
 	}
 }
 
