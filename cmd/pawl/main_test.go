@@ -88,7 +88,10 @@ func runPawl() {
 		firstContact = d
 	}
 	driver.Register("sealed", openPasswordStore)
-	time.AfterFunc(4*testTimeout, func() { os.Exit(98) }) // a killed test run leaves nothing behind
+	time.AfterFunc(4*testTimeout, func() { // a killed test run leaves nothing behind
+		fmt.Fprintf(os.Stderr, "this pawl under test is %v old, and ends\n", 4*testTimeout)
+		os.Exit(98)
+	})
 	main()
 }
 

@@ -13,11 +13,6 @@ import (
 // Exit code 0 says that all was well and was said, and 1 is a verdict.
 func TestOutputThatCannotBeWrittenIsNoVerdict(t *testing.T) {
 	t.Parallel()
-	env := newTestEnv(t)
-	env.hold("held")
-	if first := env.run("pawl", "once", "--replay", "--any", "k", "--", "sh", "-c", "echo output; exit 3"); first.code != 3 {
-		t.Fatalf("once: %+v", first)
-	}
 	for _, c := range []struct {
 		args string
 		want int // with a full disk; SIGPIPE ends pawl if nobody reads
@@ -39,6 +34,13 @@ func TestOutputThatCannotBeWrittenIsNoVerdict(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			t.Parallel()
+			// A holder of the whole test could be gone: a parallel subtest waits for all other
+			// tests to begin, and a pawl under test ends after two minutes.
+			env := newTestEnv(t)
+			env.hold("held")
+			if first := env.run("pawl", "once", "--replay", "--any", "k", "--", "sh", "-c", "echo output; exit 3"); first.code != 3 {
+				t.Fatalf("once: %+v", first)
+			}
 			full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
