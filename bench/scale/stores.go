@@ -50,9 +50,8 @@ var stores = []store{
 	}},
 	{name: "postgresql", start: func(t testing.TB, _ time.Duration) site {
 		s := testserver.PostgreSQL(t, "-c", "max_connections=5000", "-c", "shared_buffers=256MB")
-		return inSQL(t, s.Addr(), "pgx", func(a []string) string {
-			return "postgres://postgres@" + a[0] + "/postgres?sslmode=disable&pool_max_conns=10"
-		}, "")
+		url := func(a []string) string { return "postgres://postgres@" + a[0] + "/postgres?sslmode=disable" }
+		return inSQL(t, s.Addr(), "pgx", func(a []string) string { return url(a) + "&pool_max_conns=10" }, url([]string{s.Addr()}))
 	}},
 	{name: "mariadb", start: func(t testing.TB, _ time.Duration) site {
 		return mysql(t, testserver.MariaDB(t, "--max-connections=10000"))
@@ -99,13 +98,9 @@ func mysql(t testing.TB, s *testserver.Server) site {
 	return inSQL(t, s.Addr(), "mysql", func(a []string) string { return "mysql://root@" + a[0] + "/scale" }, "root@tcp("+s.Addr()+")/scale")
 }
 
-// inSQL creates the tables. dsn is the URL if it is empty.
+// inSQL creates the tables.
 func inSQL(t testing.TB, addr, driver string, url func([]string) string, dsn string) site {
-	direct := url([]string{addr})
-	if dsn == "" {
-		dsn = direct
-	}
-	c, err := pawl.Open(t.Context(), direct)
+	c, err := pawl.Open(t.Context(), url([]string{addr}))
 	if err != nil {
 		t.Fatal(err)
 	}
