@@ -123,11 +123,15 @@ func (s *session) remove(l *line, cs []driver.Claim, out []error) error {
 // toAskToLeave returns the engine that is asked to take claims that wait out of a long line;
 // "" if none is.
 func (s *session) toAskToLeave(l line, cs []driver.Claim, now time.Time) string {
-	if !l.long() || len(cs) > passMost {
+	if !l.long() || len(cs) > passMost || s.claims.Closed() {
 		return ""
 	}
 	for _, c := range cs {
-		if i := l.find(c.ID); i < 0 || l[i].Held || l[i].Try != c.Try || s.claims.Find(c.ID, c.Try) == nil {
+		waits := false
+		s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) {
+			waits = !p.State.isHeld() && p.State.left == nil // nobody was asked in vain
+		})
+		if i := l.find(c.ID); !waits || i < 0 || l[i].Held || l[i].Try != c.Try {
 			return ""
 		}
 	}
@@ -137,12 +141,24 @@ func (s *session) toAskToLeave(l line, cs []driver.Claim, now time.Time) string 
 // askToLeave asks another engine to take claims out of their line, and reports whether it has.
 func (s *session) askToLeave(ctx context.Context, cs []driver.Claim, to string, n *notice) bool {
 	told := make(chan bool, 2*len(cs))
+	held := false
 	for _, c := range cs {
-		s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) { p.State.left = told })
+		s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) {
+			p.State.left = told
+			held = held || p.State.isHeld()
+		})
 		n.Leave = append(n.Leave, place{Session: s.id, ID: c.ID, Try: c.Try})
 	}
+	if held {
+		return false
+	}
+	n.After /= 2
 	s.e.send(to, n)
-	silence := time.NewTimer(n.Limit)
+	limit := n.Limit
+	if at, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(at)*3/4) // so that there is time for a write
+	}
+	silence := time.NewTimer(limit)
 	defer silence.Stop()
 	for left := 0; left < len(cs); {
 		select {

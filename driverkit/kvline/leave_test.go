@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
+	"github.com/pawl-go/pawl/driverkit/kvline"
 )
 
 // A crowd that gives up at once leaves with a few writes, and is not in the way of the holder.
@@ -89,19 +92,17 @@ func TestWhoIsNotTakenOutOfTheLineLeavesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
 		sessions := longLine(t, dropping(m, "leave"))
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		if err := sessions[6].Leave(ctx, queued("claim6")); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Leave whose ctx ends: %v", err)
-		}
+		enter(t, open(t, m, "last"), queued("last"))
 		begun := time.Now()
 		if err := sessions[5].Leave(t.Context(), queued("claim5")); err != nil || time.Since(begun) > 3*time.Second {
 			t.Errorf("Leave: %v after %v", err, time.Since(begun))
 		}
-		if err := sessions[6].Leave(t.Context(), queued("claim6")); err != nil {
-			t.Errorf("Leave again: %v", err)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := sessions[6].Leave(ctx, queued("claim6")); err != nil {
+			t.Errorf("Leave that is to end soon: %v", err)
 		}
-		if line := ids(t, m); len(line) != 16 {
+		if line := ids(t, m); len(line) != 17 {
 			t.Errorf("in line: %v", line)
 		}
 	})
@@ -123,6 +124,232 @@ func TestALateQuestionToLeaveEndsNoLaterTry(t *testing.T) {
 		time.Sleep(time.Second)
 		if line := ids(t, m); len(line) != 18 || line[17] != "claim5" {
 			t.Errorf("in line: %v", line)
+		}
+	})
+}
+
+// dead is the store of an engine that hears nothing, as one whose process stands still.
+type dead struct{ *memory }
+
+func (d dead) Listen(ctx context.Context, _ string, up func(), _ func(string)) error {
+	up()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// The core bounds each Leave by a sixth of the TTL, and repeats it; after two TTLs it gives the
+// session up.
+func TestACrowdThatGivesUpBehindADeadHolderLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		enter(t, open(t, dead{m}, "dead"), queued("dead"))
+		sessions := longLine(t, m)
+		time.Sleep(3 * time.Second) // the line stands
+		ctx, cancel := context.WithTimeout(t.Context(), 2*ttl)
+		defer cancel()
+		var all sync.WaitGroup
+		for i, s := range sessions {
+			all.Go(func() {
+				for driverkit.Pause(ctx, ttl/3) {
+					beat(t, s)
+				}
+			})
+			all.Go(func() {
+				for tries := 0; ctx.Err() == nil; tries++ {
+					call, cancel := context.WithTimeout(ctx, ttl/6)
+					out := make([]error, 1)
+					s.(driver.Leaver).LeaveAll(call, []driver.Claim{queued(fmt.Sprint("claim", i))}, out)
+					cancel()
+					if out[0] == nil || errors.Is(out[0], driver.ErrGone) {
+						return
+					}
+					driverkit.Pause(ctx, min(ttl/30<<min(tries, 4), ttl/3))
+				}
+			})
+		}
+		all.Wait()
+		if left := ids(t, m); len(left) > 0 {
+			t.Errorf("%d are in line after %v of Leaves", len(left), 2*ttl)
+		}
+	})
+}
+
+// old is a store whose reads of the line can be from before, as every Store's may be.
+type old struct {
+	*memory
+	line atomic.Pointer[kvline.Value] // what they find; nil: what there is
+}
+
+func (o *old) Get(ctx context.Context, key string) (kvline.Value, error) {
+	if v := o.line.Load(); v != nil && key == "line.name" {
+		return *v, nil
+	}
+	return o.memory.Get(ctx, key)
+}
+
+func (o *old) Put(ctx context.Context, key string, v kvline.Value, keep time.Duration) (uint64, error) {
+	revision, err := o.memory.Put(ctx, key, v, keep)
+	if errors.Is(err, kvline.ErrConflict) { // which brings the news
+		o.line.Store(nil)
+	}
+	return revision, err
+}
+
+// holderOfALongLine returns the session of claim1, which holds, on a store whose reads find it
+// waiting.
+func holderOfALongLine(t *testing.T, m *memory) (s driver.Session, next driver.Session) {
+	store := &old{memory: m}
+	first := open(t, dead{m}, "first") // its process ends when it has left
+	enter(t, first, queued("claim0"))
+	s = open(t, store, "second")
+	enter(t, s, queued("claim1"))
+	next = open(t, m, "third")
+	enter(t, next, queued("claim2"))
+	for i := range 16 {
+		enter(t, open(t, m, fmt.Sprint("session", i)), queued(fmt.Sprint("waits", i)))
+	}
+	synctest.Wait()
+	before, _ := m.Get(t.Context(), "line.name")
+	if err := first.Leave(t.Context(), queued("claim0")); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := s.Await(t.Context(), queued("claim1"), driver.Standing{}); err != nil || !st.Held {
+		t.Fatal(st, err)
+	}
+	time.Sleep(ttl * 6 / 10) // Leave reads the line
+	store.line.Store(&before)
+	return s, next
+}
+
+// Unlock says by this that the lock was lost.
+func TestLeaveOfAHoldThatWasEndedIsErrGoneAlsoAfterAnOldRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		s, _ := holderOfALongLine(t, m)
+		admin := kvline.New("memory", m, driver.Volatile)
+		defer admin.Close()
+		all, err := admin.Line(t.Context(), "name")
+		if err != nil || all[0].ID != "claim1" {
+			t.Fatal(all, err)
+		}
+		if err := admin.Evict(t.Context(), all[0]); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := s.Leave(t.Context(), queued("claim1")); !errors.Is(err, driver.ErrGone) {
+			t.Errorf("Leave: %v", err)
+		}
+	})
+}
+
+func TestAHolderAsksNobodyToLeaveForItAfterAnOldRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		s, _ := holderOfALongLine(t, m)
+		begun := time.Now()
+		if err := s.Leave(t.Context(), queued("claim1")); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took > 200*time.Millisecond {
+			t.Errorf("the hold lasted %v more", took)
+		}
+	})
+}
+
+// late is a store whose answers about the line can take long.
+type late struct {
+	*memory
+	by atomic.Int64
+}
+
+func (l *late) Get(ctx context.Context, key string) (kvline.Value, error) {
+	v, err := l.memory.Get(ctx, key)
+	if key == "line.name" {
+		time.Sleep(time.Duration(l.by.Load()))
+	}
+	return v, err
+}
+
+// The notice of the grant comes before the question is asked.
+func TestWhoIsGrantedTheNameBeforeItAsksGivesItBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		store := &late{memory: m}
+		first, s := open(t, m, "first"), open(t, store, "second")
+		enter(t, first, queued("claim0"))
+		enter(t, s, queued("claim1"))
+		for i := range 16 { // none of them asks
+			enter(t, open(t, m, fmt.Sprint("session", i)), queued(fmt.Sprint("waits", i)))
+		}
+		synctest.Wait()
+		store.by.Store(int64(40 * time.Millisecond))
+		var all sync.WaitGroup
+		all.Go(func() {
+			if err := s.Leave(t.Context(), queued("claim1")); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(20 * time.Millisecond)
+		if err := first.Leave(t.Context(), queued("claim0")); err != nil {
+			t.Error(err)
+		}
+		granted := time.Now()
+		all.Wait()
+		if took := time.Since(granted); took > 300*time.Millisecond {
+			t.Errorf("a claim that leaves held the name for %v", took)
+		}
+	})
+}
+
+// Close does not wait for the answer, so it need not ask.
+func TestCloseAsksNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		store := newCounted(m)
+		asked := dropping(store, "leave")
+		sessions := longLine(t, asked)
+		store.take()
+		if err := sessions[9].Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if calls := store.take(); calls["Get line"] > 1 || len(asked.kept) > 0 {
+			t.Errorf("%v, and %d questions", calls, len(asked.kept))
+		}
+	})
+}
+
+// The core leaves up to 512 claims with one call, within a sixth of the TTL.
+func TestLeaveAllOfManyLongLinesTakesAsLongAsThatOfOne(t *testing.T) {
+	const names = 512
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		others, s := open(t, m, "others"), open(t, m, "one")
+		var cs []driver.Claim
+		for n := range names {
+			for i := range 18 {
+				c := queued(fmt.Sprint("claim", n, ".", i))
+				c.Name = fmt.Sprint("name", n)
+				if i == 9 {
+					cs = append(cs, c)
+					enter(t, s, c)
+				} else {
+					enter(t, others, c)
+				}
+			}
+		}
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), ttl/6)
+		defer cancel()
+		out := make([]error, names)
+		s.(driver.Leaver).LeaveAll(ctx, cs, out)
+		failed := 0
+		for _, err := range out {
+			if err != nil {
+				failed++
+			}
+		}
+		if failed > 0 {
+			t.Errorf("%d were not left in %v", failed, time.Since(begun))
 		}
 	})
 }

@@ -54,6 +54,8 @@ func (r *requests) add(n *notice) (start bool) {
 	}
 	q.after, q.limit = min(q.after, n.After), min(q.limit, n.Limit)
 	q.all, q.leavers = append(q.all, n.Enter...), append(q.leavers, n.Leave...)
+	left := tries(n.Leave)
+	q.all = slices.DeleteFunc(q.all, func(c claim) bool { return c.Try <= left[c.ID] })
 	return start
 }
 

@@ -39,6 +39,9 @@ type claimState struct {
 	left     chan<- bool      // is told that another engine has taken it out of the line, or false: that it is held; nil: none is asked to
 }
 
+// isHeld reports whether a claim is held, as far as is known.
+func (s *claimState) isHeld() bool { return s.held || s.grant != nil }
+
 func (s *session) TTL() time.Duration     { return s.ttl }
 func (s *session) Lost() <-chan struct{}  { return nil }
 func (s *session) Ended() <-chan struct{} { return s.claims.Ended() }
