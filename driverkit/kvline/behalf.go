@@ -81,7 +81,7 @@ func (e *Engine) tellAsked(name string, now time.Time) {
 	notices := map[string]*notice{}
 	for _, c := range e.asks.of(name, now) {
 		if notices[c.Engine] == nil {
-			notices[c.Engine] = &notice{Name: name}
+			notices[c.Engine] = &notice{Name: name, From: e.address}
 		}
 		notices[c.Engine].Asked = append(notices[c.Engine].Asked, place{Session: c.Session, ID: c.ID, Try: c.Try})
 	}

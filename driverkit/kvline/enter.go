@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing, err error) {
 	if err := s.begin(ctx); err != nil {
 		return st, err
 	}
-	p, before, err := s.claims.Add(ctx, c, claimState{})
+	latest, _ := s.claims.Current(c.ID)
+	p, before, err := s.claims.Add(ctx, c, claimState{written: s.state(latest).written})
 	if err != nil {
 		return st, err
 	}
@@ -22,13 +24,19 @@ func (s *session) Enter(ctx context.Context, c driver.Claim) (st driver.Standing
 	trust := before == nil || s.fresh(c)
 	s.stands(c, 0, st) // until it is answered, what the line has of it is right
 	sent, tries, to := false, 0, ""
+	earlier := s.state(c).written
+	writes := func(is bool) { // now: what this call has written before was refused
+		s.claims.With(c.ID, c.Try, func(p *driverkit.Claimed[claimState]) { p.State.written = earlier || is })
+	}
 	change := func(l *line, now time.Time) (err error) {
+		writes(false)
 		if to = s.e.toAsk(*l, tries, now); to != "" && c.Queue && l.find(c.ID) < 0 && !l.refuses(c.Need, c.Limit) {
 			return errAsk
 		}
 		tries++
 		st, err = s.enter(l, c, now)
 		sent = sent || err == nil
+		writes(err == nil)
 		return err
 	}
 	var (

@@ -102,8 +102,10 @@ func (s *session) leaveName(ctx context.Context, cs []driver.Claim, out []error,
 func (s *session) remove(l *line, cs []driver.Claim, out []error) error {
 	var result error = driver.ErrGone // where nothing is left, nothing is written
 	for n, c := range cs {
-		i := l.find(c.ID)
-		_, mayBeThere := s.claims.Current(c.ID)
+		i, mayBeThere := l.find(c.ID), false
+		if latest, ok := s.claims.Current(c.ID); ok {
+			mayBeThere = s.state(latest).written
+		}
 		switch {
 		case i < 0 && mayBeThere:
 			out[n], result = driver.ErrGone, s.absent()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -52,6 +54,49 @@ func TestACrowdThatGivesUpAtOnceLeaves(t *testing.T) {
 		}
 		if left := ids(t, m); len(left) > 0 {
 			t.Errorf("%d are still in line", len(left))
+		}
+	})
+}
+
+// Those who have only asked to be entered write nothing to leave.
+func TestACrowdThatGivesUpBeforeItIsEnteredIsNotInTheWay(t *testing.T) {
+	const clients, trip = 100, 40 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		store := newCounted(m)
+		line, sessions := longLine(t, distant{store, trip}), openAll(t, distant{store, trip}, clients)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*trip)
+		defer cancel()
+		var all sync.WaitGroup
+		for i, s := range sessions {
+			all.Go(func() {
+				c := queued(fmt.Sprint("comes", i))
+				if st, err := s.Enter(ctx, c); err == nil {
+					t.Errorf("Enter: %+v", st)
+				}
+				if i == 0 {
+					store.take()
+				}
+				if err := s.Leave(t.Context(), c); err != nil && !errors.Is(err, driver.ErrGone) {
+					t.Errorf("Leave: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		begun := time.Now()
+		if err := line[0].Leave(t.Context(), queued("claim0")); err != nil || time.Since(begun) > 5*trip {
+			t.Errorf("the holder leaves after %v: %v", time.Since(begun), err)
+		}
+		if n := store.take()["Put line"]; n > clients/5 {
+			t.Errorf("%d writes of the line", n)
+		}
+		time.Sleep(time.Second)
+		for _, s := range sessions { // some were entered after they had left
+			beat(t, s)
+		}
+		time.Sleep(time.Second)
+		if left := slices.DeleteFunc(ids(t, m), func(id string) bool { return !strings.HasPrefix(id, "comes") }); len(left) > 0 {
+			t.Errorf("in line: %v", left)
 		}
 	})
 }

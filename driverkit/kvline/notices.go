@@ -33,6 +33,7 @@ type notice struct {
 	Quiet     time.Duration `json:"quiet,omitempty"`     // and have heard nothing
 	Withdrawn line          `json:"withdrawn,omitempty"` // claims not to be entered any more
 	Asked     []place       `json:"asked,omitempty"`     // claims of the engine that another is still to enter
+	From      string        `json:"from,omitempty"`      // and the engine of that one
 	Entered   []place       `json:"entered,omitempty"`   // claims of the engine that were entered as it has asked
 	Leave     []place       `json:"leave,omitempty"`     // claims that the engine is asked to take out of the line
 }
@@ -181,8 +182,14 @@ func (e *Engine) receive(n *notice) {
 		e.serve(n)
 	}
 	e.asks.served(n.Name, n.Withdrawn, nil)
+	var left line // it was not told of them, for they were passed on
 	for _, c := range n.Asked {
-		e.with(c, func(p *driverkit.Claimed[claimState]) { p.State.hear(c) })
+		if !e.with(c, func(p *driverkit.Claimed[claimState]) { p.State.hear(c) }) {
+			left = append(left, claim{ID: c.ID, Try: c.Try})
+		}
+	}
+	if len(left) > 0 {
+		e.send(n.From, &notice{Name: n.Name, Withdrawn: left})
 	}
 	for _, c := range n.Entered {
 		c.Token = n.Revision
@@ -218,11 +225,10 @@ func (e *Engine) receive(n *notice) {
 	}
 }
 
-// with calls f with a claim of this engine, if it is one.
-func (e *Engine) with(c place, f func(*driverkit.Claimed[claimState])) {
-	if s, ok := e.sessions.Find(c.Session); ok {
-		s.claims.With(c.ID, c.Try, f)
-	}
+// with calls f with a claim of this engine, and reports whether it is one.
+func (e *Engine) with(c place, f func(*driverkit.Claimed[claimState])) bool {
+	s, ok := e.sessions.Find(c.Session)
+	return ok && s.claims.With(c.ID, c.Try, f)
 }
 
 // inLine is with for a claim that is in line. One that has left was entered by another engine

@@ -35,6 +35,7 @@ type claimState struct {
 	grant    *driver.Standing // that a notice has brought, and no Await has taken yet
 	verified time.Time        // when it was last found in its line by a beat
 	suspect  bool             // every beat looks for it
+	written  bool             // a write of this session that enters it may be under way
 	asked    *question        // that is not answered; nil: there is none
 	left     chan<- bool      // is told that another engine has taken it out of the line, or false: that it is held; nil: none is asked to
 }
