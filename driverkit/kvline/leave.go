@@ -125,7 +125,7 @@ func (s *session) remove(l *line, cs []driver.Claim, out []error) error {
 // toAskToLeave returns the engine that is asked to take claims that wait out of a long line;
 // "" if none is.
 func (s *session) toAskToLeave(l line, cs []driver.Claim, now time.Time) string {
-	if !l.long() || len(cs) > passMost || s.claims.Closed() {
+	if !l.long() || len(cs) > passMost {
 		return ""
 	}
 	for _, c := range cs {
@@ -174,8 +174,6 @@ func (s *session) askToLeave(ctx context.Context, cs []driver.Claim, to string, 
 			return false
 		case <-ctx.Done():
 			return false
-		case <-s.claims.Ended():
-			return false
 		}
 	}
 	return true
@@ -190,7 +188,7 @@ func (s *session) absent() absent { return absent{min(s.ttl, maxLate)} }
 // Close leaves the lines of the claims that are left, each with one write, and deletes the
 // session's value: what could not be left ends with it.
 func (s *session) Close(ctx context.Context) error {
-	s.e.sessions.Remove(s.id, s)
+	defer s.e.sessions.Remove(s.id, s) // until then it hears who was taken out
 	left := s.claims.Close()
 	byName := byName(left)
 	errs := make([]error, len(byName)+1)

@@ -346,19 +346,34 @@ func TestWhoIsGrantedTheNameBeforeItAsksGivesItBack(t *testing.T) {
 	})
 }
 
-// Close does not wait for the answer, so it need not ask.
-func TestCloseAsksNobody(t *testing.T) {
+// A crowd whose processes end at once is not in its own way.
+func TestACrowdThatClosesAtOnceLeaves(t *testing.T) {
+	const clients, trip = 200, 40 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
 		store := newCounted(m)
-		asked := dropping(store, "leave")
-		sessions := longLine(t, asked)
-		store.take()
-		if err := sessions[9].Close(t.Context()); err != nil {
-			t.Fatal(err)
+		sessions := openAll(t, distant{store, trip}, clients)
+		var all sync.WaitGroup
+		for i, s := range sessions {
+			all.Go(func() { enter(t, s, queued(fmt.Sprint("comes", i))) })
 		}
-		if calls := store.take(); calls["Get line"] > 1 || len(asked.kept) > 0 {
-			t.Errorf("%v, and %d questions", calls, len(asked.kept))
+		all.Wait()
+		store.take()
+		ctx, cancel := context.WithTimeout(t.Context(), ttl/3)
+		defer cancel()
+		for _, s := range sessions {
+			all.Go(func() {
+				if err := s.Close(ctx); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		if n := store.take()["Put line"]; n > clients/10 {
+			t.Errorf("%d writes of the line", n)
+		}
+		if left := ids(t, m); len(left) > 0 {
+			t.Errorf("%d are still in line", len(left))
 		}
 	})
 }
@@ -396,5 +411,46 @@ func TestLeaveAllOfManyLongLinesTakesAsLongAsThatOfOne(t *testing.T) {
 		if failed > 0 {
 			t.Errorf("%d were not left in %v", failed, time.Since(begun))
 		}
+	})
+}
+
+// All of a crowd that passes through the line end at once: whoever holds it then can give it
+// back.
+func TestAHolderLeavesAMovingCrowdThatEnds(t *testing.T) {
+	const clients, trip = 200, 40 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		sessions := openAll(t, distant{m, trip}, clients)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		var all sync.WaitGroup
+		for i, s := range sessions {
+			all.Go(func() {
+				for driverkit.Pause(ctx, ttl/3) {
+					beat(t, s)
+				}
+			})
+			all.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					c := queued(fmt.Sprintf("claim%d.%d", i, n))
+					st, err := s.Enter(ctx, c)
+					for err == nil && !st.Held && !st.Gone {
+						st, err = s.Await(ctx, c, st)
+					}
+					if !st.Held {
+						continue
+					}
+					bound, done := context.WithTimeout(t.Context(), ttl/6)
+					if err := s.Leave(bound, c); err != nil {
+						t.Errorf("Leave of the holder: %v", err)
+					}
+					done()
+				}
+				if err := s.Close(t.Context()); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			})
+		}
+		all.Wait()
 	})
 }
