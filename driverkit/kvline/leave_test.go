@@ -17,6 +17,17 @@ import (
 	"github.com/pawl-go/pawl/driverkit/kvline"
 )
 
+// checkLeft checks that nobody of a crowd is in line, and that a few writes sufficed for that.
+func checkLeft(t *testing.T, store *counted, clients int) {
+	t.Helper()
+	if n := store.take()["Put line"]; n > clients/10 {
+		t.Errorf("%d writes of the line", n)
+	}
+	if left := ids(t, store.memory); len(left) > 0 {
+		t.Errorf("%d are still in line", len(left))
+	}
+}
+
 // A crowd that gives up at once leaves with a few writes, and is not in the way of the holder.
 func TestACrowdThatGivesUpAtOnceLeaves(t *testing.T) {
 	const clients, trip = 200, 40 * time.Millisecond
@@ -49,12 +60,7 @@ func TestACrowdThatGivesUpAtOnceLeaves(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := store.take()["Put line"]; n > clients/10 {
-			t.Errorf("%d writes of the line", n)
-		}
-		if left := ids(t, m); len(left) > 0 {
-			t.Errorf("%d are still in line", len(left))
-		}
+		checkLeft(t, store, clients)
 	})
 }
 
@@ -369,12 +375,7 @@ func TestACrowdThatClosesAtOnceLeaves(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := store.take()["Put line"]; n > clients/10 {
-			t.Errorf("%d writes of the line", n)
-		}
-		if left := ids(t, m); len(left) > 0 {
-			t.Errorf("%d are still in line", len(left))
-		}
+		checkLeft(t, store, clients)
 	})
 }
 

@@ -76,6 +76,9 @@ func (r *requests) leavers(name string) (ps []place) {
 
 // served removes what was done. Claims are told by their ID and try.
 func (r *requests) served(name string, entered line, left []place) {
+	if len(entered)+len(left) == 0 {
+		return
+	}
 	in, out := entered.places(), tries(left)
 	r.with(name, func(q *queue) {
 		q.all = slices.DeleteFunc(q.all, func(c claim) bool { return in.of(&c) >= 0 })
