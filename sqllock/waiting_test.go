@@ -2,6 +2,7 @@ package sqllock_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,5 +170,47 @@ func TestBeatenWaitersNoticeExpiredHolders(t *testing.T) {
 		hold(t, dying, permit())
 		hold(t, living, other)
 		noticed(t, living, permit(), other)
+	})
+}
+
+// In a long line a poll reads what it is for, not the line: all that wait poll.
+func TestAPollDoesNotReadTheLine(t *testing.T) {
+	onServers(t, func(t *testing.T, r *rig) {
+		if !r.polls() {
+			return // it is notified
+		}
+		p, name := faultproxy.New(t, r.addr), nameOf(t)
+		const n = 120
+		others := openSession(t, r.engine(t), time.Minute)
+		line := make([]driver.Claim, n)
+		for i := range line {
+			line[i] = mutex(name)
+			enter(t, others, line[i])
+		}
+		waiter, c := openSession(t, openEngine(t, r.via(p.Addr())), time.Minute), mutex(name)
+		var longest, polls atomic.Int64
+		entered := enter(t, waiter, c)
+		p.OnChunk(func(x faultproxy.Chunk) {
+			if x.Dir == faultproxy.ToClient && x.Stage == faultproxy.Arrived {
+				polls.Add(1)
+				longest.Store(max(longest.Load(), int64(len(x.Data))))
+			}
+		})
+		got := awaitHeld(t, waiter, c, entered)
+		for i := range line {
+			if i%10 == 0 { // it has seen what changed
+				for seen := polls.Load(); polls.Load() == seen; {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			if err := others.Leave(t.Context(), line[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		beatUntil(t, got, waiter, c)
+		if longest.Load() > n*25 { // an ID has 32 bytes
+			t.Errorf("an answer of %d bytes, of %d, with %d in line", longest.Load(), polls.Load(), n)
+		}
+		t.Logf("%d answers of at most %d bytes", polls.Load(), longest.Load())
 	})
 }

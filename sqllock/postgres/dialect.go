@@ -48,6 +48,7 @@ func dialect(s *store) sqlline.Dialect {
 		Conns:   s.from.conns,
 		Listen:  s.listen,
 		Notify:  s.notifyClaims,
+		Owner:   s.owner,
 		OneConn: s.oneConn,
 		UserTx: &sqlstore.UserTx{
 			Text:          s.text,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,7 +90,7 @@ func (s *store) listener(ctx context.Context) (*pgx.Conn, error) {
 	case pooled:
 		err = errPooled
 	default:
-		_, err = c.Exec(ctx, "LISTEN "+s.tables.channel, pgx.QueryExecModeSimpleProtocol)
+		_, err = c.Exec(ctx, "LISTEN "+s.tables.inbox("")+"; LISTEN "+s.tables.inbox(s.owner), pgx.QueryExecModeSimpleProtocol)
 	}
 	if err != nil {
 		closeConn(c)
@@ -104,8 +105,8 @@ func (s *store) listener(ctx context.Context) (*pgx.Conn, error) {
 // waiter found its turn without a notice.
 func (s *store) receive(ctx context.Context, c *pgx.Conn, w sqlline.Waiters) (worked bool) {
 	trial := "trial-" + rand.Text()
-	_ = s.notify(ctx, trial) // if it is lost, the connection counts as not working
-	w.PollAll()              // changes from before LISTEN were not notified
+	_ = s.notify(ctx, []string{s.tables.inbox(s.owner)}, []string{trial}) // if it is lost, the connection counts as not working
+	w.PollAll()                                                           // changes from before LISTEN were not notified
 	begun, needed, alive := time.Now(), time.Now(), time.Now()
 	for ctx.Err() == nil {
 		if !worked && time.Since(begun) > listenTrial {
@@ -189,21 +190,20 @@ func nextNotice(ctx context.Context, c *pgx.Conn, wait time.Duration, wakes ...<
 // notifyClaims notifies the processes in which claims wait. It is a transaction of its
 // own, after the one that granted them: PostgreSQL serializes the commits of all
 // transactions with a NOTIFY, each including its write to disk.
-func (s *store) notifyClaims(ctx context.Context, ids []string) error {
-	for len(ids) > 0 {
-		n := min(len(ids), noticeIDs)
-		if err := s.notify(ctx, strings.Join(ids[:n], " ")); err != nil {
-			return err
+func (s *store) notifyClaims(ctx context.Context, n sqlline.Notices) error {
+	var channels, texts []string
+	for owner, ids := range n {
+		for some := range slices.Chunk(ids, noticeIDs) {
+			channels, texts = append(channels, s.tables.inbox(owner)), append(texts, strings.Join(some, " "))
 		}
-		ids = ids[n:]
 	}
-	return nil
+	return s.notify(ctx, channels, texts)
 }
 
-// notify sends a notice, on a connection that does not queue behind the user's work.
-func (s *store) notify(ctx context.Context, text string) error {
+// notify sends notices, on a connection that does not queue behind the user's work.
+func (s *store) notify(ctx context.Context, channels, texts []string) error {
 	send := func(c *pgx.Conn) error {
-		_, err := c.Exec(ctx, "SELECT pg_notify($1::text, $2::text)", s.tables.channel, text)
+		_, err := c.Exec(ctx, "SELECT pg_notify(n.channel, n.text) FROM unnest($1::text[], $2::text[]) AS n(channel, text)", channels, texts)
 		return err
 	}
 	err := s.with(ctx, s.onBeats, send)

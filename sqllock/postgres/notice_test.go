@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -180,4 +182,90 @@ func TestTheNextWaiterIsNotifiedThoughTheNoticeTakesLong(t *testing.T) {
 	if took > ttl/6 { // a beat would find it after a third of the TTL
 		t.Errorf("a handoff took %v", took)
 	}
+}
+
+// heard listens on channels by a connection of its own, and returns what came there once
+// it is called: all that was sent before.
+func heard(t *testing.T, channels ...string) func() (texts []string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), urlOf(shared.server.Addr()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeConn(c) })
+	send := func(text string, args ...any) {
+		if _, err := c.Exec(t.Context(), text, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range channels {
+		send("LISTEN " + name)
+	}
+	return func() (texts []string) {
+		end := rand.Text()
+		send("SELECT pg_notify($1, $2)", channels[0], end)
+		for {
+			n, err := c.WaitForNotification(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n.Payload == end {
+				return texts
+			}
+			texts = append(texts, n.Payload)
+		}
+	}
+}
+
+// Others that wait are not woken by a notice, neither those for this name nor for others.
+func TestANoticeGoesToTheWaitersProcessAlone(t *testing.T) {
+	t.Parallel()
+	serverPool(t)
+	const ttl = time.Minute
+	store := urlOf(shared.server.Addr()) + "&table_prefix=alone_"
+	e := openStore(t, store)
+	if err := e.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a, b := openClient(t, store, pawl.WithTTL(ttl)), pawl.New(e, pawl.WithTTL(ttl))
+	t.Cleanup(func() { b.Close() })
+	all, own := heard(t, e.store.tables.inbox("")), heard(t, e.store.tables.inbox(e.store.owner))
+	nothing := func() {}
+	const turns = 3
+	for range turns {
+		handoff(t, a, b, t.Name(), nothing, nothing)
+	}
+	ids := 0
+	for _, text := range own() {
+		if !strings.HasPrefix(text, "trial-") {
+			ids++
+		}
+	}
+	if ids != turns {
+		t.Errorf("%d notices to the process that waited, of %d turns", ids, turns)
+	}
+	if texts := all(); len(texts) > 0 {
+		t.Errorf("all that wait were sent %q", texts)
+	}
+}
+
+// A program of an earlier version does not name its process, and is notified as all are.
+func TestAWaiterWhoseProcessIsNotKnownIsNotified(t *testing.T) {
+	t.Parallel()
+	serverPool(t)
+	const ttl = time.Minute
+	store := urlOf(shared.server.Addr()) + "&table_prefix=unknown_"
+	e := openStore(t, store)
+	if err := e.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a, b := openClient(t, store, pawl.WithTTL(ttl)), pawl.New(e, pawl.WithTTL(ttl))
+	t.Cleanup(func() { b.Close() })
+	stalltest.Within(t, ttl/10, "the next has it", func() time.Duration {
+		return handoff(t, a, b, t.Name(), func() {
+			if _, err := shared.pool.Exec(t.Context(), "UPDATE unknown_claim SET live = ''"); err != nil {
+				t.Error(err)
+			}
+		}, func() {})
+	})
 }

@@ -29,7 +29,9 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -89,7 +91,7 @@ func newEngine(from source, opts []Option) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{store: &store{from: from, tables: t}}
+	e := &Engine{store: &store{from: from, tables: t, owner: strings.ToLower(rand.Text()[:10])}}
 	if e.line, err = sqlline.New(dialect(e.store), o.prefix); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ type store struct {
 	from   source
 	beats  source // connections that do not queue behind the user's work
 	tables tables
+	owner  string // this process, see tables.inbox
 
 	read    atomic.Pointer[settings] // nil: not read yet
 	checked atomic.Bool              // the tables were found to be of this version

@@ -24,7 +24,17 @@ const (
 type tables struct {
 	shown                     string // for messages
 	meta, head, claim, record string
-	channel                   string // of NOTIFY
+	channel                   string // of NOTIFY, see inbox
+}
+
+// inbox is the channel of the notices for one process, by its Owner, so that they do not
+// wake all that wait. On that of "" listen all: there come those for a process that is
+// not known, and those of earlier versions of this package.
+func (t *tables) inbox(owner string) string {
+	if owner == "" {
+		return t.channel
+	}
+	return t.channel + "_" + owner
 }
 
 // tablePrefix permits any schema name that needs no quotes. The longest table name, and

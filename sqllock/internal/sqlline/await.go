@@ -17,7 +17,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 	w := &driverkit.Waiter{}
 	s.e.waiters.Add(c, w)
 	defer s.e.waiters.Remove(c, w)
-	s.e.pollSoon(c.Name)
+	defer s.e.addPlace(c, s.stateOf(c).seen.token)()
 	s.e.startListening()
 	return driverkit.Await(ctx, s, w, nil, c, last)
 }

@@ -44,10 +44,10 @@ type Dialect struct {
 	// its ctx.
 	Listen func(ctx context.Context, w Waiters)
 
-	// Notify tells the processes in which these claims wait. It is called after the
-	// batch that granted or ended them, and never for waiters of this process. The
-	// engine repeats a call that failed. Nil: waiters poll.
-	Notify func(ctx context.Context, ids []string) error
+	// Notify tells processes of claims of theirs. It is called after the batch that
+	// granted or ended them, and never for waiters of this process. The engine repeats a
+	// call that failed. Nil: waiters poll.
+	Notify func(ctx context.Context, n Notices) error
 
 	// Tell tells other processes, by their Owner, that claims of theirs were granted or
 	// have ended, and those whose claims are the first that wait now. It is called after the batch that did so. Nil: Notify does, or waiters poll.
@@ -62,8 +62,9 @@ type Dialect struct {
 	// UserTx runs statements in transactions of the user's; nil: it cannot.
 	UserTx *sqlstore.UserTx
 
-	// Owner names this process in the rows it writes; Liveness knows about the others.
-	// Without them a dead process is noticed only when its claims expire.
+	// Owner names this process in the rows it writes, and those that it changes then
+	// return it; Liveness knows about the others. Without Liveness a dead process is
+	// noticed only when its claims expire.
 	Owner    string
 	Liveness Liveness
 

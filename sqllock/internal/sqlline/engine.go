@@ -29,13 +29,14 @@ type Engine struct {
 	watchers driverkit.Watchers
 
 	mu        sync.Mutex // guards what follows
-	unsent    []string   // claims whose notice did not go out in time
+	unsent    Notices    // those that did not go out in time
 	resending bool       // resend runs
 	polls     map[string]*poll
-	activity  chan struct{} // closed when a waiter or watcher is added or a polled name changes; nil without a receiver
-	watching  chan struct{} // closed when a watcher is added; nil without a receiver
-	missed    chan struct{} // closed when a waiter finds a turn it was not notified of; nil without a receiver
-	listening bool          // Listen was started
+	places    map[string]map[string]int64 // by name and claim, the tokens of those that wait here
+	activity  chan struct{}               // closed when a waiter or watcher is added or a polled name changes; nil without a receiver
+	watching  chan struct{}               // closed when a watcher is added; nil without a receiver
+	missed    chan struct{}               // closed when a waiter finds a turn it was not notified of; nil without a receiver
+	listening bool                        // Listen was started
 	sweep     sweepState
 }
 
@@ -66,7 +67,9 @@ func New(d Dialect, prefix string) (*Engine, error) {
 		d: d, q: q, prefix: prefix,
 		blockingBeat: make(chan struct{}, 1),
 		sessions:     driverkit.NewSessions[*session](d.Name),
+		unsent:       Notices{},
 		polls:        map[string]*poll{},
+		places:       map[string]map[string]int64{},
 	}, nil
 }
 

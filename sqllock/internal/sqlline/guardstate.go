@@ -116,5 +116,5 @@ func (e *Engine) notifyFirst(ctx context.Context, name string) {
 	if err != nil || first < 0 {
 		return
 	}
-	e.notify(ctx, line[first].ID)
+	e.notify(ctx, changedClaim{id: line[first].ID})
 }

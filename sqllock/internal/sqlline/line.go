@@ -11,15 +11,21 @@ import (
 // A lineBatch changes lines and collects the claims that it has granted or ended.
 type lineBatch struct {
 	sqlstore.Batch
-	changed []string
+	changed []changedClaim
 	left    map[string]bool // of those, claims that nobody waits for any more
 
-	// In dialects that tell processes: the owners of the changed claims, and of the first
-	// that waits in each line now.
+	owned bool // rows name their process
+
+	// In dialects that tell processes: the owners of the first that waits in each line now.
 	tells    bool
 	departed bool // a claim has ended that is not in changed
-	owners   []string
 	firsts   []string
+}
+
+// A changedClaim was granted or has ended.
+type changedClaim struct {
+	id    string
+	owner string // the process that entered it; "" if that is not known
 }
 
 // returnsIDs are the statements whose rows are claims that were granted or ended.
@@ -40,15 +46,13 @@ func (b *lineBatch) add(a *sqlstore.Args, all ...*sqlstore.Statement) {
 }
 
 func (b *lineBatch) changedID(r sqlstore.Row) error {
-	var id, owner string
-	var err error
-	if b.tells {
-		err = r.Scan(&id, &owner)
-		b.owners = append(b.owners, owner)
-	} else {
-		err = r.Scan(&id)
+	var c changedClaim
+	columns := []any{&c.id, &c.owner}
+	if !b.owned {
+		columns = columns[:1]
 	}
-	b.changed = append(b.changed, id)
+	err := r.Scan(columns...)
+	b.changed = append(b.changed, c)
 	return err
 }
 
@@ -74,14 +78,16 @@ func (b *lineBatch) grantFitting(a *sqlstore.Args, q *statements) {
 }
 
 // newLineBatch returns an empty batch.
-func (e *Engine) newLineBatch() *lineBatch { return &lineBatch{tells: e.d.Tell != nil} }
+func (e *Engine) newLineBatch() *lineBatch {
+	return &lineBatch{owned: e.d.Owner != "", tells: e.d.Tell != nil}
+}
 
 // run executes a batch and notifies the waiters of the claims it has changed.
 func (e *Engine) run(ctx context.Context, b *lineBatch) error {
 	if err := e.d.Store.Run(ctx, &b.Batch); err != nil || b.Aborted || b.Missing {
 		return err
 	}
-	e.notify(ctx, slices.DeleteFunc(b.changed, func(id string) bool { return b.left[id] })...)
+	e.notify(ctx, slices.DeleteFunc(b.changed, func(c changedClaim) bool { return b.left[c.id] })...)
 	e.tell(b)
 	for i, s := range b.Steps {
 		if key := s.Args.Key(); i == 0 || key != b.Steps[i-1].Args.Key() {

@@ -95,7 +95,7 @@ func (e *Engine) Evict(ctx context.Context, x driver.Entry) error {
 	err := e.endClaims(ctx, a, func(b *lineBatch) {
 		evicted := func(sqlstore.Row) error {
 			found, b.departed = true, true
-			b.changed = append(b.changed, x.ID)
+			b.changed = append(b.changed, changedClaim{id: x.ID})
 			return nil
 		}
 		b.addRow(a, e.q.EvictHold, evicted)

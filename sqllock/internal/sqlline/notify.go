@@ -20,11 +20,26 @@ const (
 	resendFor     = time.Minute
 )
 
+// Notices are the claims of which each process is to be told, by its Owner. Under "" are
+// those whose process is not known.
+type Notices map[string][]string
+
+func (n Notices) add(more Notices) {
+	for owner, ids := range more {
+		n[owner] = append(n[owner], ids...)
+	}
+}
+
 // notify wakes the waiters of claims, in this process and in others. The batch that
 // changed the claims is committed, so the notice goes out even if the caller's ctx has
 // ended; but the caller must not wait for it long.
-func (e *Engine) notify(ctx context.Context, ids ...string) {
-	elsewhere := e.waiters.Wake(ids...)
+func (e *Engine) notify(ctx context.Context, claims ...changedClaim) {
+	elsewhere := Notices{}
+	for _, c := range claims {
+		if len(e.waiters.Wake(c.id)) > 0 {
+			elsewhere[c.owner] = append(elsewhere[c.owner], c.id)
+		}
+	}
 	if e.d.Notify == nil || len(elsewhere) == 0 {
 		return
 	}
@@ -35,7 +50,7 @@ func (e *Engine) notify(ctx context.Context, ids ...string) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.unsent = append(e.unsent, elsewhere...)
+	e.unsent.add(elsewhere)
 	if !e.resending {
 		e.resending = e.sessions.Go(e.resend) == nil
 	}
@@ -44,18 +59,22 @@ func (e *Engine) notify(ctx context.Context, ids ...string) {
 // tell tells the processes in which the claims wait that a batch has changed, and the
 // first that waits now, that it is: it is the one to notice a holder that dies.
 func (e *Engine) tell(b *lineBatch) {
-	if !b.tells || len(b.owners) == 0 && !b.departed {
+	if !b.tells || len(b.changed) == 0 && !b.departed {
 		return
 	}
-	own := func(owner string) bool { return owner == e.d.Owner }
+	own := func(owner string) bool { return owner == e.d.Owner || owner == "" }
 	if slices.ContainsFunc(b.firsts, own) {
 		e.mu.Lock()
 		closeLocked(&e.activity)
 		e.mu.Unlock()
 	}
-	slices.Sort(b.owners)
+	turns := make([]string, len(b.changed))
+	for i, c := range b.changed {
+		turns[i] = c.owner
+	}
+	slices.Sort(turns)
 	slices.Sort(b.firsts)
-	e.d.Tell(slices.DeleteFunc(slices.Compact(b.owners), own), slices.DeleteFunc(slices.Compact(b.firsts), own))
+	e.d.Tell(slices.DeleteFunc(slices.Compact(turns), own), slices.DeleteFunc(slices.Compact(b.firsts), own))
 }
 
 // resend sends the notices that did not go out in time. Without it their waiters would
@@ -63,15 +82,15 @@ func (e *Engine) tell(b *lineBatch) {
 func (e *Engine) resend(running context.Context) {
 	for began := time.Now(); ; {
 		e.mu.Lock()
-		ids := e.unsent
-		e.unsent = nil
-		if e.resending = len(ids) > 0 && running.Err() == nil; !e.resending {
+		unsent := e.unsent
+		e.unsent = Notices{}
+		if e.resending = len(unsent) > 0 && running.Err() == nil; !e.resending {
 			e.mu.Unlock()
 			return
 		}
 		e.mu.Unlock()
 		ctx, cancel := context.WithTimeout(running, resendTimeout)
-		err := e.d.Notify(ctx, ids)
+		err := e.d.Notify(ctx, unsent)
 		cancel()
 		if err == nil {
 			began = time.Now()
@@ -79,7 +98,7 @@ func (e *Engine) resend(running context.Context) {
 		}
 		if time.Since(began) < resendFor {
 			e.mu.Lock()
-			e.unsent = append(ids, e.unsent...)
+			e.unsent.add(unsent)
 			e.mu.Unlock()
 		}
 		driverkit.Pause(running, resendPause)

@@ -9,9 +9,13 @@ import (
 )
 
 // How often a name is polled: soon after its line has changed, then less and less often.
+// Behind others pollLast is longer by a part for each of pollAhead, as far as they are
+// counted: all that wait for one name poll it, and the turn of most is far away.
 const (
 	pollFirst = 2 * time.Millisecond
 	pollLast  = 50 * time.Millisecond
+	pollAhead = 4
+	pollCount = 64
 	pollBatch = 100 // names in one batch
 )
 
@@ -19,13 +23,25 @@ const (
 // them. Guarded by the engine's mu.
 type poll struct {
 	state headState
-	known bool // state was read
+	known bool      // state was read
+	read  time.Time // when
 	pause time.Duration
 	due   time.Time
 }
 
-// A headState changes with every grant and every departure.
-type headState struct{ departed, token, used, waiting, exclusive int64 }
+// A headState changes with every grant and every departure, but for ahead.
+type headState struct {
+	departed, token, used, waiting, exclusive int64
+
+	first int64 // the token of the first that waits; 0 if none does
+	ahead int64 // how many wait ahead of the first of this process, up to pollCount
+}
+
+// moved reports whether a turn or a departure came between two states. If not, others
+// have come at most.
+func (h headState) moved(since headState) bool {
+	return h.departed != since.departed || h.token != since.token || h.used != since.used || h.exclusive != since.exclusive
+}
 
 // stalled says that claims wait and none holds, as it is for a moment between a release
 // and the next grant.
@@ -97,11 +113,26 @@ func (e *Engine) duePolls(turns bool) (due []string, next time.Duration) {
 			break
 		}
 		due = append(due, name)
-		// With jitter, so that processes do not poll in step.
-		p.pause = min(max(p.pause*3/2, pollFirst), pollLast)
-		p.due = now.Add(p.pause/2 + rand.N(p.pause/2))
+		p.due = now.Add(pollLast) // unless the read says otherwise
 	}
 	return due, next
+}
+
+// plan sets when to poll next, after h was read. As long as nothing moves the pause grows.
+// If something has, it is half of what the turns of those ahead take at this pace.
+func (p *poll) plan(h headState, now time.Time) {
+	most := pollLast * time.Duration(pollAhead+h.ahead) / pollAhead
+	switch departed := h.departed - p.state.departed; {
+	case !p.known || departed <= 0 && (h.ahead > 0 || !h.moved(p.state)):
+		p.pause = p.pause * 3 / 2
+	case departed > 0:
+		p.pause = now.Sub(p.read) / time.Duration(departed) * time.Duration(h.ahead) / 2
+	default: // a grant, or a shared claim: there may be room for the next
+		p.pause = 0
+	}
+	p.pause = min(max(p.pause, pollFirst), most)
+	p.due = now.Add(p.pause/2 + rand.N(p.pause/2)) // so that processes do not poll in step
+	p.known, p.state, p.read = true, h, now
 }
 
 // setPollsLocked adds the polls of new names, due now, and removes those of others.
@@ -115,23 +146,38 @@ func (e *Engine) setPollsLocked(names []string) {
 	}
 }
 
+// firstPlace returns the token of the first claim of this process that waits for a name,
+// 0 if there is none.
+func (e *Engine) firstPlace(name string) (first int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, token := range e.places[name] {
+		if first == 0 || token < first {
+			first = token
+		}
+	}
+	return first
+}
+
 func (e *Engine) readHeadStates(ctx context.Context, names []string) ([]headState, error) {
 	states := make([]headState, len(names))
 	b := sqlstore.Batch{ReadOnly: true}
 	for i, name := range names {
-		b.Steps = append(b.Steps, sqlstore.Step{Statement: e.q.HeadState, Args: e.named(name), Row: func(r sqlstore.Row) error {
+		a := e.named(name)
+		a.Num[sqlstore.Token], a.Num[sqlstore.Count] = e.firstPlace(name), pollCount
+		b.Steps = append(b.Steps, sqlstore.Step{Statement: e.q.HeadState, Args: a, Row: func(r sqlstore.Row) error {
 			h := &states[i]
-			return r.Scan(&h.departed, &h.token, &h.used, &h.waiting, &h.exclusive)
+			return r.Scan(&h.departed, &h.token, &h.used, &h.waiting, &h.exclusive, &h.first, &h.ahead)
 		}})
 	}
 	return states, e.d.Store.Run(ctx, &b)
 }
 
-// polled compares the state of a name with the last one and wakes waiters and watchers.
-// The state is stored only after that. A line found twice without a holder is advanced:
-// the process that should have done so died, or its call was cancelled. If a claim that
-// was not exclusive has departed, the first that waits looks as well: the departed claim
-// may stay in the line until a guarded transaction has ended, of which nothing tells.
+// polled wakes the waiters of claims that do not wait any more, by the state that was
+// read, and the watchers. A line found twice without a holder is advanced: the process
+// that should have done so died, or its call was cancelled. If a claim that was not
+// exclusive has departed, the first that waits looks as well: the departed claim may stay
+// in the line until a guarded transaction has ended, of which nothing tells.
 func (e *Engine) polled(ctx context.Context, name string, h headState, turns bool) error {
 	e.mu.Lock()
 	p := e.polls[name]
@@ -139,32 +185,22 @@ func (e *Engine) polled(ctx context.Context, name string, h headState, turns boo
 		e.mu.Unlock()
 		return nil
 	}
-	same := p.known && p.state == h
+	same := p.known && !h.moved(p.state)
+	p.plan(h, time.Now())
+	waiters := turns && len(e.places[name]) > 0
+	var woken []string
+	for id, token := range e.places[name] {
+		if h.first == 0 || token < h.first || token == h.first && h.exclusive == 0 && !same {
+			woken = append(woken, id)
+		}
+	}
 	e.mu.Unlock()
-	ids := e.waiters.IDs(name)
-	waiters := turns && len(ids) > 0
-	switch {
-	case same && waiters && h.stalled():
-		return e.advance(ctx, e.key(name))
-	case same:
-		return nil
-	case waiters:
-		waiting, err := e.readTexts(ctx, e.q.LineWaiting, e.named(name))
-		if err != nil {
-			return err
+	if waiters {
+		e.waiters.Wake(woken...)
+		if same && h.stalled() {
+			return e.advance(ctx, e.key(name))
 		}
-		if h.exclusive == 0 && len(waiting) > 0 {
-			e.waiters.Wake(waiting[0])
-		}
-		e.wakeUnlisted(ids, waiting)
 	}
 	e.watchers.Departed(name, uint64(h.departed))
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if p.known {
-		p.pause = pollFirst
-		p.due = time.Now().Add(pollFirst)
-	}
-	p.known, p.state = true, h
 	return nil
 }

@@ -34,7 +34,7 @@ type statements struct {
 	BeatHolds, BeatClaims, BeatHoldWait, BeatClaimWait *sqlstore.Statement
 
 	// What waiters, watchers and operators read.
-	LineExpiry, HeadState, Departures, LineWaiting, OwnerWaiting     *sqlstore.Statement
+	LineExpiry, HeadState, Departures, OwnerWaiting                  *sqlstore.Statement
 	FirstOwner, OwnerFirst                                           *sqlstore.Statement
 	OwnerBlockers, LineBlockers, OwnedNames, OwnerRows, StalledLines *sqlstore.Statement
 	List, Line, LoadRecord, RecordVersion, StoreRecord, CreateRecord *sqlstore.Statement

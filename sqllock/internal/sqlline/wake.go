@@ -3,6 +3,8 @@ package sqlline
 import (
 	"context"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // startListening starts Listen if it does not run, and tells it that there is a waiter
@@ -34,6 +36,28 @@ func (e *Engine) pollSoon(name string) {
 	if p := e.polls[name]; p != nil {
 		p.pause, p.due = 0, time.Time{}
 		closeLocked(&e.activity)
+	}
+}
+
+// addPlace notes a claim that begins to wait, and makes the poll of its name due. The
+// claim is removed by what is returned.
+func (e *Engine) addPlace(c driver.Claim, token int64) (remove func()) {
+	e.mu.Lock()
+	if e.places[c.Name] == nil {
+		e.places[c.Name] = map[string]int64{}
+	}
+	e.places[c.Name][c.ID] = token
+	e.mu.Unlock()
+	e.pollSoon(c.Name)
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.places[c.Name][c.ID] != token {
+			return // a later try waits
+		}
+		if delete(e.places[c.Name], c.ID); len(e.places[c.Name]) == 0 {
+			delete(e.places, c.Name)
+		}
 	}
 }
 

@@ -2,7 +2,7 @@
 -- together with all claims ahead of it within the limit, and none behind an exclusive
 -- claim. An open guard of the last exclusive hold prevents it.
 --
--- :name -> the ids that were granted
+-- :name -> the ids that were granted, and their owners
 UPDATE {claim} SET held = 1, since = {now}
 WHERE name = :name AND held = 0
   AND token IN (
@@ -14,4 +14,4 @@ WHERE name = :name AND held = 0
       WINDOW w AS (ORDER BY c.token ROWS UNBOUNDED PRECEDING)
     ) f WHERE f.writers = 0 AND f.total <= f.lim)
   AND EXISTS (SELECT 1 FROM {head} h WHERE h.name = :name AND h.x_id = '' FOR UPDATE SKIP LOCKED)
-RETURNING id
+RETURNING id, live

@@ -6,8 +6,8 @@
 WITH d AS (
   UPDATE {claim} SET until = 0
   WHERE name = :name AND id = :id AND try <= :maxtry AND until > {now}
-  RETURNING id
+  RETURNING id, live
 ), h AS (
   UPDATE {head} SET departed = departed + 1 WHERE name = :name AND EXISTS (SELECT 1 FROM d)
 )
-SELECT id FROM d
+SELECT id, live FROM d

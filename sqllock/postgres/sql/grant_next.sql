@@ -5,7 +5,7 @@
 -- case, such as a shared or expired first claim, an open guard or a locked row, is left
 -- to the batch that advances the line.
 --
--- :name -> the id that was granted; no row: advance the line
+-- :name -> the id that was granted, and its owner; no row: advance the line
 WITH h AS (
   SELECT name FROM {head} WHERE name = :name AND x_id = '' AND used = 0 AND waiting > 0 FOR UPDATE SKIP LOCKED
 ), f AS (
@@ -20,4 +20,4 @@ SET x_id = f.id, x_try = f.try, x_token = f.token, x_session = f.session, x_live
   x_need = f.need, x_limit = f.lim, x_queue = f.queue, x_since = {now}, x_until = f.until, waiting = t.waiting - 1
 FROM f, d
 WHERE t.name = f.name AND d.token = f.token AND {durable}
-RETURNING t.x_id
+RETURNING t.x_id, t.x_live
