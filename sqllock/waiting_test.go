@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/faultproxy"
+	"github.com/pawl-go/pawl/internal/stalltest"
 )
 
 // pushed is the server that notifies waiters of their turn.
@@ -199,7 +200,8 @@ func TestAPollDoesNotReadTheLine(t *testing.T) {
 		got := awaitHeld(t, waiter, c, entered)
 		for i := range line {
 			if i%10 == 0 { // it has seen what changed
-				for seen := polls.Load(); polls.Load() == seen; {
+				seen := polls.Load()
+				for begun := time.Now(); polls.Load() == seen && time.Since(begun) < 30*time.Second; {
 					time.Sleep(time.Millisecond)
 				}
 			}
@@ -212,5 +214,46 @@ func TestAPollDoesNotReadTheLine(t *testing.T) {
 			t.Errorf("an answer of %d bytes, of %d, with %d in line", longest.Load(), polls.Load(), n)
 		}
 		t.Logf("%d answers of at most %d bytes", polls.Load(), longest.Load())
+	})
+}
+
+// A waiter that is evicted is told, also if it is not the first.
+func TestAnEvictedWaiterBehindAnotherIsTold(t *testing.T) {
+	everywhere(t, func(t *testing.T, r *rig) {
+		const ttl = time.Minute
+		holder, waiter := openSession(t, r.engine(t), ttl), openSession(t, r.engine(t), ttl)
+		operator := r.engine(t)
+		stalltest.Within(t, ttl/10, "it is told", func() time.Duration { // a beat would after a third
+			name := nameOf(t)
+			hold(t, holder, mutex(name))
+			enter(t, holder, mutex(name))
+			c := mutex(name)
+			last := enter(t, waiter, c)
+			gone := make(chan struct{})
+			go func() { // ends with the test's context
+				defer close(gone)
+				for !last.Gone {
+					var err error
+					if last, err = waiter.Await(t.Context(), c, last); err != nil || last.Held {
+						t.Errorf("Await: %+v, %v", last, err)
+						return
+					}
+				}
+			}()
+			for x, err := range operator.List(t.Context(), name) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if x.ID != c.ID {
+					continue
+				}
+				if err := operator.Evict(t.Context(), x); err != nil {
+					t.Fatal(err)
+				}
+			}
+			evicted := time.Now()
+			<-gone
+			return time.Since(evicted)
+		})
 	})
 }

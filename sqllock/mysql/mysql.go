@@ -9,8 +9,8 @@
 // this user could write to it all the same. Refused as well is one of several servers
 // that all accept writes (Galera, group replication with several primaries): a row that
 // is locked on one is not locked on the others. And waiters are not notified: those in
-// other processes poll every 2 to 50 milliseconds, one read for all waiters of a name in
-// a process.
+// other processes poll every 2 to 50 milliseconds, behind many others more seldom, one
+// read for all waiters of a name in a process.
 //
 // What it does promise: first come first served between all users of the tables, one
 // round trip to take and to release a free name, tokens that never repeat for a name, no

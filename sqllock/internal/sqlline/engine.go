@@ -32,11 +32,11 @@ type Engine struct {
 	unsent    Notices    // those that did not go out in time
 	resending bool       // resend runs
 	polls     map[string]*poll
-	places    map[string]map[string]int64 // by name and claim, the tokens of those that wait here
-	activity  chan struct{}               // closed when a waiter or watcher is added or a polled name changes; nil without a receiver
-	watching  chan struct{}               // closed when a watcher is added; nil without a receiver
-	missed    chan struct{}               // closed when a waiter finds a turn it was not notified of; nil without a receiver
-	listening bool                        // Listen was started
+	places    map[string]map[*driverkit.Waiter]place // of those that wait here, by name
+	activity  chan struct{}                          // closed when a waiter or watcher is added or a polled name changes; nil without a receiver
+	watching  chan struct{}                          // closed when a watcher is added; nil without a receiver
+	missed    chan struct{}                          // closed when a waiter finds a turn it was not notified of; nil without a receiver
+	listening bool                                   // Listen was started
 	sweep     sweepState
 }
 
@@ -69,7 +69,7 @@ func New(d Dialect, prefix string) (*Engine, error) {
 		sessions:     driverkit.NewSessions[*session](d.Name),
 		unsent:       Notices{},
 		polls:        map[string]*poll{},
-		places:       map[string]map[string]int64{},
+		places:       map[string]map[*driverkit.Waiter]place{},
 	}, nil
 }
 

@@ -89,6 +89,9 @@ func (e *Engine) run(ctx context.Context, b *lineBatch) error {
 	}
 	e.notify(ctx, slices.DeleteFunc(b.changed, func(c changedClaim) bool { return b.left[c.id] })...)
 	e.tell(b)
+	if len(b.changed) == 0 && !b.departed {
+		return nil // a poll that advances a line which cannot be advanced comes back in its time
+	}
 	for i, s := range b.Steps {
 		if key := s.Args.Key(); i == 0 || key != b.Steps[i-1].Args.Key() {
 			e.pollSoon(e.name(key))

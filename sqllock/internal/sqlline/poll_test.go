@@ -1,15 +1,19 @@
 package sqlline
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // A waiter polls the more seldom the more wait ahead of it, and at the pace of the line's
 // turns: of a thousand it is the first few that matter.
 func TestWhoWaitsFarBehindPollsSeldom(t *testing.T) {
 	begun := time.Now()
-	quiet := headState{departed: 7, token: 3, waiting: 900, exclusive: 1}
+	quiet := headState{departed: 7, token: 3, waiting: 900, holder: "a"}
 	behind := func(h headState, ahead int64) headState { h.ahead = ahead; return h }
 	after := func(h headState, turns int64) headState { h.departed += turns; h.token += turns; return h }
 	for _, x := range []struct {
@@ -21,16 +25,21 @@ func TestWhoWaitsFarBehindPollsSeldom(t *testing.T) {
 	}{
 		{"the first, in a line at rest", behind(quiet, 0), time.Second, pollLast, pollLast},
 		{"the first, after a turn", behind(after(quiet, 1), 0), time.Second, pollLast, pollFirst},
-		{"the first, after a grant", headState{departed: 7, token: 4, waiting: 899, exclusive: 1}, time.Second, pollLast, pollFirst},
+		{"the first, after a grant", headState{departed: 7, token: 4, waiting: 899, holder: "b"}, time.Second, pollLast, pollFirst},
 		{"the fourth, in a line at rest", behind(quiet, 4), time.Second, time.Hour, 2 * pollLast},
 		{"one far behind, in a line at rest", behind(quiet, pollCount), time.Second, time.Hour, 17 * pollLast},
-		{"one far behind, where only others came", behind(headState{departed: 7, token: 3, waiting: 950, exclusive: 1}, pollCount), time.Second, time.Hour, 17 * pollLast},
+		{"one far behind, where only others came", behind(headState{departed: 7, token: 3, waiting: 950, holder: "a"}, pollCount), time.Second, time.Hour, 17 * pollLast},
 		{"one far behind, after ten turns of 2 ms", behind(after(quiet, 10), pollCount), 20 * time.Millisecond, time.Hour, 64 * time.Millisecond},
-		{"one far behind, after a turn of a second", behind(after(quiet, 1), pollCount), time.Second, pollFirst, 17 * pollLast},
+		{"one far behind, after a turn of a second", behind(after(quiet, 1), pollCount), time.Second, pollFirst, pollTurn * pollCount / 2},
+		{"the third, after a long hold", behind(after(quiet, 1), 2), time.Minute, pollLast, pollTurn},
+		{"one that many were ahead of, which left together", behind(after(quiet, 1), 3), 70 * time.Millisecond, pollLast, 15 * time.Millisecond},
 		{"the second, after a turn of 10 ms", behind(after(quiet, 1), 1), 10 * time.Millisecond, pollLast, 5 * time.Millisecond},
-		{"one whose line was made anew", behind(headState{departed: 1, token: 1, exclusive: 1}, 1), time.Second, pollLast, pollLast * 5 / 4},
+		{"one whose line was made anew", behind(headState{departed: 1, token: 1, holder: "c"}, 1), time.Second, pollLast, pollLast * 5 / 4},
 	} {
 		p := poll{known: true, state: quiet, read: begun, pause: x.pause}
+		if strings.Contains(x.name, "left together") {
+			p.state.ahead = 10
+		}
 		now := begun.Add(x.later)
 		p.plan(x.next, now)
 		if wait := p.due.Sub(now); p.pause != x.want || wait < x.want/2 || wait > x.want {
@@ -39,6 +48,77 @@ func TestWhoWaitsFarBehindPollsSeldom(t *testing.T) {
 		if !p.known || p.state != x.next || p.read != now {
 			t.Errorf("%s: what was read is not kept: %+v", x.name, p)
 		}
+	}
+}
+
+// Whoever is not counted: readers, and permits that fit beside each other, have their turn
+// together.
+func TestTurnsAheadAreCountedAndNotClaims(t *testing.T) {
+	for _, x := range []struct{ exclusive, need, limit, want int64 }{
+		{0, 0, 1, 0}, {5, 0, 1, 5}, {0, 60, driver.All, 0}, {1, 60, driver.All, 1}, {0, 20, 20, 1}, {0, 19, 20, 0}, {2, 45, 20, 4},
+	} {
+		var h headState
+		row := sqlRow{0, 0, 0, 9, 1, 1, x.exclusive, x.need, x.limit, 0, 0, 0, "a"}
+		if err := h.scan(row); err != nil || h.ahead != x.want {
+			t.Errorf("%+v: %d turns, %v", x, h.ahead, err)
+		}
+	}
+}
+
+// sqlRow has integers and texts.
+type sqlRow []any
+
+func (r sqlRow) Scan(dest ...any) error {
+	if len(dest) != len(r) {
+		return fmt.Errorf("%d columns, not %d", len(r), len(dest))
+	}
+	for i, d := range dest {
+		if _, err := fmt.Sscan(fmt.Sprint(r[i]), d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Of a name that is watched every departure is told soon, whoever waits for it as well.
+func TestAWatchedNameIsPolledOften(t *testing.T) {
+	p := poll{known: true, watched: true, pause: time.Hour}
+	p.plan(headState{ahead: pollCount}, time.Now())
+	if p.pause != pollLast {
+		t.Errorf("a pause of %v", p.pause)
+	}
+}
+
+// Who came while the line was read is polled for at once.
+func TestAPollThatIsDueSinceTheReadStaysDue(t *testing.T) {
+	p := poll{known: true}
+	p.hurry()
+	now := time.Now()
+	p.plan(headState{departed: 1, ahead: pollCount}, now)
+	if p.due.After(now) {
+		t.Errorf("due in %v", p.due.Sub(now))
+	}
+}
+
+// A line without a holder, as it is for a moment at each handover, is advanced by those at
+// its front. Those behind do so when it has not changed when they look again.
+func TestThoseFarBehindLeaveAStalledLineToOthers(t *testing.T) {
+	s := newSession(&Engine{}, driver.SessionOptions{TTL: time.Minute})
+	c := driver.Claim{ID: "c", Try: 1, Name: "n", Need: 1, Limit: 1}
+	if err := s.add(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range []struct {
+		ahead int
+		first string
+		want  bool
+	}{{0, "a", false}, {atFront, "a", false}, {atFront + 1, "a", true}, {atFront + 1, "a", false}, {500, "b", true}, {500, "b", false}} {
+		if got := s.leaveToOthers(c, &claimReading{ahead: x.ahead, first: claimRow{id: x.first}}); got != x.want {
+			t.Errorf("%d. %d ahead, %s the first: left to others %v", i, x.ahead, x.first, got)
+		}
+	}
+	if near, far := s.lookEvery(location{}), s.lookEvery(location{ahead: 500}); near != time.Minute || far != 11*time.Minute {
+		t.Errorf("a look at most every %v, and %v", near, far)
 	}
 }
 

@@ -58,9 +58,19 @@ func (l lineExpiries) apply(s *session, all []*beatEntry, sent time.Time) {
 		switch w := s.e.waiters.Find(p.claim.ID); {
 		case w == nil:
 		case x.left > 0:
-			w.Beaten(sent, x.left, x.holder, s.ttl)
+			w.Beaten(sent, x.left, x.holder, s.lookEvery(p.seen))
 		default:
-			w.Suspect(s.ttl)
+			w.Suspect(s.lookEvery(p.seen))
 		}
 	}
+}
+
+// aheadPerTTL is behind how many claims a waiter looks half as often as the first does.
+const aheadPerTTL = 50
+
+// lookEvery is how often a waiter looks at most because a beat has found another holder, or
+// none. The further it is behind the less that concerns it: what expires ahead of it, it
+// looks for in time.
+func (s *session) lookEvery(at location) time.Duration {
+	return s.ttl + s.ttl*time.Duration(at.ahead)/aheadPerTTL
 }

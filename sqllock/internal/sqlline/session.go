@@ -34,6 +34,7 @@ type session struct {
 type claimState struct {
 	seen     location
 	timedOut bool        // the last beat waited for the row until its time was over
+	stalled  string      // the first of the line when a look found it stalled and left it to others
 	guard    *guardState // nil until a transaction was guarded by the claim
 }
 
@@ -45,6 +46,7 @@ type location struct {
 	token   int64
 	inHead  bool // in the head row, not in the claim table
 	waiting bool // in the claim table, and not granted
+	ahead   int  // how many were ahead of it when its standing was read; 0 if that is not known
 }
 
 var (

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // startListening starts Listen if it does not run, and tells it that there is a waiter
@@ -34,29 +34,32 @@ func (e *Engine) pollSoon(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if p := e.polls[name]; p != nil {
-		p.pause, p.due = 0, time.Time{}
+		p.hurry()
 		closeLocked(&e.activity)
 	}
 }
 
-// addPlace notes a claim that begins to wait, and makes the poll of its name due. The
-// claim is removed by what is returned.
-func (e *Engine) addPlace(c driver.Claim, token int64) (remove func()) {
+// A place is that of a claim that waits in this process, as polls know it.
+type place struct {
+	token int64         // its order in the line
+	every time.Duration // how often its waiter looks at most because there is another holder
+}
+
+// addPlace adds the place of a waiter of a name, and makes the poll of it due. It is
+// removed by what is returned.
+func (e *Engine) addPlace(name string, w *driverkit.Waiter, at place) (remove func()) {
 	e.mu.Lock()
-	if e.places[c.Name] == nil {
-		e.places[c.Name] = map[string]int64{}
+	if e.places[name] == nil {
+		e.places[name] = map[*driverkit.Waiter]place{}
 	}
-	e.places[c.Name][c.ID] = token
+	e.places[name][w] = at
 	e.mu.Unlock()
-	e.pollSoon(c.Name)
+	e.pollSoon(name)
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if e.places[c.Name][c.ID] != token {
-			return // a later try waits
-		}
-		if delete(e.places[c.Name], c.ID); len(e.places[c.Name]) == 0 {
-			delete(e.places, c.Name)
+		if delete(e.places[name], w); len(e.places[name]) == 0 {
+			delete(e.places, name)
 		}
 	}
 }

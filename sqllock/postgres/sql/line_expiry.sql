@@ -1,5 +1,7 @@
 -- line_expiry reads for how long no claim ahead of a given one expires: until then its
--- waiter need not look. It is 0 if a claim has expired, or if nothing is held.
+-- waiter need not look. It is 0 if a claim has expired, or if nothing is held. Of a long
+-- line it reads the front: those there advance it, and see to what expires behind them
+-- when they are gone.
 --
 -- :names :tokens -> name, microseconds, the first characters of the exclusive holder's
 --   id
@@ -8,4 +10,6 @@ SELECT b.name,
   left(h.x_id, 8)
 FROM unnest(:names, :tokens) AS b (name, token)
 JOIN {head} h ON h.name = b.name,
-  LATERAL (SELECT min(c.until) AS until FROM {claim} c WHERE c.name = b.name AND c.token < b.token) l
+  LATERAL (SELECT min(f.until) AS until FROM (
+    SELECT c.until FROM {claim} c WHERE c.name = b.name AND c.token < b.token ORDER BY c.token LIMIT 64
+  ) f) l
