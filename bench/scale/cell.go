@@ -9,16 +9,17 @@ import (
 
 // The kinds of cells.
 const (
-	held    = "held"    // leases of one client
-	waiting = "waiting" // claims of one client behind the holder of one name
-	clients = "clients" // clients with a claim each behind the holder of one name
-	once    = "once"    // names that are locked once
-	records = "records" // keys of package once
+	held     = "held"     // leases of one client
+	waiting  = "waiting"  // claims of one client behind the holder of one name
+	clients  = "clients"  // clients with a claim each behind the holder of one name, which come at once
+	arriving = "arriving" // the same, which come one after the other
+	once     = "once"     // names that are locked once
+	records  = "records"  // keys of package once
 
 	starts = "starts" // nothing: the servers are there, which may have to be fetched or built first
 )
 
-func allKinds() []string { return []string{held, waiting, clients, once, records} }
+func allKinds() []string { return []string{held, waiting, clients, arriving, once, records} }
 
 // names reports whether a kind counts what is left of names in the store.
 func names(kind string) bool { return kind == once || kind == records }
@@ -45,7 +46,7 @@ func (c cell) String() string {
 // a store that reaches it takes two steps.
 func rungs(kind string, most int, longer *result) (all []int, first int) {
 	all = []int{100, 300, 1000, 3000, 10_000, 30_000}
-	if kind == clients {
+	if kind == clients || kind == arriving {
 		all = []int{10, 30, 100, 300, 1000}
 	}
 	all = slices.DeleteFunc(all, func(n int) bool { return most > 0 && n > most })
@@ -88,7 +89,8 @@ func (c *command) ready(ctx context.Context, store string) error {
 	return err
 }
 
-// takeShare is the part of a cell's time in which all must be held or in line.
+// takeShare is the part of a cell's time in which all must be held or in line. Those that
+// arrive one after the other do so in two thirds of it.
 const takeShare = 2
 
 // leastStep is how much of a cell's time a further step needs, in TTLs.

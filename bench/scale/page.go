@@ -153,7 +153,7 @@ func (r *results) page() ([]byte, error) {
 		Limits        []result
 		Kinds, Counts []string
 		LeastServed   int
-	}{r.first(), r.rows(false), r.rows(true), r.limits(), []string{held, waiting, clients}, []string{once, records}, leastServed})
+	}{r.first(), r.rows(false), r.rows(true), r.limits(), []string{held, waiting, clients, arriving}, []string{once, records}, leastServed})
 	return b.Bytes(), err
 }
 

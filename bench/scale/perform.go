@@ -61,7 +61,7 @@ func (p *performer) do(ctx context.Context) (step, error) {
 		return step{}, nil
 	case held:
 		return p.hold(ctx)
-	case waiting, clients:
+	case waiting, clients, arriving:
 		return p.wait(ctx)
 	default:
 		return p.useOnce(ctx)

@@ -57,7 +57,9 @@ var stores = []store{
 		return mysql(t, testserver.MariaDB(t, "--max-connections=10000"))
 	}},
 	{name: "mysql", start: func(t testing.TB, _ time.Duration) site {
-		return mysql(t, testserver.MySQL(t, "--max-connections=10000"))
+		// Each connection that has used a temporary table keeps a megabyte of what there may be, by
+		// default one gigabyte.
+		return mysql(t, testserver.MySQL(t, "--max-connections=10000", "--temptable-max-ram=16G"))
 	}},
 	{name: "sqlite", local: true, start: sqlite},
 }

@@ -42,7 +42,7 @@ func (p *performer) wait(ctx context.Context) (got step, err error) {
 		return got, err
 	}
 	c := &crowd{clients: make([]*pawl.Client, 1)}
-	if p.Kind == clients {
+	if p.Kind != waiting {
 		c.clients = make([]*pawl.Client, p.N)
 	}
 	begun := time.Now()
@@ -76,7 +76,11 @@ func (p *performer) wait(ctx context.Context) (got step, err error) {
 	}
 	waits, stop := context.WithCancel(ctx)
 	defer stop()
-	c.enter(waits, p.N)
+	within := time.Duration(0)
+	if p.Kind == arriving {
+		within = p.Take * 2 / 3
+	}
+	c.enter(waits, p.N, within)
 	line, err := p.inLine(ctx, holder, c, begun, well)
 	got.Seconds = time.Since(begun).Seconds()
 	if err != nil {
@@ -106,12 +110,15 @@ func (p *performer) wait(ctx context.Context) (got step, err error) {
 	return got, p.judge(served, line, took, errFirst(c.fault(), lostIn(all)))
 }
 
-// enter lets n wait, each with its number as its note.
-func (c *crowd) enter(ctx context.Context, n int) {
+// enter lets n wait, who come evenly within some time, each with its number as its note.
+func (c *crowd) enter(ctx context.Context, n int, within time.Duration) {
 	for i := range n {
 		note := strconv.Itoa(i)
 		mutex := c.clients[i%len(c.clients)].Mutex(wanted, pawl.WithFair(), pawl.WithNote(note))
 		go func() { // ends with ctx
+			if !rest(ctx, within*time.Duration(i)/time.Duration(n)) {
+				return
+			}
 			l, err := mutex.Lock(ctx)
 			if err == nil {
 				c.mu.Lock()
