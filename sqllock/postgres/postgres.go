@@ -12,7 +12,7 @@
 // by NOTIFY, tokens that never repeat for a name, and sqllock.Guard, with which a
 // transaction commits as the holder or not at all. Behind a pooler that assigns
 // connections per transaction, where LISTEN cannot work, waiters poll instead, every 2
-// to 50 milliseconds; nothing else changes.
+// to 50 milliseconds, behind many others more seldom; nothing else changes.
 //
 // Connections whose client_encoding is not UTF8 are refused with driver.ErrUnsupported.
 //

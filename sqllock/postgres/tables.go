@@ -27,9 +27,9 @@ type tables struct {
 	channel                   string // of NOTIFY, see inbox
 }
 
-// inbox is the channel of the notices for one process, by its Owner, so that they do not
-// wake all that wait. On that of "" listen all: there come those for a process that is
-// not known, and those of earlier versions of this package.
+// inbox is the channel of the notices for one process, by its Owner, so that the server
+// sends them to no other. All listen on that of "" as well: there come those for a process
+// that is not known, and those of earlier versions of this package.
 func (t *tables) inbox(owner string) string {
 	if owner == "" {
 		return t.channel

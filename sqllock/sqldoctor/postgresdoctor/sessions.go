@@ -13,7 +13,7 @@ import (
 func pooler(_ context.Context, s *server) (doctor.Finding, error) {
 	switch {
 	case s.PerTransaction:
-		return doctor.Warn("", "a pooler that assigns connections per transaction", "Notices do not arrive: waiters poll every 2 to 50 ms instead.",
+		return doctor.Warn("", "a pooler that assigns connections per transaction", "Notices do not arrive: waiters poll every 2 to 50 ms instead, behind many others more seldom.",
 			"pool_mode = session"), nil
 	case s.Pooled:
 		return doctor.Good("", "a pooler that keeps connections for a session"), nil
