@@ -18,8 +18,7 @@ func (s *session) Await(ctx context.Context, c driver.Claim, last driver.Standin
 	w := &driverkit.Waiter{}
 	s.e.waiters.Add(c, w)
 	defer s.e.waiters.Remove(c, w)
-	seen := s.stateOf(c).seen
-	defer s.e.addPlace(c.Name, w, place{seen.token, s.lookEvery(seen)})()
+	defer s.e.addPlace(c.Name, w, place{s.stateOf(c).seen.token, s.ttl})()
 	s.e.startListening()
 	return driverkit.Await(ctx, s, w, nil, c, last)
 }
@@ -37,12 +36,14 @@ func (s *session) Look(ctx context.Context, c driver.Claim) (driver.Standing, er
 			s.claims.End(c)
 			return driver.Standing{Gone: true}, nil
 		}
-		st := r.standing()
-		left := !again && r.stalled() && s.leaveToOthers(c, &r)
-		if left {
-			st.Pause = min(time.Duration(r.ahead)*othersPause, s.ttl/3)
+		st, pause := r.standing(), time.Duration(0)
+		if !again && r.stalled() {
+			pause = s.leaveToOthers(c, &r)
 		}
-		if left || again || !r.stalled() {
+		if pause > 0 {
+			st.Pause = pause
+		}
+		if pause > 0 || again || !r.stalled() {
 			s.saw(c, r.location(c))
 			return st, nil
 		}
@@ -61,15 +62,30 @@ const (
 	othersPause = 5 * time.Millisecond
 )
 
-// leaveToOthers reports whether c, which found its line stalled, is to leave that to those
-// ahead: once, unless the line has another first claim since.
-func (s *session) leaveToOthers(c driver.Claim, r *claimReading) (left bool) {
+// A stall is why a waiter found its line to be advanced, and until when it leaves that to
+// others.
+type stall struct {
+	first  string // the first claim, where none holds
+	expiry int64  // of what has expired
+	until  time.Time
+}
+
+// leaveToOthers returns for how long c, which found its line stalled, is to leave that to
+// those ahead. A stall for another reason than the last one begins anew.
+func (s *session) leaveToOthers(c driver.Claim, r *claimReading) (pause time.Duration) {
 	if r.ahead <= atFront {
-		return false
+		return 0
+	}
+	found := stall{first: r.first.id}
+	if r.first.held != 0 {
+		found = stall{expiry: r.expiry}
 	}
 	s.claims.With(c.ID, c.Try, func(p *claimed) {
-		left = p.State.stalled != r.first.id
-		p.State.stalled = r.first.id
+		if last := p.State.stall; last.first != found.first || last.expiry != found.expiry {
+			found.until = time.Now().Add(min(time.Duration(r.ahead)*othersPause, s.ttl/3))
+			p.State.stall = found
+		}
+		pause = time.Until(p.State.stall.until)
 	})
-	return left
+	return pause
 }

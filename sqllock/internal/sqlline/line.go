@@ -82,21 +82,27 @@ func (e *Engine) newLineBatch() *lineBatch {
 	return &lineBatch{owned: e.d.Owner != "", tells: e.d.Tell != nil}
 }
 
-// run executes a batch and notifies the waiters of the claims it has changed.
+// run executes a batch, notifies the waiters of the claims it has changed, and makes those
+// of this process look that poll.
 func (e *Engine) run(ctx context.Context, b *lineBatch) error {
-	if err := e.d.Store.Run(ctx, &b.Batch); err != nil || b.Aborted || b.Missing {
+	if err := e.change(ctx, b); err != nil || b.Aborted || b.Missing {
 		return err
-	}
-	e.notify(ctx, slices.DeleteFunc(b.changed, func(c changedClaim) bool { return b.left[c.id] })...)
-	e.tell(b)
-	if len(b.changed) == 0 && !b.departed {
-		return nil // a poll that advances a line which cannot be advanced comes back in its time
 	}
 	for i, s := range b.Steps {
 		if key := s.Args.Key(); i == 0 || key != b.Steps[i-1].Args.Key() {
 			e.pollSoon(e.name(key))
 		}
 	}
+	return nil
+}
+
+// change executes a batch and notifies the waiters of the claims it has changed.
+func (e *Engine) change(ctx context.Context, b *lineBatch) error {
+	if err := e.d.Store.Run(ctx, &b.Batch); err != nil || b.Aborted || b.Missing {
+		return err
+	}
+	e.notify(ctx, slices.DeleteFunc(b.changed, func(c changedClaim) bool { return b.left[c.id] })...)
+	e.tell(b)
 	return nil
 }
 

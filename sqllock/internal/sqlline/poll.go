@@ -139,19 +139,26 @@ func (e *Engine) polled(ctx context.Context, name string, h headState, sent time
 	}
 	same := p.known && !h.moved(p.state)
 	p.plan(h, time.Now())
+	// Those far behind leave it to others for a while, as Look does.
+	advance := same && h.stalled() && (h.ahead <= atFront || p.pause >= min(time.Duration(h.ahead)*othersPause, pollLast))
 	places := maps.Clone(e.places[name])
 	e.mu.Unlock()
 	if turns {
 		for w, at := range places {
 			switch {
-			case h.first == 0, at.token < h.first, at.token == h.own && h.waits == 0, at.token == h.first && h.holder == "" && !same:
+			case h.first == 0, at.token < h.first, at.token == h.own && h.ownLeft == 0, at.token == h.first && h.holder == "" && !same:
 				w.Wake()
-			case h.left > 0:
-				w.Beaten(sent, h.left, h.holder, at.every)
+			case at.token == h.own && h.left > 0:
+				w.Beaten(sent, h.left, h.holder, lookEvery(at.ttl, h.ahead))
+			case h.left > 0 && h.ownLeft > 0:
+				w.Beaten(sent, min(h.left, h.ownLeft), h.holder, lookEvery(at.ttl, h.ahead))
 			}
 		}
-		if same && h.stalled() && len(places) > 0 {
-			return e.advance(ctx, e.key(name))
+		if advance && len(places) > 0 {
+			// Not run: a line that an open guard keeps from advancing is polled in its time.
+			b := e.newLineBatch()
+			e.addEnd(b, e.named(name), func() {})
+			return e.change(ctx, b)
 		}
 	}
 	e.watchers.Departed(name, uint64(h.departed))

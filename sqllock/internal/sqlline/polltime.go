@@ -35,25 +35,26 @@ type poll struct {
 type headState struct {
 	departed, token, used, waiting int64 // change with every grant and every departure
 
-	first  int64         // the token of the first that waits; 0 if none does
-	own    int64         // that of the first of this process; set before the read, 0 if none does
-	waits  int64         // 1 if that one waits indeed
-	ahead  int64         // after how many turns it has its own, as far as that was read
-	holder string        // the first characters of the exclusive holder's id; "" if there is none
-	left   time.Duration // for how long nothing ahead expires; 0 where something has, or none holds
+	first   int64         // the token of the first that waits; 0 if none does
+	own     int64         // that of the first of this process; set before the read, 0 if none does
+	ownLeft time.Duration // until that one expires; 0 where it has, or does not wait
+	ahead   int64         // after how many turns it has its own, as far as that was read
+	holder  string        // the first characters of the exclusive holder's id; "" if there is none
+	left    time.Duration // for how long nothing ahead of it expires; 0 where something has, or none holds
 }
 
 func (h *headState) scan(r sqlstore.Row) error {
-	var exclusive, need, limit, now, until, firstUntil int64
-	err := r.Scan(&h.departed, &h.token, &h.used, &h.waiting, &h.first, &h.waits,
-		&exclusive, &need, &limit, &now, &until, &firstUntil, &h.holder)
+	var exclusive, need, limit, now, own int64
+	var holder, holders, ahead int64 // when the first of them expires
+	err := r.Scan(&h.departed, &h.token, &h.used, &h.waiting, &h.first,
+		&exclusive, &need, &limit, &now, &holder, &holders, &ahead, &own, &h.holder)
 	h.ahead = exclusive + need/max(limit, 1) // readers, and permits that fit, have theirs together
-	if until == 0 || firstUntil != 0 && firstUntil < until {
-		until = firstUntil
+	h.ownLeft = micros(max(0, own-now))
+	nearest := max(holder, holders) // one of them is 0; both if none holds, or one has ended while guarded
+	if ahead != 0 {
+		nearest = min(nearest, ahead)
 	}
-	if h.holder != "" || h.used > 0 {
-		h.left = micros(max(0, until-now))
-	}
+	h.left = micros(max(0, nearest-now))
 	return err
 }
 

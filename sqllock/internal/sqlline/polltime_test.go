@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -58,9 +59,28 @@ func TestTurnsAheadAreCountedAndNotClaims(t *testing.T) {
 		{0, 0, 1, 0}, {5, 0, 1, 5}, {0, 60, driver.All, 0}, {1, 60, driver.All, 1}, {0, 20, 20, 1}, {0, 19, 20, 0}, {2, 45, 20, 4},
 	} {
 		var h headState
-		row := sqlRow{0, 0, 0, 9, 1, 1, x.exclusive, x.need, x.limit, 0, 0, 0, "a"}
+		row := sqlRow{0, 0, 0, 9, 1, x.exclusive, x.need, x.limit, 100, 120, 0, 110, 0, "a"}
 		if err := h.scan(row); err != nil || h.ahead != x.want {
 			t.Errorf("%+v: %d turns, %v", x, h.ahead, err)
+		}
+	}
+}
+
+// Whoever expires first is looked for: the holder, or one of several, or one that waits.
+func TestTheNearestExpiryIsFound(t *testing.T) {
+	for _, x := range []struct{ used, now, exclusive, shared, waiting, own, left, ownLeft int }{
+		{0, 100, 150, 0, 0, 190, 50, 90}, {0, 100, 150, 0, 130, 190, 30, 90}, {3, 100, 0, 140, 170, 0, 40, 0},
+		{0, 100, 0, 0, 170, 90, 0, 0}, {0, 100, 90, 0, 170, 101, 0, 1},
+	} {
+		holder := ""
+		if x.exclusive != 0 {
+			holder = "a"
+		}
+		var h headState
+		row := sqlRow{0, 0, x.used, 9, 1, 0, 0, 1, x.now, x.exclusive, x.shared, x.waiting, x.own, holder}
+		err := h.scan(row)
+		if left, own := micros(int64(x.left)), micros(int64(x.ownLeft)); err != nil || h.left != left || h.ownLeft != own {
+			t.Errorf("%+v: %v left, %v for the claim itself, %v", x, h.left, h.ownLeft, err)
 		}
 	}
 }
@@ -73,8 +93,13 @@ func (r sqlRow) Scan(dest ...any) error {
 		return fmt.Errorf("%d columns, not %d", len(r), len(dest))
 	}
 	for i, d := range dest {
-		if _, err := fmt.Sscan(fmt.Sprint(r[i]), d); err != nil {
-			return err
+		switch d := d.(type) {
+		case *string:
+			*d = fmt.Sprint(r[i])
+		case *int64:
+			if _, err := fmt.Sscan(fmt.Sprint(r[i]), d); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -101,23 +126,41 @@ func TestAPollThatIsDueSinceTheReadStaysDue(t *testing.T) {
 }
 
 // A line without a holder, as it is for a moment at each handover, is advanced by those at
-// its front. Those behind do so when it has not changed when they look again.
+// its front. Those behind do so when it still has the same first claim after a while; and
+// so with what has expired in a line that moves.
 func TestThoseFarBehindLeaveAStalledLineToOthers(t *testing.T) {
-	s := newSession(&Engine{}, driver.SessionOptions{TTL: time.Minute})
-	c := driver.Claim{ID: "c", Try: 1, Name: "n", Need: 1, Limit: 1}
-	if err := s.add(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	for i, x := range []struct {
-		ahead int
-		first string
-		want  bool
-	}{{0, "a", false}, {atFront, "a", false}, {atFront + 1, "a", true}, {atFront + 1, "a", false}, {500, "b", true}, {500, "b", false}} {
-		if got := s.leaveToOthers(c, &claimReading{ahead: x.ahead, first: claimRow{id: x.first}}); got != x.want {
-			t.Errorf("%d. %d ahead, %s the first: left to others %v", i, x.ahead, x.first, got)
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(&Engine{}, driver.SessionOptions{TTL: time.Minute})
+		c := driver.Claim{ID: "c", Try: 1, Name: "n", Need: 1, Limit: 1}
+		if err := s.add(t.Context(), c); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if near, far := s.lookEvery(location{}), s.lookEvery(location{ahead: 500}); near != time.Minute || far != 11*time.Minute {
+		for i, x := range []struct {
+			ahead  int
+			first  string
+			held   int64
+			expiry int64
+			want   time.Duration
+			wait   time.Duration // before the next
+		}{
+			{0, "a", 0, 9, 0, 0},
+			{atFront, "a", 0, 9, 0, 0},
+			{20, "a", 0, 9, 100 * time.Millisecond, 30 * time.Millisecond},
+			{20, "a", 0, 9, 70 * time.Millisecond, 70 * time.Millisecond},
+			{20, "a", 0, 9, 0, 0},
+			{20, "b", 0, 9, 100 * time.Millisecond, 0},
+			{5000, "c", 0, 9, 20 * time.Second, 0},
+			{20, "d", 1, 7, 100 * time.Millisecond, 60 * time.Millisecond}, // something has expired
+			{19, "e", 1, 7, 40 * time.Millisecond, 60 * time.Millisecond},
+			{18, "f", 1, 7, -20 * time.Millisecond, 0},
+		} {
+			if got := s.leaveToOthers(c, &claimReading{ahead: x.ahead, expiry: x.expiry, first: claimRow{id: x.first, held: x.held}}); got != x.want {
+				t.Errorf("%d. %+v: left to others for %v", i, x, got)
+			}
+			time.Sleep(x.wait)
+		}
+	})
+	if near, far := lookEvery(time.Minute, pollCount-1), lookEvery(time.Minute, pollCount); near != time.Minute || far != 8*time.Minute {
 		t.Errorf("a look at most every %v, and %v", near, far)
 	}
 }

@@ -11,6 +11,7 @@ import (
 type lineExpiry struct {
 	left   time.Duration
 	holder string
+	ahead  int64 // how many wait ahead of the last of the session, at most pollCount
 }
 
 // lineExpiries are by stored name.
@@ -39,9 +40,9 @@ func (l *lineExpiries) steps(s *session, all []*beatEntry) []sqlstore.Step {
 	}
 	return []sqlstore.Step{{Statement: s.e.q.LineExpiry, Args: &sqlstore.Args{List: rows}, Row: func(r sqlstore.Row) error {
 		var name, holder string
-		var left int64
-		err := r.Scan(&name, &left, &holder)
-		(*l)[name] = lineExpiry{micros(left), holder}
+		var left, ahead int64
+		err := r.Scan(&name, &left, &holder, &ahead)
+		(*l)[name] = lineExpiry{micros(left), holder, ahead}
 		return err
 	}}}
 }
@@ -58,19 +59,19 @@ func (l lineExpiries) apply(s *session, all []*beatEntry, sent time.Time) {
 		switch w := s.e.waiters.Find(p.claim.ID); {
 		case w == nil:
 		case x.left > 0:
-			w.Beaten(sent, x.left, x.holder, s.lookEvery(p.seen))
+			w.Beaten(sent, x.left, x.holder, lookEvery(s.ttl, x.ahead))
 		default:
-			w.Suspect(s.lookEvery(p.seen))
+			w.Suspect(lookEvery(s.ttl, x.ahead))
 		}
 	}
 }
 
-// aheadPerTTL is behind how many claims a waiter looks half as often as the first does.
-const aheadPerTTL = 50
-
-// lookEvery is how often a waiter looks at most because a beat has found another holder, or
-// none. The further it is behind the less that concerns it: what expires ahead of it, it
-// looks for in time.
-func (s *session) lookEvery(at location) time.Duration {
-	return s.ttl + s.ttl*time.Duration(at.ahead)/aheadPerTTL
+// lookEvery is how often a waiter looks at most because there is another holder, or none,
+// behind as many as wait ahead. Behind pollCount that does not concern it yet: what expires
+// ahead of it, it looks for in time.
+func lookEvery(ttl time.Duration, ahead int64) time.Duration {
+	if ahead >= pollCount {
+		return 8 * ttl
+	}
+	return ttl
 }

@@ -33,8 +33,8 @@ type session struct {
 // claimState is what a session knows of one claim.
 type claimState struct {
 	seen     location
-	timedOut bool        // the last beat waited for the row until its time was over
-	stalled  string      // the first of the line when a look found it stalled and left it to others
+	timedOut bool // the last beat waited for the row until its time was over
+	stall    stall
 	guard    *guardState // nil until a transaction was guarded by the claim
 }
 
@@ -46,7 +46,6 @@ type location struct {
 	token   int64
 	inHead  bool // in the head row, not in the claim table
 	waiting bool // in the claim table, and not granted
-	ahead   int  // how many were ahead of it when its standing was read; 0 if that is not known
 }
 
 var (

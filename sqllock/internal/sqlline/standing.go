@@ -43,7 +43,7 @@ func (r *claimReading) scan(row sqlstore.Row) error {
 
 // location returns where the reading saw c.
 func (r *claimReading) location(c driver.Claim) location {
-	return location{token: r.token, inHead: r.held && c.Exclusive(), waiting: !r.held, ahead: r.ahead}
+	return location{token: r.token, inHead: r.held && c.Exclusive(), waiting: !r.held}
 }
 
 // stalled reports that a claim ahead has expired, or that the first in line does not

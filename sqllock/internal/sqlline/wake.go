@@ -41,8 +41,8 @@ func (e *Engine) pollSoon(name string) {
 
 // A place is that of a claim that waits in this process, as polls know it.
 type place struct {
-	token int64         // its order in the line
-	every time.Duration // how often its waiter looks at most because there is another holder
+	token int64 // its order in the line
+	ttl   time.Duration
 }
 
 // addPlace adds the place of a waiter of a name, and makes the poll of it due. It is
