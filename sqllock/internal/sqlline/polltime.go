@@ -96,3 +96,13 @@ func (p *poll) plan(h headState, now time.Time) {
 	}
 	p.known, p.state, p.read = true, h, now
 }
+
+// lookEvery is how often a waiter looks at most because there is another holder, or none,
+// behind as many as wait ahead. Behind pollCount that does not concern it yet: what expires
+// ahead of it, it looks for in time.
+func lookEvery(ttl time.Duration, ahead int64) time.Duration {
+	if ahead >= pollCount {
+		return 8 * ttl
+	}
+	return ttl
+}

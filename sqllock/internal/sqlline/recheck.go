@@ -65,13 +65,3 @@ func (l lineExpiries) apply(s *session, all []*beatEntry, sent time.Time) {
 		}
 	}
 }
-
-// lookEvery is how often a waiter looks at most because there is another holder, or none,
-// behind as many as wait ahead. Behind pollCount that does not concern it yet: what expires
-// ahead of it, it looks for in time.
-func lookEvery(ttl time.Duration, ahead int64) time.Duration {
-	if ahead >= pollCount {
-		return 8 * ttl
-	}
-	return ttl
-}
