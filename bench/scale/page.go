@@ -131,6 +131,24 @@ func (r *results) limits() (all []result) {
 	return all
 }
 
+// time returns how long a cell had at most, or the least and the most of it.
+func (r *results) time() string {
+	var all []time.Duration
+	for _, x := range r.Now {
+		if d, err := time.ParseDuration(x.Limit); err == nil && !names(x.Kind) {
+			all = append(all, d)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	least, most := slices.Min(all), slices.Max(all)
+	if least == most {
+		return most.String()
+	}
+	return fmt.Sprintf("%v to %v", least, most)
+}
+
 // first returns some result, for what all have in common.
 func (r *results) first() result {
 	if len(r.Now) > 0 {
@@ -149,11 +167,12 @@ func (r *results) page() ([]byte, error) {
 	var b bytes.Buffer
 	err = tmpl.Execute(&b, struct {
 		First         result
+		Time          string
 		Borne, Names  []row
 		Limits        []result
 		Kinds, Counts []string
 		LeastServed   int
-	}{r.first(), r.rows(false), r.rows(true), r.limits(), []string{held, waiting, clients, arriving}, []string{once, records}, leastServed})
+	}{r.first(), r.time(), r.rows(false), r.rows(true), r.limits(), []string{held, waiting, clients, arriving}, []string{once, records}, leastServed})
 	return b.Bytes(), err
 }
 
