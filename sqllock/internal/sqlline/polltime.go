@@ -14,7 +14,7 @@ const (
 	pollFirst = 2 * time.Millisecond
 	pollLast  = 50 * time.Millisecond
 	pollAhead = 4
-	pollCount = 64
+	pollCount = 64                    // line_expiry of PostgreSQL has the same limit
 	pollTurn  = 20 * time.Millisecond // a turn counts as no longer: what the last one took says little of the next
 	pollBatch = 100                   // names in one batch
 )
