@@ -127,7 +127,7 @@ func TestGrantsThatComeLateAreRenewedBeforeTheNextRound(t *testing.T) {
 	withFaults(t, func(t *testing.T, c *Client, r *faultEngine) {
 		must(t)(c.Mutex("other").Lock(t.Context())) // so that there are beats
 		time.Sleep(defaultTTL/4 + time.Second/10)
-		beats := 0
+		var beats atomic.Int64 // two of them can be under way at once
 		r.set(func(r *faultEngine) {
 			r.enter = func(ctx context.Context, _ driver.Claim, next func(context.Context) (driver.Standing, error)) (driver.Standing, error) {
 				st, err := next(ctx)
@@ -135,7 +135,7 @@ func TestGrantsThatComeLateAreRenewedBeforeTheNextRound(t *testing.T) {
 				return st, err
 			}
 			r.beat = func(ctx context.Context, _ []driver.Claim, _ []driver.Standing, next func(context.Context) error) error {
-				beats++
+				beats.Add(1)
 				time.Sleep(time.Second / 10)
 				return next(ctx)
 			}
@@ -151,8 +151,8 @@ func TestGrantsThatComeLateAreRenewedBeforeTheNextRound(t *testing.T) {
 			})
 		}
 		late.Wait()
-		if beats > 3+3+2 { // rounds before, rounds after, and those of late grants
-			t.Errorf("%d beats", beats)
+		if n := beats.Load(); n > 3+3+2 { // rounds before, rounds after, and those of late grants
+			t.Errorf("%d beats", n)
 		}
 	})
 }

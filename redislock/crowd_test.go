@@ -26,7 +26,17 @@ type library func(t *testing.T, addr string, opts ...redislock.Option) driver.En
 var libraries = map[string]library{"rueidis": onRueidis, "go-redis": onGoRedis}
 
 func onRueidis(t *testing.T, addr string, opts ...redislock.Option) driver.Engine {
-	c, err := rueidisclient.NewClient(rueidisclient.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true})
+	return newRueidis(t, rueidisclient.ClientOption{InitAddress: []string{addr}}, opts...)
+}
+
+// onWideRueidis has 256 connections, of which each pipeline is sent on one by chance.
+func onWideRueidis(t *testing.T, addr string, opts ...redislock.Option) driver.Engine {
+	return newRueidis(t, rueidisclient.ClientOption{InitAddress: []string{addr}, PipelineMultiplex: rueidisclient.MaxPipelineMultiplex}, opts...)
+}
+
+func newRueidis(t *testing.T, with rueidisclient.ClientOption, opts ...redislock.Option) driver.Engine {
+	with.ForceSingleClient = true
+	c, err := rueidisclient.NewClient(with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +65,10 @@ func claims(n int, letter, name string, apart bool) []driver.Claim {
 
 // onDistant runs a test for each library, with a session whose link can be disturbed.
 func onDistant(t *testing.T, ttl time.Duration, test func(t *testing.T, one driver.Session, link *faultproxy.Proxy, at *console)) {
+	onDistantWith(t, libraries, ttl, test)
+}
+
+func onDistantWith(t *testing.T, libraries map[string]library, ttl time.Duration, test func(t *testing.T, one driver.Session, link *faultproxy.Proxy, at *console)) {
 	for name, engine := range libraries {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,11 +123,12 @@ func TestTheWaitersOfANameAreRenewedByFewScripts(t *testing.T) {
 func TestAChunkWithoutAnswerKeepsNoOtherFromIts(t *testing.T) {
 	t.Parallel()
 	const n, ttl = 2000, time.Minute
-	onDistant(t, ttl, func(t *testing.T, one driver.Session, link *faultproxy.Proxy, _ *console) {
+	apart := map[string]library{"rueidis": onWideRueidis, "go-redis": onGoRedis} // each chunk on a connection of its own
+	onDistantWith(t, apart, ttl, func(t *testing.T, one driver.Session, link *faultproxy.Proxy, _ *console) {
 		live := claims(n, "a", "name", true)
 		enterAll(t, one, live)
-		link.SwallowReplies(1, matching(live[n/2].ID))
-		rest := unanswered(t, one, live, 2*time.Second)
+		link.SwallowReplies(1, matching(live[n/2].ID), faultproxy.ThenSilent())
+		rest := unanswered(t, one, live, ttl/6)
 		if len(rest) == 0 || len(rest) == n {
 			t.Fatalf("%d of %d claims had no answer", len(rest), n)
 		}

@@ -5,9 +5,10 @@ const maxRequest = 64 << 10
 
 // swallow is the fault that SwallowReplies sets.
 type swallow struct {
-	left  int
-	cut   bool
-	match func(request []byte) bool // nil: any
+	left   int
+	cut    bool
+	silent bool
+	match  func(request []byte) bool // nil: any
 }
 
 // A SwallowOption modifies [Proxy.SwallowReplies].
@@ -17,6 +18,13 @@ type SwallowOption func(*swallow)
 // Without it the connection stays open and the client waits.
 func ThenCut() SwallowOption {
 	return func(s *swallow) { s.cut = true }
+}
+
+// ThenSilent drops everything that follows a swallowed reply on its connection, as if the
+// server were gone without notice. A reply of a pipeline that is missing is otherwise a
+// gap that no network makes: the client takes the next one for it.
+func ThenSilent() SwallowOption {
+	return func(s *swallow) { s.silent = true }
 }
 
 // Matching swallows only replies to requests that match accepts. match gets
@@ -29,12 +37,14 @@ func Matching(match func(request []byte) bool) SwallowOption {
 
 // SwallowReplies drops the next n replies, counted over all connections, after
 // their requests were forwarded: the server has answered and the client does not
-// learn what. The answer may be a refusal, such as that the server does not have a script. It replaces the effect of an earlier call; 0 disables it.
+// learn what. The answer may be a refusal, such as that the server does
+// not have a script. It replaces the effect of an earlier call; 0 disables it.
 //
 // A reply is everything that the server sends from a request until the next request
 // on the same connection. This fits protocols that answer one request at a time.
-// Replies to pipelined requests count as one. If a connection carries many streams,
-// as in HTTP/2, a stream with a gap is useless for the client: add [ThenCut] there.
+// Replies to pipelined requests count as one if all of them were sent before the first
+// was answered; if a pipeline is longer, or a connection carries many streams, as in
+// HTTP/2, add [ThenSilent] or [ThenCut].
 func (p *Proxy) SwallowReplies(n int, options ...SwallowOption) {
 	if n < 0 {
 		panic("faultproxy: negative number of replies")
@@ -52,6 +62,7 @@ func (p *Proxy) SwallowReplies(n int, options ...SwallowOption) {
 type lastExchange struct {
 	request []byte // what was forwarded since the reply began; empty: the reply continues
 	gone    bool   // the current reply is being swallowed
+	silent  bool   // and so is all that follows it
 }
 
 // recordRequest records a request just before it is forwarded, so that no reply to
@@ -70,9 +81,9 @@ func (l *proxiedConn) swallowsReply() (gone, cut bool) {
 	l.mu.Lock()
 	request := l.exchange.request
 	l.exchange.request = nil
-	gone = l.exchange.gone
+	gone, silent := l.exchange.gone, l.exchange.silent
 	l.mu.Unlock()
-	if len(request) == 0 {
+	if len(request) == 0 || silent {
 		return gone, false
 	}
 
@@ -85,7 +96,7 @@ func (l *proxiedConn) swallowsReply() (gone, cut bool) {
 		gone, cut = p.takeSwallow()
 	}
 	l.mu.Lock()
-	l.exchange.gone = gone
+	l.exchange.gone, l.exchange.silent = gone, gone && rule.silent
 	l.mu.Unlock()
 	return gone, cut
 }

@@ -52,6 +52,27 @@ func TestSwallowThenCutResetsTheConnection(t *testing.T) {
 	next.expect("b!")
 }
 
+func TestSwallowThenSilentDropsAllThatFollows(t *testing.T) {
+	t.Parallel()
+	s := conntest.NewLineServer(t)
+	p := New(t, s.Addr)
+	p.SwallowReplies(1, ThenSilent())
+	swallowed := chunksAt(p, ToClient, Swallowed)
+	c := dial(t, p)
+	for _, line := range []string{"a", "b"} {
+		c.send(line)
+		if got := conntest.Receive(t, swallowed); string(got.Data) != line+"!\n" {
+			t.Fatalf("swallowed %q", got.Data)
+		}
+	}
+	if n := p.Swallowed(); n != 1 {
+		t.Errorf("%d replies counted as swallowed, want 1", n)
+	}
+	next := dial(t, p)
+	next.send("c")
+	next.expect("c!")
+}
+
 func TestSwallowOnlyMatchingRequests(t *testing.T) {
 	t.Parallel()
 	p := New(t, conntest.NewLineServer(t).Addr)
