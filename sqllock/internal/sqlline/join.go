@@ -47,8 +47,7 @@ func (s *session) appendClaim(ctx context.Context, c driver.Claim, a *sqlstore.A
 	r := claimReading{name: c.Name}
 	b := sqlstore.Batch{Steps: []sqlstore.Step{
 		{Statement: q.LockHead, Args: a, LocksHead: true},
-		{Statement: q.AppendClaim, Args: a, Row: func(sqlstore.Row) error { joined = true; return nil }},
-		{Statement: q.Standing, Args: a, Row: r.scan},
+		{Statement: q.AppendClaim, Args: a, Row: func(row sqlstore.Row) error { joined = true; return r.scan(row) }},
 	}}
 	err = s.enterInflight(ctx, []*sqlstore.Args{a}, func(ctx context.Context) error { return s.e.d.Store.Run(ctx, &b) })
 	if err != nil || b.Missing || !joined {

@@ -14,7 +14,7 @@ const (
 	pollFirst = 2 * time.Millisecond
 	pollLast  = 50 * time.Millisecond
 	pollAhead = 4
-	pollCount = 64                    // line_expiry of PostgreSQL has the same limit
+	pollCount = 256
 	pollTurn  = 20 * time.Millisecond // a turn counts as no longer: what the last one took says little of the next
 	pollBatch = 100                   // names in one batch
 )
@@ -97,11 +97,14 @@ func (p *poll) plan(h headState, now time.Time) {
 	p.known, p.state, p.read = true, h, now
 }
 
+// farBehind is from how many ahead on it does not concern a waiter yet that there is another
+// holder, or none. The statements line_expiry and append_claim read no more claims.
+const farBehind = 64
+
 // lookEvery is how often a waiter looks at most because there is another holder, or none,
-// behind as many as wait ahead. Behind pollCount that does not concern it yet: what expires
-// ahead of it, it looks for in time.
+// behind as many as wait ahead. What expires ahead of it, it looks for in time.
 func lookEvery(ttl time.Duration, ahead int64) time.Duration {
-	if ahead >= pollCount {
+	if ahead >= farBehind {
 		return 8 * ttl
 	}
 	return ttl

@@ -28,9 +28,9 @@ func TestWhoWaitsFarBehindPollsSeldom(t *testing.T) {
 		{"the first, after a turn", behind(after(quiet, 1), 0), time.Second, pollLast, pollFirst},
 		{"the first, after a grant", headState{departed: 7, token: 4, waiting: 899, holder: "b"}, time.Second, pollLast, pollFirst},
 		{"the fourth, in a line at rest", behind(quiet, 4), time.Second, time.Hour, 2 * pollLast},
-		{"one far behind, in a line at rest", behind(quiet, pollCount), time.Second, time.Hour, 17 * pollLast},
-		{"one far behind, where only others came", behind(headState{departed: 7, token: 3, waiting: 950, holder: "a"}, pollCount), time.Second, time.Hour, 17 * pollLast},
-		{"one far behind, after ten turns of 2 ms", behind(after(quiet, 10), pollCount), 20 * time.Millisecond, time.Hour, 64 * time.Millisecond},
+		{"one far behind, in a line at rest", behind(quiet, pollCount), time.Second, time.Hour, (4 + pollCount) / 4 * pollLast},
+		{"one far behind, where only others came", behind(headState{departed: 7, token: 3, waiting: 950, holder: "a"}, pollCount), time.Second, time.Hour, (4 + pollCount) / 4 * pollLast},
+		{"one far behind, after ten turns of 2 ms", behind(after(quiet, 10), pollCount), 20 * time.Millisecond, time.Hour, pollCount * time.Millisecond},
 		{"one far behind, after a turn of a second", behind(after(quiet, 1), pollCount), time.Second, pollFirst, pollTurn * pollCount / 2},
 		{"the third, after a long hold", behind(after(quiet, 1), 2), time.Minute, pollLast, pollTurn},
 		{"one that many were ahead of, which left together", behind(after(quiet, 1), 3), 70 * time.Millisecond, pollLast, 15 * time.Millisecond},
@@ -160,7 +160,7 @@ func TestThoseFarBehindLeaveAStalledLineToOthers(t *testing.T) {
 			time.Sleep(x.wait)
 		}
 	})
-	if near, far := lookEvery(time.Minute, pollCount-1), lookEvery(time.Minute, pollCount); near != time.Minute || far != 8*time.Minute {
+	if near, far := lookEvery(time.Minute, farBehind-1), lookEvery(time.Minute, farBehind); near != time.Minute || far != 8*time.Minute {
 		t.Errorf("a look at most every %v, and %v", near, far)
 	}
 }

@@ -11,7 +11,7 @@ import (
 type lineExpiry struct {
 	left   time.Duration
 	holder string
-	ahead  int64 // how many wait ahead of the last of the session, at most pollCount
+	ahead  int64 // how many wait ahead of the last of the session, at most farBehind
 }
 
 // lineExpiries are by stored name.

@@ -1,4 +1,4 @@
 -- append_claim puts an exclusive claim at the end of a line that needs no other change,
--- in dialects that can do so in one statement. Empty here: join_line does it.
+-- in dialects where that costs less. Empty here: join_line does it.
 --
--- -> the token; no row: use join_line
+-- -> as standing; no row: use join_line
