@@ -2,6 +2,7 @@ package sqllock_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -261,4 +262,39 @@ func TestAnEvictedWaiterBehindAnotherIsTold(t *testing.T) {
 			return time.Since(evicted)
 		})
 	})
+}
+
+// The row of a name is locked for as long as a claim takes to enter its line, and the
+// holder's beat waits for that row.
+func TestEnteringALongLineReadsItOnce(t *testing.T) {
+	t.Parallel()
+	const n, some = 1000, 10
+	for i := range rigs {
+		if rigs[i].name != "mysql" { // it counts the rows that are read
+			continue
+		}
+		r, prefix := rigOf(t, i).tables(t)
+		s, name := openSession(t, r.engine(t), time.Minute), nameOf(t)
+		hold(t, s, mutex(name))
+		token := r.number(t, "SELECT fence FROM "+prefix+"head WHERE name = ?", name)
+		rows := make([]string, n)
+		for i := range rows {
+			token++
+			rows[i] = fmt.Sprintf("('%s',%d,'%s',1,'s','','',1,1,1,0,1,%d)", name, token, newID(), far)
+		}
+		r.exec(t, "INSERT INTO "+prefix+"claim VALUES "+strings.Join(rows, ","))
+		r.exec(t, "UPDATE "+prefix+"head SET waiting = ?, fence = ? WHERE name = ?", n, token, name)
+		read := func() int64 {
+			return r.number(t, "SELECT count_fetch FROM performance_schema.table_io_waits_summary_by_table WHERE object_name = ?", prefix+"claim")
+		}
+		before := read()
+		for i := range some {
+			if st := enter(t, s, mutex(name)); st.Held || st.Ahead != 1+n+i || st.Holder == nil || !st.Holder.Held {
+				t.Errorf("the claim that came %d behind the line stands at %+v", i, st)
+			}
+		}
+		if each := (read() - before) / some; each < n || each > 3*n/2 {
+			t.Errorf("a claim that enters behind %d others reads %d rows", n, each)
+		}
+	}
 }
