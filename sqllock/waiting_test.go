@@ -264,9 +264,9 @@ func TestAnEvictedWaiterBehindAnotherIsTold(t *testing.T) {
 	})
 }
 
-// The row of a name is locked for as long as a claim takes to enter its line, and the
-// holder's beat waits for that row.
-func TestEnteringALongLineReadsItOnce(t *testing.T) {
+// The row of a name is locked for as long as a claim takes to enter its line, or the line
+// to be granted to the next, and the holder's beat waits for that row.
+func TestALongLineIsReadOnceByWhoEntersAndNotToGrantTheNext(t *testing.T) {
 	t.Parallel()
 	const n, some = 1000, 10
 	for i := range rigs {
@@ -275,7 +275,8 @@ func TestEnteringALongLineReadsItOnce(t *testing.T) {
 		}
 		r, prefix := rigOf(t, i).tables(t)
 		s, name := openSession(t, r.engine(t), time.Minute), nameOf(t)
-		hold(t, s, mutex(name))
+		holder := mutex(name)
+		hold(t, s, holder)
 		token := r.number(t, "SELECT fence FROM "+prefix+"head WHERE name = ?", name)
 		rows := make([]string, n)
 		for i := range rows {
@@ -295,6 +296,16 @@ func TestEnteringALongLineReadsItOnce(t *testing.T) {
 		}
 		if each := (read() - before) / some; each < n || each > 3*n/2 {
 			t.Errorf("a claim that enters behind %d others reads %d rows", n, each)
+		}
+		before = read()
+		if err := s.Leave(t.Context(), holder); err != nil {
+			t.Fatal(err)
+		}
+		if next := r.number(t, "SELECT x_token FROM "+prefix+"head WHERE name = ? AND x_id <> ''", name); next != token-n+1 {
+			t.Errorf("the claim with token %d has the name, not %d", next, token-n+1)
+		}
+		if all := read() - before; all > n/10 {
+			t.Errorf("%d rows are read to grant the name to the next of %d", all, n+some)
 		}
 	}
 }

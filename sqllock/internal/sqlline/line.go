@@ -154,25 +154,36 @@ func halfOf(ctx context.Context) time.Duration {
 	return together
 }
 
-// handOverAll is handOver for many names.
+// handOverAll is handOver for many names, of which none waits for a row that another has
+// locked.
 func (e *Engine) handOverAll(ctx context.Context, keys []string) {
-	if !e.q.GrantNext.Empty() && len(keys) > 0 {
-		b := e.newLineBatch()
-		granted := make([]int, len(keys)) // how many were when the name's turn came
-		for i, key := range keys {
-			b.addRow(sqlstore.Named(key), e.q.GrantNext, func(r sqlstore.Row) error { granted[i]++; return b.changedID(r) })
-		}
-		if err := e.run(ctx, b); err == nil {
-			rest := keys[:0:0]
-			for i, key := range keys {
-				if granted[i] == 0 {
-					rest = append(rest, key)
-				}
-			}
-			keys = rest
-		}
+	slices.Sort(keys)
+	if !e.q.GrantNext.Empty() && len(keys) > 0 && !e.d.eachStatement() {
+		keys = e.grantTogether(ctx, keys)
 	}
 	e.advanceAll(ctx, keys)
+}
+
+// grantTogether grants names to the first claims in line, and returns those of which none
+// was granted.
+func (e *Engine) grantTogether(ctx context.Context, keys []string) (rest []string) {
+	ctx, cancel := context.WithTimeout(ctx, halfOf(ctx))
+	defer cancel()
+	b := e.newLineBatch()
+	b.NoWait = true
+	granted := make([]bool, len(keys))
+	for i, key := range keys {
+		b.addRow(sqlstore.Named(key), e.q.GrantNext, func(r sqlstore.Row) error { granted[i] = true; return b.changedID(r) })
+	}
+	if e.run(ctx, b) != nil {
+		return keys
+	}
+	for i, key := range keys {
+		if !granted[i] {
+			rest = append(rest, key)
+		}
+	}
+	return rest
 }
 
 // advanceAll is advance for many names, some in a batch. What fails is left to those who
