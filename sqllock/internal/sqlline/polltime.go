@@ -9,7 +9,9 @@ import (
 
 // How often a name is polled: soon after its line has changed, then less and less often.
 // Behind others pollLast is longer, by a part for each pollAhead turns, as far as they are
-// counted: all that wait for one name poll it, and the turn of most is far away.
+// counted: all that wait for one name poll it, and the turn of most is far away. But a poll
+// comes several times within what is left to the claim, and to those that must not expire
+// unseen.
 const (
 	pollFirst = 2 * time.Millisecond
 	pollLast  = 50 * time.Millisecond
@@ -17,6 +19,7 @@ const (
 	pollCount = 256
 	pollTurn  = 20 * time.Millisecond // a turn counts as no longer: what the last one took says little of the next
 	pollBatch = 100                   // names in one batch
+	pollLeft  = 4                     // how often within the time that is left
 )
 
 // A poll is one name with waiters or watchers in this process; one read serves all of
@@ -89,6 +92,11 @@ func (p *poll) plan(h headState, now time.Time) {
 		p.pause = min(now.Sub(p.read)/time.Duration(turns), pollTurn) * time.Duration(ahead) / 2
 	default: // a grant, or a shared claim: there may be room for the next
 		p.pause = 0
+	}
+	for _, left := range []time.Duration{h.left, h.ownLeft} {
+		if left > 0 {
+			most = min(most, max(left/pollLeft, pollLast))
+		}
 	}
 	p.pause = min(max(p.pause, pollFirst), most)
 	if !p.soon {

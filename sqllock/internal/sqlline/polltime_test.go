@@ -35,6 +35,9 @@ func TestWhoWaitsFarBehindPollsSeldom(t *testing.T) {
 		{"the third, after a long hold", behind(after(quiet, 1), 2), time.Minute, pollLast, pollTurn},
 		{"one that many were ahead of, which left together", behind(after(quiet, 1), 3), 70 * time.Millisecond, pollLast, 15 * time.Millisecond},
 		{"the second, after a turn of 10 ms", behind(after(quiet, 1), 1), 10 * time.Millisecond, pollLast, 5 * time.Millisecond},
+		{"one far behind, with a TTL of 3 s", behind(headState{departed: 7, token: 3, waiting: 900, holder: "a", left: 9 * time.Second, ownLeft: 2 * time.Second}, pollCount), time.Second, time.Hour, time.Second / 2},
+		{"one far behind a claim with a TTL of 3 s", behind(headState{departed: 7, token: 3, waiting: 900, holder: "a", left: 2 * time.Second, ownLeft: 9 * time.Second}, pollCount), time.Second, time.Hour, time.Second / 2},
+		{"one whose time is nearly over", behind(headState{departed: 7, token: 3, waiting: 900, holder: "a", left: time.Minute, ownLeft: time.Millisecond}, pollCount), time.Second, time.Hour, pollLast},
 		{"one whose line was made anew", behind(headState{departed: 1, token: 1, holder: "c"}, 1), time.Second, pollLast, pollLast * 5 / 4},
 	} {
 		p := poll{known: true, state: quiet, read: begun, pause: x.pause}

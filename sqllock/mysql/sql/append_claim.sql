@@ -5,7 +5,8 @@
 -- locked, which the holder's beat waits for. The token is the INSERT's LAST_INSERT_ID.
 --
 -- :name :id :try :session :owner :note :need :limit :queue :ttl -> as standing, where
---   what expires first is searched for among the first 64; no row: use join_line
+--   what expires first is searched for among the first 64, itself included; no row: use
+--   join_line
 INSERT INTO {claim} (name, token, id, try, session, live, note, need, lim, queue, held, since, until)
 SELECT h.name, LAST_INSERT_ID(GREATEST(h.fence + 1, {mint})), :id, :try, :session, :owner, :note, :need, :limit, :queue, 0, {now}, {now} + :ttl
 FROM {head} h
