@@ -144,14 +144,19 @@ func (e *Engine) polled(ctx context.Context, name string, h headState, sent time
 	places := maps.Clone(e.places[name])
 	e.mu.Unlock()
 	if turns {
+		far := farFrom(places)
 		for w, at := range places {
+			ahead := h.ahead
+			if at.token >= far {
+				ahead += farBehind
+			}
 			switch {
 			case h.first == 0, at.token < h.first, at.token == h.own && h.ownLeft == 0, at.token == h.first && h.holder == "" && !same:
 				w.Wake()
 			case at.token == h.own && h.left > 0:
-				w.Beaten(sent, h.left, h.holder, lookEvery(at.ttl, h.ahead))
+				w.Beaten(sent, h.left, h.holder, lookEvery(at.ttl, ahead))
 			case h.left > 0 && h.ownLeft > 0:
-				w.Beaten(sent, min(h.left, h.ownLeft), h.holder, lookEvery(at.ttl, h.ahead))
+				w.Beaten(sent, min(h.left, h.ownLeft), h.holder, lookEvery(at.ttl, ahead))
 			}
 		}
 		if advance && len(places) > 0 {

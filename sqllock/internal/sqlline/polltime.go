@@ -1,9 +1,12 @@
 package sqlline
 
 import (
+	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"github.com/pawl-go/pawl/driverkit"
 	"github.com/pawl-go/pawl/sqllock/internal/sqlstore"
 )
 
@@ -108,6 +111,20 @@ func (p *poll) plan(h headState, now time.Time) {
 // farBehind is from how many ahead on it does not concern a waiter yet that there is another
 // holder, or none. The statements line_expiry and append_claim read no more claims.
 const farBehind = 64
+
+// farFrom returns the token from which on claims have farBehind others of their own process
+// ahead of them.
+func farFrom(places map[*driverkit.Waiter]place) int64 {
+	if len(places) <= farBehind {
+		return math.MaxInt64
+	}
+	tokens := make([]int64, 0, len(places))
+	for _, at := range places {
+		tokens = append(tokens, at.token)
+	}
+	slices.Sort(tokens)
+	return tokens[farBehind]
+}
 
 // lookEvery is how often a waiter looks at most because there is another holder, or none,
 // behind as many as wait ahead. What expires ahead of it, it looks for in time.

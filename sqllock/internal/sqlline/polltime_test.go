@@ -2,12 +2,14 @@ package sqlline
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/driverkit"
 )
 
 // A waiter polls the more seldom the more wait ahead of it, and at the pace of the line's
@@ -114,6 +116,21 @@ func TestAWatchedNameIsPolledOften(t *testing.T) {
 	p.plan(headState{ahead: pollCount}, time.Now())
 	if p.pause != pollLast {
 		t.Errorf("a pause of %v", p.pause)
+	}
+}
+
+// A process that has many claims in a line has the most of them far behind its first.
+func TestManyClaimsOfOneProcessAreFarBehindItsFirst(t *testing.T) {
+	places := map[*driverkit.Waiter]place{}
+	for token := range int64(farBehind) {
+		places[&driverkit.Waiter{}] = place{token: 100 + token}
+	}
+	if from := farFrom(places); from != math.MaxInt64 {
+		t.Errorf("far from token %d on", from)
+	}
+	places[&driverkit.Waiter{}] = place{token: 99}
+	if from := farFrom(places); from != 100+farBehind-1 {
+		t.Errorf("far from token %d on", from)
 	}
 }
 
