@@ -40,7 +40,7 @@ func levelsMeet(t *testing.T, kind string, s *testserver.Server) {
 		}
 		engines = append(engines, openStore(t, s.Addr()+"/pawl", vars), e)
 	}
-	const rounds, names = 6, 2
+	const rounds, names = 40, 2
 	inside := make([]atomic.Int32, rounds+names)
 	var wg sync.WaitGroup
 	for _, e := range engines {
