@@ -154,8 +154,7 @@ func halfOf(ctx context.Context) time.Duration {
 	return together
 }
 
-// handOverAll is handOver for many names, of which none waits for a row that another has
-// locked.
+// handOverAll is handOver for many names.
 func (e *Engine) handOverAll(ctx context.Context, keys []string) {
 	slices.Sort(keys)
 	if !e.q.GrantNext.Empty() && len(keys) > 0 && !e.d.eachStatement() {
@@ -164,8 +163,8 @@ func (e *Engine) handOverAll(ctx context.Context, keys []string) {
 	e.advanceAll(ctx, keys)
 }
 
-// grantTogether grants names to the first claims in line, and returns those of which none
-// was granted.
+// grantTogether grants names to the first claims in line, in one batch that does not wait
+// long for a locked row, and returns the names that were not granted.
 func (e *Engine) grantTogether(ctx context.Context, keys []string) (rest []string) {
 	ctx, cancel := context.WithTimeout(ctx, halfOf(ctx))
 	defer cancel()
